@@ -39,28 +39,37 @@ func (x *session) start(method string, m *wire.Message, stream bool, body *slab)
 		r.stream = newStream(&r.scope, x)
 		r.stream.link, r.stream.slot = x.link, m.Slot
 		r.incoming = &ServerStream{Method: method, Metadata: clone(m.Metadata), stream: r.stream}
-		go r.run()
+		x.seat(r)
 		return
 	}
 	r.scratch = scratches.Get().(*scratch)
 	r.request = Request{Method: method, Metadata: r.scratch.copy(m.Metadata), slab: body, memory: &x.slabs}
 	if body != nil {
 		r.request.Body = body.bytes()
-		go r.run()
+		x.seat(r)
 		return
 	}
 	r.request.Body = r.scratch.copy(m.Body)
-	if r.pace = x.server.paces.of(method); r.pace != nil && r.pace.brief() {
+	r.pace = x.server.paces.of(method)
+	x.seat(r)
+}
+
+// seat runs a handler, when there is a place for it.
+func (x *session) seat(r *running) {
+	switch now, ok := x.server.seats.seat(r); {
+	case !ok:
+		r.refused(wire.ResourceExhausted, "too many calls wait; the call was not executed")
+	case now && r.pace != nil && r.pace.brief():
 		r.inline, x.link.brief = true, r
-		return
+	case now:
+		go r.run()
 	}
-	go r.run()
 }
 
 // unimplemented is the code of gRPC's.
 const unimplemented = 12
 
-// run runs the handler when there is room, and has its answer sent.
+// run runs the handler, which has its place, and has its answer sent.
 func (r *running) run() {
 	x, s := r.session, r.session.server
 	defer s.all.Done()
@@ -71,18 +80,8 @@ func (r *running) run() {
 		reply = Reply{Status: Status{Code: wire.ResourceExhausted, Text: fmt.Sprintf("the handler's answer: %v", err)}}
 	}
 	s.mu.Lock()
-	delete(x.calls, r.slot)
-	if r.stream != nil {
-		r.stream.close()
-	}
-	x.finish(r.slot, &reply, p, r.longest)
-	p.drop()
-	if r.scratch != nil {
-		r.scratch.free()
-	}
-	if x.attempt == nil {
-		s.tidy()
-	}
+	r.end(&reply, p)
+	s.seats.rise(x)
 	s.offers.freed(s.core.Freed)
 	s.idle.Broadcast()
 	l, others := x.link, len(x.calls) > 0
@@ -103,16 +102,9 @@ func (r *running) answer() (reply Reply, took time.Duration) {
 		return Reply{Status: Status{Code: unimplemented, Text: "the server has no handler of this kind"}}, 0
 	}
 	defer r.request.Release()
-	select {
-	case s.room <- struct{}{}:
-	default:
-		select {
-		case s.room <- struct{}{}:
-		case <-r.Done():
-			return Reply{Status: Status{Code: wire.Cancelled, Text: "the call ended before its handler could start"}}, 0
-		}
+	if r.late && r.Err() != nil {
+		return Reply{Status: Status{Code: wire.Cancelled, Text: endedBefore}}, 0
 	}
-	defer func() { <-s.room }()
 	if r.stream != nil {
 		return s.config.Stream(&r.scope, r.incoming), 0
 	}
@@ -148,5 +140,5 @@ func (x *session) finish(slot uint16, reply *Reply, p payload, longest int) {
 	if p.slab != nil {
 		r.Slab, r.Length = x.slabs.offers.add(p.slab), uint32(p.length)
 	}
-	x.core.Finish(x.server.now(), slot, &r)
+	x.core.Finish(slot, &r)
 }

@@ -29,6 +29,7 @@ type link struct {
 	outbox  []byte          // guarded by sending: messages that were taken and not sent
 	first   int             // bytes of outbox that go in the next chunk
 	life    context.Context // of the handlers that calls on it start
+	over    chan struct{}   // closed when nothing of it is left, of a server's
 	brief   *running        // a handler that the reader is to run, which alone uses it
 	relay   relay
 	turn    turn
@@ -68,7 +69,7 @@ type end interface {
 func newLink(e end, conn *msgring.Conn, epoch uint32, inFlight int) *link {
 	x := &link{
 		end: e, conn: conn, epoch: epoch, longest: conn.Info().Longest,
-		work: make(chan struct{}, 1), fetches: fetches{most: inFlight},
+		work: make(chan struct{}, 1), over: make(chan struct{}), fetches: fetches{most: inFlight},
 	}
 	x.turn.init()
 	return x

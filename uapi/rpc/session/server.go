@@ -5,6 +5,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,7 +17,8 @@ import (
 )
 
 // ServerConfig says how to make a server; a zero field is the default in
-// parentheses.
+// parentheses. Bounds of the server are shared among addresses: see the
+// package's part on strangers.
 type ServerConfig struct {
 	// Unary answers the calls of all methods. Its context ends with the
 	// caller's deadline or cancel, and with the session: a call goes on when
@@ -35,7 +37,7 @@ type ServerConfig struct {
 	Service       string        // that clients ask for (any)
 	MaxConcurrent int           // handlers that run; other calls wait (1,024)
 	MaxRequest    int           // bytes of a call's body; longer ones are refused (64 MiB)
-	Sessions      int           // others are refused, and told BUSY (4,096)
+	Sessions      int           // others make idle ones end, or are told BUSY (4,096)
 	Slots         int           // of a session: calls under way (256)
 	Kept          int64         // bytes of answers kept for all sessions (1 GiB)
 	SessionKept   int64         // bytes of answers kept for a session (16 MiB)
@@ -78,7 +80,6 @@ type Server struct {
 	accept context.Context // ends with GracefulStop
 	refuse context.CancelFunc
 	began  time.Time
-	room   chan struct{} // has an element for each handler that runs
 	all    sync.WaitGroup
 	offers offers
 	paces  paces
@@ -89,6 +90,7 @@ type Server struct {
 	core     *core.Server
 	sessions map[*core.Session]*session
 	expiry   *time.Timer
+	seats    seats
 	idle     sync.Cond // on mu: a session may be quiet
 	cutOff   uint64
 }
@@ -126,7 +128,7 @@ func NewServer(config ServerConfig) (*Server, error) {
 	c.Lifetime = max(cmp.Or(c.Lifetime, time.Duration(core.Lifetime)).Truncate(time.Second), time.Second)
 	s := &Server{
 		config: config, began: time.Now(), sessions: map[*core.Session]*session{},
-		room: make(chan struct{}, cmp.Or(config.MaxConcurrent, 1024)),
+		seats: seats{places: core.NewShares(int64(cmp.Or(config.MaxConcurrent, 1024))), room: core.NewShares(waitingRoom)},
 		core: core.NewServer(core.ServerConfig{
 			Instance: rand.Uint64(), Slots: c.Slots, Sessions: c.Sessions,
 			Kept: c.Kept, SessionKept: c.SessionKept, Lifetime: core.Time(c.Lifetime),
@@ -169,7 +171,7 @@ func (s *Server) Serve(l *uapi.Listener) error {
 		case err != nil:
 			return err
 		}
-		accepted := s.begin(func(ctx context.Context, config msgring.Config) (*msgring.Conn, error) {
+		accepted := s.begin(request.RemoteAddr, func(ctx context.Context, config msgring.Config) (*msgring.Conn, error) {
 			return msgring.Accept(ctx, request, config)
 		})
 		if !accepted {
@@ -187,7 +189,7 @@ func (s *Server) ServeOver(device *uapi.Context, l net.Listener) error {
 	for {
 		channel, err := l.Accept()
 		switch {
-		case err == nil && s.begin(func(ctx context.Context, config msgring.Config) (*msgring.Conn, error) {
+		case err == nil && s.begin(addrPort(channel.RemoteAddr()), func(ctx context.Context, config msgring.Config) (*msgring.Conn, error) {
 			return msgring.AcceptOver(ctx, device, channel, config)
 		}):
 			continue
@@ -201,9 +203,17 @@ func (s *Server) ServeOver(device *uapi.Context, l net.Listener) error {
 	}
 }
 
+// addrPort is a channel's address, or invalid.
+func addrPort(a net.Addr) netip.AddrPort {
+	if t, ok := a.(*net.TCPAddr); ok {
+		return t.AddrPort()
+	}
+	return netip.AddrPort{}
+}
+
 // begin answers a client in a goroutine of its own, on the connection that
 // accept makes. It returns false when the server takes no more.
-func (s *Server) begin(accept func(context.Context, msgring.Config) (*msgring.Conn, error)) bool {
+func (s *Server) begin(at netip.AddrPort, accept func(context.Context, msgring.Config) (*msgring.Conn, error)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -212,7 +222,7 @@ func (s *Server) begin(accept func(context.Context, msgring.Config) (*msgring.Co
 	s.all.Add(1)
 	go func() {
 		defer s.all.Done()
-		s.answer(accept)
+		s.answer(at, accept)
 	}()
 	return true
 }
@@ -265,13 +275,16 @@ func (s *Server) Stop() {
 	s.refuse()
 	s.mu.Lock()
 	s.closed = true
-	for _, x := range s.sessions {
-		x.core.End(x.event)
+	for c, x := range s.sessions {
 		if x.link != nil {
 			_ = x.link.conn.CloseWrite() // the client then closes
 		}
+		s.end(c)
 	}
-	s.tidy()
+	s.offers.freed(s.core.Freed)
+	if s.expiry != nil {
+		s.expiry.Stop()
+	}
 	s.idle.Broadcast()
 	s.mu.Unlock()
 	timer := time.AfterFunc(linger, s.stop)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/netip"
 	"time"
 
 	"github.com/rdmashim/rdmashim/uapi/msgring"
@@ -13,23 +14,20 @@ import (
 
 // session is the server's end of a session. The server's mu guards it.
 //
-// Invariants: attempt is the newest that was admitted; the one before it had
-// ended when the client got its answer. calls has the handlers that run.
+// Invariants: link is its connection from Connect to Disconnected. calls has
+// the handlers that run, and the calls that wait for one.
 type session struct {
-	server  *Server
-	core    *core.Session
-	slabs   slabs
-	life    context.Context // of the handlers
-	stop    context.CancelFunc
-	attempt *attempt // nil without one
-	link    *link    // the attempt's connection, nil without one
-	calls   map[uint16]*running
-}
+	server *Server
+	core   *core.Session
+	slabs  slabs
+	life   context.Context // of the handlers
+	stop   context.CancelFunc
+	link   *link // nil without one
+	calls  map[uint16]*running
 
-// attempt is an attempt of a client to connect, and then its connection.
-type attempt struct {
-	cancel context.CancelFunc
-	over   chan struct{} // closed when nothing of it is left
+	seated       int         // handlers that run
+	queue        []*running  // wait for a place
+	places, room *core.Share // of the server's seats
 }
 
 // running is a handler that was started, or a call whose body is being READ.
@@ -37,8 +35,10 @@ type running struct {
 	scope
 	session *session
 	slot    uint16
-	longest int  // bytes of a message
-	tooLong bool // the body is not READ
+	longest int   // bytes of a message
+	waits   int64 // bytes of seats.room, 0 if it does not wait for its place
+	late    bool  // it has waited
+	tooLong bool  // the body is not READ
 
 	request Request  // of a call
 	scratch *scratch // has the request's bytes
@@ -49,75 +49,91 @@ type running struct {
 	incoming *ServerStream
 }
 
-// answer admits a client, and answers it until its connection ends.
-func (s *Server) answer(accept func(context.Context, msgring.Config) (*msgring.Conn, error)) {
-	ctx, cancel := context.WithCancel(s.life)
-	defer cancel()
-	a := &attempt{cancel: cancel, over: make(chan struct{})}
-	var x *session
-	var epoch uint32
+// answer admits a client at an address, and answers it until its connection
+// ends.
+func (s *Server) answer(at netip.AddrPort, accept func(context.Context, msgring.Config) (*msgring.Conn, error)) {
+	from, asked := shareOf(at), msgring.Session{}
 	config := s.config.ring()
-	config.Admit = func(asked msgring.Session) (answer msgring.Session, err error) {
-		epoch = asked.Epoch
-		x, answer, err = s.admit(a, asked)
-		return answer, err
+	config.Admit = func(q msgring.Session) (answer msgring.Session, err error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.closed {
+			return answer, &msgring.Refusal{Reason: msgring.ReasonBusy, Text: "the server is going away"}
+		}
+		a, err := s.core.Admit(from, q.ID, q.Epoch, int(q.Slots))
+		if err != nil {
+			return answer, refusal(err)
+		}
+		asked = q
+		return msgring.Session{
+			Slots: uint16(a.Slots), Instance: a.Instance, State: msgring.SessionState(a.State),
+			Lifetime: uint32(s.config.Lifetime / time.Second),
+		}, nil
 	}
-	conn, err := accept(ctx, config)
-	if x == nil {
+	conn, err := accept(s.life, config)
+	if asked.Epoch == 0 {
 		return
 	}
+	var x *session
+	var l *link
 	if err == nil {
-		err = x.converse(ctx, a, newLink(x, conn, epoch, s.config.InFlight))
+		l = newLink(nil, conn, asked.Epoch, s.config.InFlight)
+		x, err = s.connect(from, asked, l)
 	}
 	s.mu.Lock()
-	x.core.Disconnected(s.now(), epoch, x.event)
-	if breach(err) {
-		s.cutOff++
-	}
-	if breach(err) || err == io.EOF {
-		x.core.End(x.event)
-	}
-	if x.attempt == a {
-		x.attempt = nil
-	}
-	s.tidy()
-	s.idle.Broadcast()
+	s.core.Leave(asked.ID)
 	s.mu.Unlock()
-	close(a.over)
+	switch {
+	case x != nil:
+		x.converse(l)
+	case l != nil:
+		_ = conn.Abort()
+		_ = conn.CloseContext(context.Background())
+	}
 }
 
-// admit decides about the session that a client asks for. Its older connection
-// has ended when it returns.
-func (s *Server) admit(a *attempt, asked msgring.Session) (*session, msgring.Session, error) {
+// connect makes a connection that stands its session's: a new one's, or that of
+// the one that was asked for, whose older connection has ended then.
+func (s *Server) connect(from core.Address, asked msgring.Session, l *link) (*session, error) {
 	s.mu.Lock()
-	if s.closed {
+	defer s.mu.Unlock()
+	for {
+		if s.closed {
+			return nil, errAway
+		}
+		x := s.sessions[s.core.Find(asked.ID)]
+		if x == nil || x.link == nil || x.link.epoch > l.epoch {
+			break
+		}
+		older := x.link
+		older.cut()
 		s.mu.Unlock()
-		return nil, msgring.Session{}, &msgring.Refusal{Reason: msgring.ReasonBusy, Text: "the server is going away"}
+		<-older.over
+		s.mu.Lock()
 	}
-	c, state, err := s.core.Admit(s.now(), asked.ID, asked.Epoch, int(asked.Slots))
+	c, err := s.core.Connect(from, asked.ID, l.epoch, s.end)
 	if err != nil {
-		s.mu.Unlock()
-		return nil, msgring.Session{}, refusal(err)
+		return nil, err
 	}
 	x := s.sessions[c]
 	if x == nil {
 		x = &session{server: s, core: c, calls: map[uint16]*running{}}
 		x.slabs.offers, x.slabs.owed, x.slabs.most = &s.offers, &s.owed, s.config.Loans
+		x.places, x.room = s.seats.places.Join(from), s.seats.room.Join(from)
 		x.life, x.stop = context.WithCancel(context.Background())
 		s.sessions[c] = x
 	}
-	older := x.attempt
-	x.attempt = a
-	answer := msgring.Session{
-		Slots: uint16(c.Slots()), Instance: c.Instance(), State: msgring.SessionState(state),
-		Lifetime: uint32(s.config.Lifetime / time.Second),
+	x.link, l.end = l, x
+	return x, nil
+}
+
+// shareOf is the address that shares count: in IPv6, a network of 2^64.
+func shareOf(at netip.AddrPort) core.Address {
+	a := at.Addr().Unmap()
+	if p, err := a.Prefix(64); a.Is6() && err == nil {
+		a = p.Addr()
 	}
-	s.mu.Unlock()
-	if older != nil {
-		older.cancel()
-		<-older.over
-	}
-	return x, answer, nil
+	return a.As16()
 }
 
 // refusal tells the client why the core does not admit it.
@@ -134,53 +150,61 @@ func refusal(err error) *msgring.Refusal {
 	return r
 }
 
-// converse takes calls in on a connection until it ends. The error is
-// link.converse's.
-func (x *session) converse(ctx context.Context, a *attempt, l *link) error {
+// converse takes calls in on a connection until it ends.
+func (x *session) converse(l *link) {
 	s := x.server
 	if l.life = x.life; s.config.ConnContext != nil {
 		l.life = s.config.ConnContext(x.life, l.conn.Info().ConnInfo)
 	}
-	s.mu.Lock()
-	if x.attempt == a {
-		x.link = l
-		x.core.Connected(l.epoch)
-	} else {
-		l.cut() // a later one is waiting for the end of this one
-	}
-	s.mu.Unlock()
-	err := l.converse(ctx)
+	err := l.converse(s.life)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer close(l.over)
 	l.forget()
-	if x.link == l {
-		x.link = nil
+	x.link = nil
+	x.core.Disconnected(s.now(), l.epoch, x.event)
+	if breach(err) {
+		s.cutOff++
 	}
-	return err
+	if breach(err) || err == io.EOF || x.core.Ended() {
+		s.end(x.core)
+	}
+	s.offers.freed(s.core.Freed)
+	s.expireLater(s.config.Lifetime)
+	s.idle.Broadcast()
 }
 
-// tidy ends the sessions whose time is over, lets go of those that have ended,
-// and comes again when the next one's time is over. Preconditions: mu is held.
-func (s *Server) tidy() {
-	next, ok := s.core.Expire(s.now(), func(*core.Session) {})
-	s.offers.freed(s.core.Freed)
-	for c, x := range s.sessions {
-		if c.Ended() && x.attempt == nil {
-			delete(s.sessions, c)
-			x.stop()
-			x.slabs.close()
+// end ends a session, and cancels its handlers. Preconditions, here and below:
+// mu is held.
+func (s *Server) end(c *core.Session) {
+	x := s.sessions[c]
+	c.End(x.event)
+	if x.link == nil { // else converse comes here
+		delete(s.sessions, c)
+		s.seats.places.Leave(x.places)
+		s.seats.room.Leave(x.room)
+		x.stop()
+		x.slabs.close()
+	}
+}
+
+// expireLater ends the sessions whose time is over after a while, unless that
+// is to be done sooner.
+func (s *Server) expireLater(after time.Duration) {
+	if s.expiry != nil || s.closed {
+		return
+	}
+	s.expiry = time.AfterFunc(after, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.expiry = nil
+		now := s.now()
+		next, ok := s.core.Expire(now, s.end)
+		s.offers.freed(s.core.Freed)
+		if ok {
+			s.expireLater(time.Duration(next - now))
 		}
-	}
-	if s.expiry != nil {
-		s.expiry.Stop()
-	}
-	if ok && !s.closed {
-		s.expiry = time.AfterFunc(time.Duration(next-s.now()), func() {
-			s.mu.Lock()
-			s.tidy()
-			s.mu.Unlock()
-		})
-	}
+	})
 }
 
 // Lock, Unlock and memory are a connection's end.
@@ -277,7 +301,10 @@ func (x *session) event(e core.Event) {
 	switch e.Kind {
 	case core.CancelHandler:
 		r.cancel()
-		if r.stream != nil {
+		switch {
+		case r.waits > 0:
+			r.withdraw()
+		case r.stream != nil:
 			r.stream.shatter(context.Canceled)
 		}
 	case core.StreamMessage:

@@ -35,9 +35,24 @@ func (w *world) connection(add adder) {
 			return ""
 		})
 	}
-	if x := w.Session; w.Loses && !w.Mixed && x != nil && !x.ended && !x.open && x.handlers == 0 && int(c.epoch) <= w.Epochs {
+	for i, c := range w.Conns {
+		if c.Known && !c.Stood {
+			add(c.Broken, fmt.Sprintf("connection %d stands at the server", i+1), func(d *world) string {
+				d.stand(uint32(i + 1))
+				return ""
+			})
+		}
+		if w.Loses && c.Broken && !c.Stood {
+			add(false, fmt.Sprintf("connection %d never stood", i+1), func(d *world) string {
+				d.Conns[i].Stood = true
+				d.Server.Leave(id)
+				return ""
+			})
+		}
+	}
+	if x := w.Session; w.Loses && !w.Mixed && x != nil && !x.ended && x.live == 0 && int(c.epoch) <= w.Epochs {
 		add(true, "the session's life ends", func(d *world) string {
-			d.Server.Expire(1<<60, func(*Session) {})
+			d.Server.Expire(1<<60, d.end)
 			return ""
 		})
 	}
@@ -51,28 +66,54 @@ func (w *world) lost(epoch uint32) {
 
 func (w *world) admit() (problem string) {
 	epoch := w.Client.epoch
-	x, state, err := w.Server.Admit(w.Now, [16]byte{1}, epoch, w.Client.Slots())
+	a, err := w.Server.Admit(Address{}, id, epoch, w.Client.Slots())
 	if err != nil {
 		return fmt.Sprintf("epoch %d is refused: %v", epoch, err)
 	}
-	if w.Session != nil && w.Session.live != 0 {
-		w.Conns[w.Session.live-1].Broken = true
-		w.lost(w.Session.live)
-	}
-	w.Session = x
 	for len(w.Conns) < int(epoch) {
 		w.Conns = append(w.Conns, conn{})
 	}
-	w.Conns[epoch-1].Answer = state
-	x.Connected(epoch)
+	w.Conns[epoch-1].Answer = a
 	w.Phase = answering
 	return ""
+}
+
+var id = [16]byte{1}
+
+// stand is what the server does when it learns that the client got its REP.
+func (w *world) stand(epoch uint32) {
+	c := &w.Conns[epoch-1]
+	c.Stood = true
+	if x := w.Server.Find(id); x != nil && x.live != 0 && x.epoch < epoch {
+		w.Conns[x.live-1].Broken = true
+		w.lost(x.live)
+	}
+	x, err := w.Server.Connect(Address{}, id, epoch, w.end)
+	w.Server.Leave(id)
+	if err != nil {
+		c.Broken = true
+		return
+	}
+	w.Session = x
+}
+
+// end ends a session, whatever runs, and the model of its handlers.
+func (w *world) end(x *Session) {
+	x.End(func(Event) {})
+	for slot, k := range w.Running {
+		if k != 0 {
+			w.Calls[k-1].Ended, w.Running[slot] = true, 0
+		}
+	}
+	w.Reads = slices.DeleteFunc(w.Reads, func(r read) bool { return r.Server })
 }
 
 func (w *world) connected() (problem string) {
 	epoch := w.Client.epoch
 	w.Phase = connected
-	if err := w.Client.Connected(epoch, w.Conns[epoch-1].Answer, w.Session.Instance(), w.Session.Slots(), w.event); err != nil {
+	c := &w.Conns[epoch-1]
+	c.Known = true
+	if err := w.Client.Connected(epoch, c.Answer.State, c.Answer.Instance, c.Answer.Slots, w.event); err != nil {
 		return err.Error()
 	}
 	return ""
@@ -82,7 +123,7 @@ func (w *world) connected() (problem string) {
 // that have completed are polled even when the connection is broken, or lost.
 func (w *world) deliver(i int, add adder) {
 	c, epoch := w.Conns[i], uint32(i+1)
-	if len(c.To) > 0 {
+	if len(c.To) > 0 && c.Stood && w.Session != nil {
 		m := c.To[0]
 		add(c.Broken, fmt.Sprintf("the server polls %v %d of slot %d from %d", m.M.Type, m.M.Sequence, m.M.Slot, epoch), func(d *world) string {
 			d.Conns[i].To = d.Conns[i].To[1:]

@@ -31,8 +31,14 @@ func (w *world) clone() *world {
 	}
 	c.pending, c.freed = c.pending.clone(), c.freed.clone()
 	d.Client = &c
-	s := &Server{config: w.Server.config, made: w.Server.made, sessions: map[[16]byte]*Session{}, freed: w.Server.freed.clone()}
+	s := &Server{config: w.Server.config, made: w.Server.made, sessions: map[[16]byte]*Session{}, freed: w.Server.freed.clone(),
+		shares: NewShares(MaxSessions)}
 	d.Server = s
+	s.attempts = maps.Clone(w.Server.attempts)
+	for id, t := range s.attempts {
+		t := *t
+		s.attempts[id] = &t
+	}
 	if w.Session != nil {
 		x := *w.Session
 		x.server = s
@@ -43,6 +49,8 @@ func (w *world) clone() *world {
 			y.reply.buffer = slices.Clone(y.reply.buffer)
 		}
 		if !x.ended {
+			x.share = s.shares.Join(Address{})
+			s.shares.take(x.share, 1)
 			s.sessions[x.id] = &x
 		}
 		d.Session = &x

@@ -63,11 +63,18 @@ func FuzzServerSession(f *testing.F) {
 		const kept = 1000
 		s := NewServer(ServerConfig{Slots: 4, SessionKept: kept, Kept: kept})
 		epoch := uint32(1)
-		x, _, err := s.Admit(0, [16]byte{1}, epoch, 4)
-		if err != nil {
-			t.Fatal(err)
+		var x *Session
+		connect := func() {
+			_, err := s.Admit(Address{}, id, epoch, 4)
+			if err == nil {
+				x, err = s.Connect(Address{}, id, epoch, func(*Session) { t.Fatal("another session ends") })
+				s.Leave(id)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
 		}
-		x.Connected(epoch)
+		connect()
 		type call struct{ slot, sequence uint32 }
 		executed := map[call]bool{}
 		handlers := map[uint16]bool{}
@@ -91,7 +98,7 @@ func FuzzServerSession(f *testing.F) {
 						slab++
 						r = Reply{Slab: slab, Length: 50}
 					}
-					x.Finish(0, slot, &r)
+					x.Finish(slot, &r)
 					delete(handlers, slot)
 				}
 			case 2:
@@ -108,10 +115,7 @@ func FuzzServerSession(f *testing.F) {
 			case 4:
 				x.Disconnected(0, epoch, note)
 				epoch++
-				if _, _, err := s.Admit(0, [16]byte{1}, epoch, 4); err != nil {
-					t.Fatal(err)
-				}
-				x.Connected(epoch)
+				connect()
 			default:
 				for m, ok := x.Next(); ok; m, ok = x.Next() {
 					if err := m.Check(); err != nil {
@@ -131,7 +135,7 @@ func FuzzServerSession(f *testing.F) {
 		x.Disconnected(0, epoch, func(Event) {})
 		x.End(func(Event) {})
 		for slot := range handlers {
-			x.Finish(0, slot, &Reply{})
+			x.Finish(slot, &Reply{})
 		}
 		freed := Slab(0)
 		for _, ok := s.Freed(); ok; _, ok = s.Freed() {

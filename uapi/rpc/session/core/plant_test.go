@@ -23,6 +23,7 @@ func TestPlantedDefectsAreFound(t *testing.T) {
 const (
 	clientFile  = "uapi/rpc/session/core/client.go"
 	receiveFile = "uapi/rpc/session/core/client_receive.go"
+	serverFile  = "uapi/rpc/session/core/server.go"
 	sessionFile = "uapi/rpc/session/core/session.go"
 	callFile    = "uapi/rpc/session/core/session_receive.go"
 	worldFile   = "uapi/rpc/session/core/world_test.go"
@@ -55,9 +56,9 @@ var defects = []plant.Mistake{
 		"	if epoch != c.epoch || !c.up {\n		c.Dropped++\n",
 		"	if !MADE && epoch != c.epoch || !c.up {\n		c.Dropped++\n"),
 	// The server takes a late request of the old connection.
-	plant.Row("server-hears-the-old-connection", sessionFile,
-		"	if x.ended || epoch != x.epoch ||",
-		"	if MADE && !x.ended && epoch < x.epoch { return true }\n	if x.ended || epoch != x.epoch ||"),
+	plant.Row("server-hears-the-old-connection", callFile,
+		"	if epoch != x.live {\n		x.server.Dropped++",
+		"	if epoch != x.live && !(MADE && !x.ended && epoch < x.epoch) {\n		x.server.Dropped++"),
 	// The second reply to a repeated call completes the next call.
 	plant.Row("reply-without-a-sequence", receiveFile,
 		"s.answered || m.Sequence != s.sequence ||",
@@ -66,6 +67,13 @@ var defects = []plant.Mistake{
 	plant.Row("late-cancel-is-misordered", callFile,
 		"	case wire.Cancel:\n		return",
 		"	case wire.Cancel:\n		if MADE && y.state == replied { return Event{}, breach(\"a late CANCEL\") }\n		return"),
+	// An attempt that its client gave up stands late, and executes what the
+	// next one was told is lost.
+	plant.Row("late-attempt-stands", serverFile,
+		"	case epoch != t.epoch || x == nil && !t.fresh:\n",
+		"	case !MADE && epoch != t.epoch || x != nil && epoch < x.epoch || x == nil && !t.fresh:\n",
+		"	case t.fresh:\n",
+		"	case !MADE && t.fresh:\n"),
 	// A call counts as running from its offer on: it is never read again.
 	plant.Row("fetching-does-not-fall-back", sessionFile,
 		"		case y.state == fetching:\n",

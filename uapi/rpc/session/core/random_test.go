@@ -56,7 +56,7 @@ func (r *randomWorld) restart() {
 	r.Server = NewServer(ServerConfig{Instance: r.Uint64(), Slots: r.Slots, SessionKept: 1 + r.Int64N(8000), Kept: 1 + r.Int64N(8000)})
 	r.Session = nil
 	for i := range r.Conns {
-		r.Conns[i].Broken, r.Conns[i].To = true, nil
+		r.Conns[i].Broken, r.Conns[i].Stood, r.Conns[i].To = true, true, nil
 	}
 	for k := range r.Calls {
 		r.Calls[k].Ended = r.Calls[k].Ended || r.Calls[k].Ran > 0
@@ -74,7 +74,7 @@ func (r *randomWorld) more() (out []action) {
 	add(true, "time passes", func(w *world) string {
 		w.Now += Time(r.IntN(100)) * second
 		n := w.Server.Sessions()
-		w.Server.Expire(w.Now, func(*Session) {})
+		w.Server.Expire(w.Now, w.end)
 		r.reached.Expired += n - w.Server.Sessions()
 		return ""
 	})

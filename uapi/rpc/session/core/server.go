@@ -15,17 +15,15 @@ type ServerConfig struct {
 // Server is the server's end of all its sessions. The caller serialises all
 // calls to a server and its sessions.
 //
-// Invariants: kept is the sum of the sessions' kept bytes, and old has an entry
-// for each reply that counts in it, oldest first, beside entries of replies
-// that are gone.
+// Invariants: kept is the sum of the sessions' kept bytes.
 type Server struct {
 	config   ServerConfig
 	sessions map[[16]byte]*Session
-	made     uint64 // sessions
+	attempts map[[16]byte]*attempts
+	shares   *Shares // of sessions
+	made     uint64  // instances
 	kept     int64
 	serial   uint64 // of the last reply kept
-	old      fifo[keptReply]
-	live     int // entries of old whose replies are there
 	freed    fifo[Slab]
 
 	Executed   uint64 // calls whose handler was started
@@ -37,13 +35,6 @@ type Server struct {
 	Dropped    uint64 // messages of another connection or call
 }
 
-// keptReply names a reply that counts, unless the slot's serial is another.
-type keptReply struct {
-	session *Session
-	slot    uint16
-	serial  uint64
-}
-
 // NewServer makes a server.
 func NewServer(c ServerConfig) *Server {
 	c.Slots = min(cmp.Or(max(c.Slots, 0), DefaultSlots), MaxSlots)
@@ -51,52 +42,126 @@ func NewServer(c ServerConfig) *Server {
 	c.Kept = cmp.Or(max(c.Kept, 0), MaxKept)
 	c.SessionKept = cmp.Or(max(c.SessionKept, 0), SessionKept)
 	c.Lifetime = cmp.Or(max(c.Lifetime, 0), Lifetime)
-	return &Server{config: c, sessions: map[[16]byte]*Session{}}
+	return &Server{config: c, sessions: map[[16]byte]*Session{}, attempts: map[[16]byte]*attempts{}, shares: NewShares(int64(c.Sessions))}
 }
 
-// Admit checks a client's attempt to connect to the session id with so many
-// slots, and raises the session's epoch if it returns no error: ErrSlots,
-// ErrBusy, ErrStale. The caller then destroys the session's older queue pair,
-// calls Disconnected for it, accepts, and calls Connected; or Disconnected if
-// accepting failed. The answer says the state, Session.Instance and
-// Session.Slots.
-func (s *Server) Admit(now Time, id [16]byte, epoch uint32, slots int) (*Session, SessionState, error) {
-	x, state := s.sessions[id], Resumed
+// Answer is what a client hears of the session that it asks for.
+type Answer struct {
+	State    SessionState
+	Instance uint64
+	Slots    int
+}
+
+// attempts are the clients' attempts to connect to a session that have not
+// ended. Only the newest may stand: its client has given the others up.
+type attempts struct {
+	count  int
+	epoch  uint32 // of the newest
+	answer Answer // to it
+	fresh  bool   // the answer's session has yet to begin
+}
+
+// Admit answers a client that asks for the session id with so many slots:
+// ErrSlots, ErrBusy, ErrStale. It makes no session: a request costs its sender
+// nothing, and names an address of its choice. The caller calls Connect if the
+// connection stands, and Leave when the attempt has ended in either way.
+func (s *Server) Admit(from Address, id [16]byte, epoch uint32, slots int) (Answer, error) {
+	x, t := s.sessions[id], s.attempts[id]
+	if t == nil {
+		t = &attempts{}
+	}
+	a := Answer{Resumed, t.answer.Instance, t.answer.Slots}
 	switch {
-	case slots < 1 || slots > MaxSlots || x != nil && slots < x.most:
-		return nil, 0, ErrSlots
-	case x == nil && (len(s.sessions) >= s.config.Sessions || s.kept >= s.config.Kept):
-		return nil, 0, ErrBusy
-	case epoch == 0 || x != nil && epoch <= x.epoch:
-		return nil, 0, ErrStale
+	case epoch == 0 || epoch <= t.epoch || x != nil && epoch <= x.epoch:
+		return a, ErrStale
+	case x != nil:
+		a.Instance, a.Slots = x.instance, x.most
+	case t.fresh:
+	case s.shares.full(from) && s.longestIdle(from) == nil:
+		return a, ErrBusy
+	default:
+		a = Answer{Unknown, s.config.Instance + s.made + 1, min(slots, s.config.Slots)}
+		if epoch == 1 {
+			a.State = New
+		}
+	}
+	if slots < max(a.Slots, 1) || slots > MaxSlots {
+		return a, ErrSlots
+	}
+	if a.State != Resumed {
+		s.made++
+		t.fresh = true
+	}
+	t.count, t.epoch, t.answer = t.count+1, epoch, a
+	s.attempts[id] = t
+	return a, nil
+}
+
+// Leave tells that an attempt which was admitted has ended.
+func (s *Server) Leave(id [16]byte) {
+	if t := s.attempts[id]; t.count > 1 {
+		t.count--
+	} else {
+		delete(s.attempts, id)
+	}
+}
+
+// Find is the session id; nil if there is none.
+func (s *Server) Find(id [16]byte) *Session { return s.sessions[id] }
+
+// Connect tells that the connection of an attempt stands: its session begins,
+// or goes on. The session's older connection was Disconnected before. end calls
+// Session.End of one that makes room. Errors: ErrStale for an attempt that is
+// not the newest, or whose session has ended; ErrBusy.
+func (s *Server) Connect(from Address, id [16]byte, epoch uint32, end func(*Session)) (*Session, error) {
+	x, t := s.sessions[id], s.attempts[id]
+	switch {
+	case epoch != t.epoch || x == nil && !t.fresh:
+		return nil, ErrStale
 	case x != nil:
 		s.Resumed++
 	default:
-		s.made++
-		x = &Session{server: s, id: id, instance: s.config.Instance + s.made, most: min(slots, s.config.Slots)}
-		s.sessions[id] = x
-		if state = Unknown; epoch == 1 {
-			state = New
+		if s.shares.full(from) {
+			idle := s.longestIdle(from)
+			if idle == nil {
+				return nil, ErrBusy
+			}
+			end(idle)
 		}
+		x = &Session{server: s, id: id, share: s.shares.Join(from), instance: t.answer.Instance, most: t.answer.Slots}
+		s.sessions[id], t.fresh = x, false
+		s.shares.take(x.share, 1)
 	}
-	x.epoch, x.open, x.idleSince = epoch, true, now
-	return x, state, nil
+	x.epoch, x.live, x.tellAway = epoch, epoch, x.away
+	return x, nil
 }
 
-// Expire ends the sessions that have had neither a connection nor a handler for
-// their lifetime, and returns when to call it again; ok is false if no session
-// waits for its end.
-func (s *Server) Expire(now Time, yield func(*Session)) (next Time, ok bool) {
+// longestIdle is the session that makes room for another one of an address
+// which has its share: that of its own without a connection for longest, or of
+// any address if it has none. It is nil if all of these have connections.
+func (s *Server) longestIdle(from Address) (idle *Session) {
+	share := s.shares.by[from]
 	for _, x := range s.sessions {
-		if x.open || x.handlers > 0 {
+		if x.live == 0 && (share == nil || x.share == share) && (idle == nil || x.idleSince < idle.idleSince) {
+			idle = x
+		}
+	}
+	return idle
+}
+
+// Expire has end call Session.End of the sessions that had no connection for
+// their lifetime, and returns when to call it again; ok is false if no session
+// is without one.
+func (s *Server) Expire(now Time, end func(*Session)) (next Time, ok bool) {
+	for _, x := range s.sessions {
+		if x.live != 0 {
 			continue
 		}
-		switch end := x.idleSince + s.config.Lifetime; {
-		case end <= now:
-			x.End(func(Event) {})
-			yield(x)
-		case !ok || end < next:
-			next, ok = end, true
+		switch over := x.idleSince + s.config.Lifetime; {
+		case over <= now:
+			end(x)
+		case !ok || over < next:
+			next, ok = over, true
 		}
 	}
 	return next, ok
@@ -111,8 +176,9 @@ func (s *Server) Kept() int64 { return s.kept }
 // Freed returns a slab that is the caller's again.
 func (s *Server) Freed() (slab Slab, ok bool) { return take(&s.freed) }
 
-// keep counts n more bytes for the slot's reply, and gives up the oldest
-// replies beyond the bounds: those of the session first.
+// keep counts n more bytes for the slot's reply, and gives up the session's
+// oldest replies beyond its bounds: it keeps no more than what is left for all
+// others.
 func (s *Server) keep(x *Session, slot uint16, n int64) {
 	y := &x.slots[slot]
 	if n == 0 {
@@ -121,36 +187,13 @@ func (s *Server) keep(x *Session, slot uint16, n int64) {
 	if y.kept == 0 {
 		s.serial++
 		y.serial = s.serial
-		s.old.push(keptReply{x, slot, s.serial})
-		s.live++
 	}
 	y.kept += n
 	x.kept += n
 	s.kept += n
-	for x.kept > s.config.SessionKept {
+	for x.kept > min(s.config.SessionKept, s.config.Kept-s.kept) && x.kept > 0 {
 		x.entomb(x.oldest())
 	}
-	for s.kept > s.config.Kept {
-		if k := *s.old.at(0); k.there() {
-			k.session.entomb(k.slot)
-		}
-		s.old.pop(1)
-	}
-	if s.old.len() > 2*s.live+64 {
-		left := s.old.items[:0]
-		for _, k := range s.old.items[s.old.head:] {
-			if k.there() {
-				left = append(left, k)
-			}
-		}
-		clear(s.old.items[len(left):])
-		s.old = fifo[keptReply]{items: left}
-	}
-}
-
-func (k keptReply) there() bool {
-	y := &k.session.slots[k.slot]
-	return y.kept > 0 && y.serial == k.serial
 }
 
 // unkeep no longer counts the slot's reply.
@@ -158,7 +201,6 @@ func (s *Server) unkeep(x *Session, y *serverSlot) {
 	if y.kept > 0 {
 		x.kept -= y.kept
 		s.kept -= y.kept
-		s.live--
 		y.kept = 0
 	}
 }

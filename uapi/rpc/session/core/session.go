@@ -18,22 +18,21 @@ const (
 //
 // Invariants: a slot goes from running to replied only, and to running only
 // with a call whose sequence is one above that of the last call that ran,
-// expired or was voided: so no call is executed twice. Only the connection of
-// the newest epoch is listened to.
+// expired or was voided: so no call is executed twice. Only the connection live
+// is listened to: epoch's, or none.
 type Session struct {
 	server    *Server
 	id        [16]byte
 	instance  uint64
 	most      int    // slots
-	epoch     uint32 // admitted last
-	live      uint32 // of the connection that the slots speak of; 0: none
-	up        bool   // live is set up
-	open      bool   // epoch's connection, or its attempt, has not ended
+	share     *Share // of the address that it began from
+	epoch     uint32 // of the last connection
+	live      uint32 // epoch while that stands and the session goes on; 0: none
 	away      bool
 	tellAway  bool // a GOAWAY is to be posted
 	ended     bool
 	handlers  int
-	idleSince Time
+	idleSince Time  // without a connection
 	kept      int64 // bytes of replies
 
 	slots   []serverSlot // as many as were used
@@ -88,48 +87,14 @@ type reply struct {
 
 func (r *reply) bytes() int64 { return int64(len(r.buffer)) + int64(r.length) }
 
-// ID is the session's id.
-func (x *Session) ID() [16]byte { return x.id }
-
-// Instance tells sessions apart that were made under the same id. A message
-// ring's answer has it as the server's instance.
-func (x *Session) Instance() uint64 { return x.instance }
-
-// Epoch is that of the newest attempt that was admitted.
-func (x *Session) Epoch() uint32 { return x.epoch }
-
-// Slots is how many slots the session has.
-func (x *Session) Slots() int { return x.most }
-
-// Connected tells that the connection of an attempt that was admitted is set
-// up: from now on messages are posted. Messages may be received before.
-func (x *Session) Connected(epoch uint32) {
-	if epoch == x.epoch && x.enter(epoch) {
-		x.up, x.tellAway = true, x.away
-	}
-}
-
-// enter reports whether messages of the connection epoch count: it is the
-// newest, and the one before it was disconnected.
-func (x *Session) enter(epoch uint32) bool {
-	if x.ended || epoch != x.epoch || !x.open || x.live != 0 && x.live != epoch {
-		return false
-	}
-	x.live = epoch
-	return true
-}
-
-// Disconnected tells that a connection, or an attempt, has ended and its queue
-// pair is destroyed. Handlers of streams are cancelled, others run on; bodies
-// that were not read whole are read again when the call is repeated.
+// Disconnected tells that a connection has ended and its queue pair is
+// destroyed. Handlers of streams are cancelled, others run on; bodies that were
+// not read whole are read again when the call is repeated.
 func (x *Session) Disconnected(now Time, epoch uint32, yield func(Event)) {
-	if epoch == x.epoch {
-		x.open, x.idleSince = false, now
-	}
-	if epoch != x.live || x.live == 0 {
+	if epoch != x.live {
 		return
 	}
-	x.live, x.up, x.tellAway = 0, false, false
+	x.live, x.tellAway, x.idleSince = 0, false, now
 	x.methods = x.methods[:0]
 	x.pending.pop(x.pending.len())
 	for i := range x.slots {
@@ -159,8 +124,10 @@ func (x *Session) End(yield func(Event)) {
 	if x.ended {
 		return
 	}
-	x.ended, x.up = true, false
+	x.ended, x.live = true, 0
 	delete(x.server.sessions, x.id)
+	x.server.shares.Leave(x.share)
+	x.server.shares.Give(x.share, 1)
 	for i := range x.slots {
 		y := &x.slots[i]
 		x.reclaim(y)
@@ -178,7 +145,7 @@ func (x *Session) Ended() bool { return x.ended }
 // GoAway asks the client to begin no more calls here. Calls that come all the
 // same are answered UNAVAILABLE by the session, and not executed.
 func (x *Session) GoAway() {
-	x.away, x.tellAway = true, x.up
+	x.away, x.tellAway = true, x.live != 0
 }
 
 // Quiet reports whether no handler runs and nothing waits to be posted.
@@ -188,16 +155,13 @@ func (x *Session) Quiet() bool {
 
 // Finish takes the answer of the slot's handler, which has ended. It copies the
 // reply's bytes; the slab passes to the session. It queues the answer for Next.
-func (x *Session) Finish(now Time, slot uint16, r *Reply) {
+func (x *Session) Finish(slot uint16, r *Reply) {
 	y := &x.slots[slot]
 	if y.state != running || y.finished || x.ended {
 		x.release(r.Slab)
 		return
 	}
 	x.handlers--
-	if !x.open {
-		x.idleSince = now
-	}
 	if y.overrun {
 		x.release(r.Slab)
 		r = &Reply{Flags: wire.Error | wire.Session, Code: wire.ResourceExhausted, Text: []byte(beyondWindow)}
@@ -291,11 +255,11 @@ func (x *Session) note(slot uint16) {
 // TAKEN, STREAM_WINDOW, GOAWAY. The caller asks when there is room to post,
 // until ok is false, after all other calls that may queue one.
 func (x *Session) Next() (m Send, ok bool) {
-	if x.up && x.tellAway {
+	if x.live != 0 && x.tellAway {
 		x.tellAway = false
 		return Send{Message: wire.Message{Type: wire.GoAway}}, true
 	}
-	for x.up && x.pending.len() > 0 {
+	for x.live != 0 && x.pending.len() > 0 {
 		slot := *x.pending.at(0)
 		y := &x.slots[slot]
 		m = Send{Message: wire.Message{Slot: slot, Sequence: y.sequence, Stream: y.number}}

@@ -6,7 +6,7 @@ import "github.com/rdmashim/rdmashim/uapi/rpc/session/wire"
 // a call out of its slot's order too: the caller cuts the connection off and
 // ends the session.
 func (x *Session) Receive(epoch uint32, m *wire.Message) (Event, error) {
-	if !x.enter(epoch) {
+	if epoch != x.live {
 		x.server.Dropped++
 		return Event{}, nil
 	}
@@ -180,14 +180,14 @@ func (x *Session) ofStream(y *serverSlot, m *wire.Message) (Event, error) {
 // not, the caller calls Fetched without a READ.
 func (x *Session) FetchWanted(epoch uint32, slot uint16) bool {
 	y := &x.slots[slot]
-	return !x.ended && epoch == x.live && epoch == x.epoch && y.fetching > 0 && !y.cancelled && !y.finished
+	return epoch == x.live && y.fetching > 0 && !y.cancelled && !y.finished
 }
 
 // Fetched tells that the READ of the slot's oldest offer is complete. READs
 // that fail end their connection, and are not told.
 func (x *Session) Fetched(epoch uint32, slot uint16) Event {
 	y := &x.slots[slot]
-	if x.ended || epoch != x.live || epoch != x.epoch || y.fetching == 0 {
+	if epoch != x.live || y.fetching == 0 {
 		return Event{}
 	}
 	y.fetching--
@@ -217,7 +217,7 @@ func (x *Session) Fetched(epoch uint32, slot uint16) Event {
 // tells when. Errors: ErrStreamOver; EMSGSIZE.
 func (x *Session) Data(slot uint16, bytes int, slab Slab, length uint32, flags wire.Flags) (m Send, ok bool, err error) {
 	y := &x.slots[slot]
-	if x.ended || !x.up || !y.stream || y.state != running || y.cancelled || y.finished || x.epoch != x.live {
+	if x.live == 0 || !y.stream || y.state != running || y.cancelled || y.finished {
 		return Send{}, false, ErrStreamOver
 	}
 	if ok, err := y.flow.put(bytes); !ok {
@@ -232,7 +232,7 @@ func (x *Session) Data(slot uint16, bytes int, slab Slab, length uint32, flags w
 // body, without what it offered, was read.
 func (x *Session) Consumed(slot uint16, bytes int) {
 	y := &x.slots[slot]
-	if !x.ended && x.live != 0 && y.stream && y.state == running && !y.cancelled && !y.finished && y.flow.consume(bytes) {
+	if x.live != 0 && y.stream && y.state == running && !y.cancelled && !y.finished && y.flow.consume(bytes) {
 		y.notes.window = true
 		x.note(slot)
 	}

@@ -74,7 +74,9 @@ const (
 
 type conn struct {
 	Broken   bool
-	Answer   SessionState
+	Answer   Answer
+	Known    bool      // to the client
+	Stood    bool      // at the server, or never will
 	To, From []message // the server, the client
 }
 
@@ -137,7 +139,7 @@ func (w *world) actions() (out []action) {
 			return ""
 		})
 	}
-	if x := w.Session; x != nil && x.up && x.pending.len() > 0 {
+	if x := w.Session; x != nil && x.live != 0 && x.pending.len() > 0 {
 		add(false, "the server posts", func(d *world) string {
 			if m, ok := d.Session.Next(); ok {
 				d.toClient(m)
@@ -275,7 +277,7 @@ func (w *world) finish(k int) (problem string) {
 			return "a slab of the server has leaked"
 		}
 	}
-	w.Session.Finish(w.Now, uint16(slot), r)
+	w.Session.Finish(uint16(slot), r)
 	return ""
 }
 

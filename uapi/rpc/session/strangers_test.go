@@ -1,0 +1,211 @@
+package session_test
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/msgring"
+	"github.com/rdmashim/rdmashim/uapi/msgring/core"
+	"github.com/rdmashim/rdmashim/uapi/rpc/session"
+	"github.com/rdmashim/rdmashim/uapi/rpc/session/wire"
+	"github.com/rdmashim/rdmashim/uapi/uapitest"
+)
+
+// stranger is a client that says what it wants on a session's connection.
+func stranger(t *testing.T, device *uapi.Context, addr string, id byte, epoch uint32) *msgring.Conn {
+	c, err := msgring.Dial(t.Context(), device, addr, msgring.Config{
+		Mode: msgring.Messages, Session: msgring.Session{ID: [16]byte{id}, Epoch: epoch, Slots: 256},
+	})
+	require.NoError(t, err)
+	return c
+}
+
+// kill breaks a stranger's connection off, as the end of its process does.
+func kill(t *testing.T, c *msgring.Conn) {
+	_ = c.Abort()
+	require.NoError(t, c.CloseContext(context.Background()))
+}
+
+// asks posts calls of a method in slots from first on.
+func asks(t *testing.T, c *msgring.Conn, method string, first, calls int) {
+	for i := range calls {
+		m := wire.Message{Type: wire.Request, Flags: wire.Define, Name: []byte(method), Slot: uint16(first + i), Sequence: 1}
+		_, err := c.Write(m.Append(nil))
+		require.NoError(t, err)
+	}
+}
+
+// elsewhere is a device at another address of the network.
+func elsewhere(t *testing.T, device *uapi.Context) *uapi.Context {
+	info, err := device.QueryDevice()
+	require.NoError(t, err)
+	_, network, _ := strings.Cut(info.Device, "?")
+	other, err := uapi.Open("sim?" + network)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, other.Close()) })
+	return other
+}
+
+// served runs test with a server in virtual time.
+func served(t *testing.T, config session.ServerConfig, test func(t *testing.T, device *uapi.Context, addr string, s *session.Server)) {
+	synctest.Test(t, func(t *testing.T) {
+		device, l := uapitest.Listen(t, "")
+		s, err := session.NewServer(config)
+		require.NoError(t, err)
+		ended := make(chan error, 1)
+		go func() { ended <- s.Serve(l) }()
+		test(t, device, l.Addr().String(), s)
+		s.Stop()
+		require.NoError(t, <-ended)
+	})
+}
+
+func dial(t *testing.T, device *uapi.Context, addr string) *session.Client {
+	c, err := session.Dial(device, addr, session.ClientConfig{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+// TestAttemptsLeaveNothing: clients that ask for sessions and never connect, in
+// larger numbers than there are sessions, leave nothing behind, and honest ones
+// come in.
+func TestAttemptsLeaveNothing(t *testing.T) {
+	device, _ := uapitest.Pair(t, "")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s, err := session.NewServer(session.ServerConfig{Unary: echo, Sessions: 8})
+	require.NoError(t, err)
+	ended := make(chan error, 1)
+	go func() { ended <- s.ServeOver(device, l) }()
+	for i := range 50 {
+		c, err := net.Dial("tcp", l.Addr().String())
+		require.NoError(t, err)
+		h := core.Hello{Mode: core.RPC, Quantum: 1024, Ring: 16384, Controls: core.Controls, Longest: 4096, Slots: 256, Session: [16]byte{byte(i + 1)}, Epoch: 1}
+		hello := h.Append(nil, false)
+		_, err = c.Write(append(binary.BigEndian.AppendUint16([]byte("RDMX\x01\x01"), uint16(len(hello))), hello...))
+		require.NoError(t, err)
+		answer := make([]byte, 8)
+		_, err = io.ReadFull(c, answer)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, answer[5], "attempt %d is refused", i)
+		require.NoError(t, c.Close())
+	}
+	honest, err := session.Dial(nil, "", session.ClientConfig{Connect: func(ctx context.Context, config msgring.Config) (*msgring.Conn, error) {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			return nil, err
+		}
+		return msgring.DialOver(ctx, device, c, config)
+	}})
+	require.NoError(t, err)
+	require.NoError(t, honest.Call(t.Context(), &session.Call{Method: "m"}))
+	require.Equal(t, 1, s.Stats().Sessions)
+	require.NoError(t, honest.Close())
+	s.Stop()
+	require.NoError(t, <-ended)
+}
+
+// TestIdleSessionsMakeRoom: sessions of killed clients, up to the bound of an
+// address, make room for the next one at once, the oldest first.
+func TestIdleSessionsMakeRoom(t *testing.T) {
+	served(t, session.ServerConfig{Unary: echo, Sessions: 8}, func(t *testing.T, device *uapi.Context, addr string, s *session.Server) {
+		for i := range 20 {
+			kill(t, stranger(t, device, addr, byte(i+1), 1))
+			time.Sleep(time.Second)
+		}
+		require.Equal(t, 4, s.Stats().Sessions)
+		require.NoError(t, dial(t, device, addr).Call(t.Context(), &session.Call{Method: "m"}))
+	})
+}
+
+// TestAddressLeavesSessions: an address that connects as often as it can leaves
+// sessions for others.
+func TestAddressLeavesSessions(t *testing.T) {
+	served(t, session.ServerConfig{Unary: echo, Sessions: 8}, func(t *testing.T, device *uapi.Context, addr string, s *session.Server) {
+		other := elsewhere(t, device)
+		for i := range 4 {
+			defer kill(t, stranger(t, device, addr, byte(i+1), 1))
+		}
+		time.Sleep(time.Second)
+		err := dial(t, device, addr).Call(t.Context(), &session.Call{Method: "m"})
+		require.ErrorContains(t, err, "too many sessions")
+		require.NoError(t, dial(t, other, addr).Call(t.Context(), &session.Call{Method: "m"}))
+	})
+}
+
+// TestKilledClientsHandlersEnd: a session ends when its client has been away
+// for the lifetime, whatever runs, and its handlers' contexts with it.
+func TestKilledClientsHandlersEnd(t *testing.T) {
+	var ended atomic.Int32
+	handle := func(ctx context.Context, _ *session.Request) session.Reply {
+		<-ctx.Done()
+		ended.Add(1)
+		return session.Reply{}
+	}
+	served(t, session.ServerConfig{Unary: handle, Lifetime: 10 * time.Second}, func(t *testing.T, device *uapi.Context, addr string, s *session.Server) {
+		c := stranger(t, device, addr, 1, 1)
+		asks(t, c, "wait", 0, 3)
+		time.Sleep(time.Second)
+		kill(t, c)
+		time.Sleep(8 * time.Second)
+		require.Zero(t, ended.Load())
+		time.Sleep(5 * time.Second)
+		require.EqualValues(t, 3, ended.Load())
+		require.Zero(t, s.Stats().Sessions)
+	})
+}
+
+// TestHandlersAreShared: a session whose handlers never end leaves places to
+// other sessions of its address, and these to other addresses. Its calls that
+// wait take their turn when a place is free, and end when they are cancelled.
+func TestHandlersAreShared(t *testing.T) {
+	var running, most atomic.Int32
+	var release chan struct{}
+	handle := func(ctx context.Context, r *session.Request) session.Reply {
+		if r.Method == "wait" {
+			most.Store(max(most.Load(), running.Add(1)))
+			defer running.Add(-1)
+			select {
+			case <-release:
+			case <-ctx.Done():
+			}
+		}
+		return session.Reply{}
+	}
+	served(t, session.ServerConfig{Unary: handle, MaxConcurrent: 9}, func(t *testing.T, device *uapi.Context, addr string, s *session.Server) {
+		release = make(chan struct{})
+		c := stranger(t, device, addr, 1, 1)
+		defer kill(t, c)
+		asks(t, c, "wait", 0, 100)
+		neighbour := stranger(t, device, addr, 2, 1)
+		defer kill(t, neighbour)
+		time.Sleep(time.Second)
+		require.EqualValues(t, 3, running.Load())
+		asks(t, neighbour, "wait", 0, 100)
+		time.Sleep(time.Second)
+		require.EqualValues(t, 5, running.Load())
+		honest := dial(t, elsewhere(t, device), addr)
+		require.NoError(t, honest.Call(t.Context(), &session.Call{Method: "m"}))
+		for slot := range uint16(50) {
+			_, err := c.Write((&wire.Message{Type: wire.Cancel, Slot: slot, Sequence: 1}).Append(nil))
+			require.NoError(t, err)
+		}
+		time.Sleep(time.Second)
+		require.EqualValues(t, 5, running.Load())
+		close(release)
+		time.Sleep(time.Second)
+		require.Zero(t, running.Load())
+		require.EqualValues(t, 5, most.Load())
+	})
+}
