@@ -1,11 +1,13 @@
 package cbuild
 
 import (
+	"bytes"
 	"cmp"
 	"debug/buildinfo"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,8 +21,9 @@ const Module = "github.com/rdmashim/rdmashim"
 // Library builds a C library of a Go package of this module, with this C
 // compiler. The package is named from the module's root, "./kshim/preload/lib";
 // mode is c-shared or c-archive; link are options for the C compiler as the
-// linker's, and none holds a blank.
-func Library(cc, mode, pkg, out string, link ...string) error {
+// linker's, and none holds a blank. The names of the packages that are compiled
+// go to progress, a line each.
+func Library(progress io.Writer, cc, mode, pkg, out string, link ...string) error {
 	sources, err := sourceDir()
 	if err != nil {
 		return err
@@ -29,9 +32,9 @@ func Library(cc, mode, pkg, out string, link ...string) error {
 	if len(link) > 0 {
 		flags += " '-extldflags=" + strings.Join(link, " ") + "'"
 	}
-	cmd := exec.Command("go", "build", "-C", sources, "-buildmode="+mode, "-tags", "netgo,osusergo", "-trimpath", "-buildvcs=false", "-ldflags="+flags, "-o", out, pkg)
+	cmd := exec.Command("go", "build", "-C", sources, "-v", "-buildmode="+mode, "-tags", "netgo,osusergo", "-trimpath", "-buildvcs=false", "-ldflags="+flags, "-o", out, pkg)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=1", "CC="+cc, "GOFLAGS=")
-	return Run(cmd)
+	return Run(cmd, progress)
 }
 
 // Compiler finds a C compiler.
@@ -75,12 +78,27 @@ func sourceDir() (string, error) {
 	return module.Dir, nil
 }
 
-// Run runs a command and makes an error of the last line that it prints.
-func Run(cmd *exec.Cmd) error {
-	out, err := cmd.CombinedOutput()
+// Run runs a command and makes an error of the last line that it prints. What
+// it prints goes to w, too, as far as w takes it.
+func Run(cmd *exec.Cmd, w io.Writer) error {
+	var out bytes.Buffer
+	cmd.Stdout = writerFunc(func(b []byte) {
+		out.Write(b)
+		_, _ = w.Write(b)
+	})
+	cmd.Stderr = cmd.Stdout
+	err := cmd.Run()
 	if err == nil {
 		return nil
 	}
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	return fmt.Errorf("%s: %w: %s", filepath.Base(cmd.Path), err, cmp.Or(lines[len(lines)-1], "it says nothing"))
+}
+
+// writerFunc is a Writer that takes all.
+type writerFunc func(b []byte)
+
+func (f writerFunc) Write(b []byte) (int, error) {
+	f(b)
+	return len(b), nil
 }

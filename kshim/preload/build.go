@@ -34,9 +34,10 @@ func LibrariesIn(dir string) Libraries {
 }
 
 // Find returns the libraries that belong to this program: from a folder of the
-// user's cache, building them there first if needed, which w is told. That
-// takes a C compiler, the go command and the sources. Libraries that another
-// user could have written are an error, EPERM.
+// user's cache, building them there first if needed. That takes a C compiler,
+// the go command and the sources: a line to w says so, and one names each
+// package that is compiled. Libraries that another user could have written are
+// an error, EPERM.
 func Find(w io.Writer) (Libraries, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -70,7 +71,7 @@ func findIn(cache string, w io.Writer) (Libraries, error) {
 			return Libraries{}, err
 		}
 		fmt.Fprintln(w, "rdmashim: building the libraries for C programs, once (about half a minute)")
-		if err := buildBeside(dir); err != nil {
+		if err := buildBeside(dir, w); err != nil {
 			return Libraries{}, err
 		}
 	}
@@ -109,7 +110,7 @@ const building = "building-"
 
 // build makes dir with the libraries in it, in a cache where nobody else
 // builds; what is left of builds that were killed goes.
-func build(cache, dir string) error {
+func build(cache, dir string, progress io.Writer) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil // another did while this one waited
 	}
@@ -131,10 +132,10 @@ func build(cache, dir string) error {
 		return err
 	}
 	stub := exec.Command(cc, "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-o", filepath.Join(tmp, stubFile), source, "-ldl", "-lpthread")
-	if err := cbuild.Run(stub); err != nil {
+	if err := cbuild.Run(stub, io.Discard); err != nil {
 		return err
 	}
-	if err := cbuild.Library(cc, "c-shared", "./kshim/preload/lib", filepath.Join(tmp, kernelFile)); err != nil {
+	if err := cbuild.Library(progress, cc, "c-shared", "./kshim/preload/lib", filepath.Join(tmp, kernelFile)); err != nil {
 		return err
 	}
 	prune(cache)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"syscall"
 
@@ -33,19 +34,21 @@ const Build = "build-libraries"
 // buildBeside builds in a process of its own, in a session of its own, which
 // goes on when this one is killed: a program that is run under a short timeout
 // finds the libraries at last.
-func buildBeside(dir string) error {
+func buildBeside(dir string, progress io.Writer) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
 	cmd := exec.Command(self, "run", "--"+Build, dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	return cbuild.Run(cmd)
+	return cbuild.Run(cmd, progress)
 }
 
 // BuildLibraries is that process. Of several with one cache one builds, and the
-// others wait for it.
+// others wait for it. The process that started it may have gone, and with it
+// the reader of what it prints.
 func BuildLibraries(dir string) error {
+	signal.Ignore(syscall.SIGPIPE)
 	cache := filepath.Dir(dir)
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return err
@@ -58,7 +61,7 @@ func BuildLibraries(dir string) error {
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
 		return fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
-	return build(cache, dir)
+	return build(cache, dir, os.Stdout)
 }
 
 // runLength is that of the names of runs.

@@ -4,6 +4,7 @@ package preload
 
 import (
 	"fmt"
+	"io"
 	"syscall"
 )
 
@@ -24,7 +25,7 @@ func SweepWhenEnded() error { return errLinux }
 // BuildLibraries is for Linux.
 func BuildLibraries(string) error { return errLinux }
 
-func buildBeside(string) error { return errLinux }
+func buildBeside(string, io.Writer) error { return errLinux }
 
 func checkOwn(string) error { return errLinux }
 

@@ -3,6 +3,7 @@ package capi
 import (
 	_ "embed"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -133,11 +134,11 @@ func build(dir string) error {
 		return err
 	}
 	const source = "./uapi/capi/lib"
-	if err := cbuild.Library(cc, "c-shared", source, filepath.Join(dir, sharedName), "-Wl,-soname,"+sharedName, "-Wl,--version-script="+script); err != nil {
+	if err := cbuild.Library(io.Discard, cc, "c-shared", source, filepath.Join(dir, sharedName), "-Wl,-soname,"+sharedName, "-Wl,--version-script="+script); err != nil {
 		return err
 	}
 	archive := filepath.Join(dir, "whole.a")
-	if err := cbuild.Library(cc, "c-archive", source, archive); err != nil {
+	if err := cbuild.Library(io.Discard, cc, "c-archive", source, archive); err != nil {
 		return err
 	}
 	object := filepath.Join(dir, "rdmashim.o")
@@ -146,7 +147,7 @@ func build(dir string) error {
 		{"objcopy", "--wildcard", "--keep-global-symbol=rdmashim_*", object},
 		{"ar", "rcs", filepath.Join(dir, staticName), object},
 	} {
-		if err := cbuild.Run(exec.Command(c[0], c[1:]...)); err != nil {
+		if err := cbuild.Run(exec.Command(c[0], c[1:]...), io.Discard); err != nil {
 			return err
 		}
 	}

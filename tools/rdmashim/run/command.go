@@ -1,9 +1,14 @@
 package run
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
+	"io"
+	"os"
 	"os/exec"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -61,7 +66,11 @@ musl or privileged cannot be reached; the command says so.`,
 			if err != nil {
 				return err
 			}
-			libraries, err := preload.Find(cmd.ErrOrStderr())
+			// Signals do what they do to the program, also before it starts.
+			signal.Reset(os.Interrupt, syscall.SIGTERM)
+			progress := &progress{w: cmd.ErrOrStderr()}
+			libraries, err := preload.Find(progress)
+			progress.done()
 			if err != nil {
 				return err
 			}
@@ -77,4 +86,26 @@ musl or privileged cannot be reached; the command says so.`,
 	_ = flags.MarkHidden(preload.Build)
 	flags.SetInterspersed(false)
 	return cmd
+}
+
+// progress prints the first text of what building the libraries says, and on a
+// terminal counts the lines behind it, which are packages.
+type progress struct {
+	w   io.Writer
+	bar *cli.Progress
+}
+
+func (p *progress) Write(b []byte) (int, error) {
+	if p.bar == nil {
+		defer func() { p.bar = cli.NewSteps(p.w, "packages compiled", -1) }()
+		return p.w.Write(b)
+	}
+	p.bar.Add(bytes.Count(b, []byte("\n")))
+	return len(b), nil
+}
+
+func (p *progress) done() {
+	if p.bar != nil {
+		p.bar.Done()
+	}
 }

@@ -16,7 +16,8 @@ func NewTransfer(w io.Writer, what string, total int64) *Progress {
 	return newBar(w, what, total, progressbar.OptionShowBytes(true))
 }
 
-// NewSteps is the progress of work in a number of steps.
+// NewSteps is the progress of work in a number of steps, -1 if that is not
+// known.
 func NewSteps(w io.Writer, what string, total int) *Progress {
 	return newBar(w, what, int64(total), progressbar.OptionShowCount(), progressbar.OptionSetRenderBlankState(true))
 }
