@@ -15,10 +15,10 @@ import (
 )
 
 func TestWriteAndRead(t *testing.T) {
-	a, b := newPair(t, pairOptions{size: 9 << 20})
+	a, b := newPair(t, pairOptions{size: 17 << 20})
 	a.mem.fill(1)
 	id := uint64(100)
-	for _, n := range []int{0, 1, 3, 4, 1023, 1024, 1025, 4096, 100_000, 8 << 20} {
+	for _, n := range []int{0, 1, 3, 4, 1023, 1024, 1025, 4096, 100_000, 16<<20 + 1} {
 		clear(b.mem.buf)
 		id++
 		a.qp.post(write(a, b, id, 5, 77, n))

@@ -65,6 +65,7 @@ type Device struct {
 	gsi     gsi                 // guarded by mu
 	guesses guesses             // guarded by mu
 	unready unready             // guarded by mu
+	misfits []mispost           // guarded by mu: to be logged
 	final   finalAcks           // guarded by mu: queue pairs that have gone, and may be waited for
 	bounced returnedList        // has a lock of its own
 	alarm   *time.Timer         // guarded by mu: wakes the worker

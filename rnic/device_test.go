@@ -119,7 +119,7 @@ func TestQueries(t *testing.T) {
 	require.Equal(t, abi.PortActive, p.State)
 	require.Equal(t, abi.MTU1024, p.ActiveMTU)
 	require.Equal(t, abi.LinkLayerEthernet, p.LinkLayer)
-	require.Equal(t, uint32(8<<20), p.MaxMsgSz)
+	require.Equal(t, uint32(1<<31), p.MaxMsgSz)
 	require.Zero(t, p.LID, "RoCEv2's own port needs no mention")
 	_, err = d.QueryPort(0)
 	require.ErrorIs(t, err, syscall.EINVAL)

@@ -1,13 +1,17 @@
 package rnic
 
 import (
+	"bytes"
 	"encoding/binary"
+	"log/slog"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -91,7 +95,7 @@ var badSends = []badEntry{
 	}},
 	{"longer than the device carries", func(s []byte) {
 		for _, at := range []int{abi.SendWQEDMA + abi.DMALength, abi.SendWQEDMA + abi.DMAResid, abi.SendWQESize + 8} {
-			le.PutUint32(s[at:], maxMessage+1)
+			le.PutUint32(s[at:], ring.MaxLength+1)
 		}
 	}},
 }
@@ -111,6 +115,49 @@ func TestMalformedSends(t *testing.T) {
 			a.qp.send.waitStatus(3, abi.WCWRFlushErr)
 			require.Equal(t, abi.QPSErr, a.qp.qp.State())
 			require.Equal(t, abi.QPSRTS, b.qp.qp.State(), "the peer is not told")
+		})
+	}
+}
+
+// TestMisposted: what libibverbs' extended sends get wrong ends as with rxe,
+// and the log says whose fault it is, once a queue pair.
+func TestMisposted(t *testing.T) {
+	for name, c := range map[string]struct {
+		length, elements uint32
+		status           abi.WCStatus
+		logged           string
+	}{
+		"short first element": {20, 2, abi.WCSuccess, "set_sge_list"},
+		"long first element":  {200, 2, abi.WCLocQPOpErr, "set_sge_list"},
+		"unmarked inline":     {20, 0, abi.WCLocQPOpErr, "set_inline_data"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			a, b := newPair(t, pairOptions{})
+			a.mu.Lock()
+			a.log = slog.New(slog.NewTextHandler(&log, nil))
+			a.mu.Unlock()
+			a.mem.fill(3)
+			wr := write(a, b, 1, 0, 0, 10)
+			wr.SGE = append(wr.SGE, a.mem.sge(512, 100))
+			for range 2 {
+				slot := a.qp.sprod.Slot(0)
+				require.NoError(t, encodeSend(slot, 1, wr))
+				le.PutUint32(slot[abi.SendWQEDMA+abi.DMALength:], c.length)
+				le.PutUint32(slot[abi.SendWQEDMA+abi.DMAResid:], c.length)
+				le.PutUint32(slot[abi.SendWQEDMA+abi.DMANumSGE:], c.elements)
+				a.qp.sprod.Publish(1)
+				_ = a.qp.qp.Doorbell()
+				if wc := a.qp.send.wait(); wc.Status != c.status {
+					require.Equal(t, abi.WCWRFlushErr, wc.Status, name)
+				}
+			}
+			if c.status == abi.WCSuccess {
+				require.Equal(t, append(a.mem.buf[:10:10], a.mem.buf[512:522]...), b.mem.buf[:20])
+				require.Zero(t, b.mem.buf[20])
+			}
+			synctest.Wait()
+			require.Equal(t, 1, strings.Count(log.String(), c.logged), "%s: %s", name, &log)
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/ring"
+	"github.com/rdmashim/rdmashim/rnic/engine"
 	"github.com/rdmashim/rdmashim/rnic/mem"
 )
 
@@ -20,7 +21,6 @@ const (
 	maxSRQWR   = 1 << 20
 	maxSRQSGE  = 27
 	maxRdAtom  = 128
-	maxMessage = 8 << 20
 	maxGroups  = 8192
 	maxMembers = 56 // queue pairs of a group
 	gidTable   = 1024
@@ -97,7 +97,7 @@ func (d *Device) QueryPort(port uint8) (abi.QueryPortResp, error) {
 	}
 	r := abi.QueryPortResp{
 		PortCapFlags: capCM,
-		MaxMsgSz:     maxMessage,
+		MaxMsgSz:     engine.MaxMessage,
 		GIDTblLen:    gidTable,
 		PkeyTblLen:   1,
 		LID:          portLID(d.caps.Local.Port()),

@@ -55,6 +55,7 @@ type QP struct {
 	lease   *wire.Lease // by which it lends payloads; nil: by none
 	guesses uint64      // access NAKs of the engine that watchGuesses has seen
 	waited  bool        // the logger was told of the wait for a receive that goes on
+	misfit  bool        // the logger was told of a request that contradicts itself
 	watch   watch       // of the receive ring in ERR
 	slot    int         // place in d.timers, or notInHeap
 	wakeAt  engine.Time // key in d.timers, not later than the engine's timeout

@@ -170,8 +170,12 @@ func (d *Device) work() {
 			d.serveTimers()
 			d.settle(workerBatches)
 		}
-		guesser, wait := d.guesses.takeNotice(), d.unready.take()
+		guesser, wait, misfits := d.guesses.takeNotice(), d.unready.take(), d.misfits
+		d.misfits = nil
 		d.mu.Unlock()
+		for _, m := range misfits {
+			d.tellMispost(m)
+		}
 		if guesser.IsValid() {
 			d.tellGuesser(guesser)
 		}

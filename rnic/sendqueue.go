@@ -101,6 +101,7 @@ func (q *QP) pull(now engine.Time) (more bool) {
 		}
 		// The engine has as many places as the ring, so it refuses none.
 		wr := q.d.wqe.send(q.send.Slot(q.taken))
+		q.watchPosted(wr.Err)
 		q.address(wr)
 		if q.engine.Post(now, wr) != nil {
 			return false
@@ -165,9 +166,6 @@ type decoder struct {
 func (c *decoder) send(slot []byte) *engine.SendWR {
 	err := c.sqe.Decode(slot)
 	w := &c.sqe.WR
-	if err == nil && c.sqe.Length > maxMessage {
-		err = ring.ErrLength
-	}
 	if err != nil {
 		// Signaled or not, an error completes.
 		c.wr = engine.SendWR{ID: w.ID, Opcode: w.Opcode, Err: err}

@@ -16,8 +16,9 @@ import (
 //
 // Insmod of soft or sim adds a device for each parameter, which is the text
 // after the colon in a device's name ("127.0.0.5?mtu=1024", and "" for none),
-// and keeps them until Rmmod. Open takes the names of devices that are there,
-// "soft0", also of those that a module of the program's own registered.
+// and keeps them until Rmmod; they log to slog.Default, too. Open takes the
+// names of devices that are there, "soft0", also of those that a module of the
+// program's own registered.
 func MiniKernel() *emu.Machine { return mini().Machine }
 
 func mini() *miniKernel {
@@ -68,7 +69,7 @@ func (k *miniKernel) module(kind deviceKind) emu.Module {
 				spec, err := parseDevice(moduleDevice(kind, param))
 				if err == nil {
 					var s *backend
-					if s, err = devices.acquire(spec, slog.New(slog.DiscardHandler)); err == nil {
+					if s, err = devices.acquire(spec, slog.Default()); err == nil {
 						held = append(held, s)
 						continue
 					}

@@ -20,6 +20,7 @@ const (
 	ErrFlags   Error = "send flags are unknown or do not suit the opcode"
 	ErrNumSGE  Error = "too many scatter/gather elements"
 	ErrLength  Error = "length is not the sum of the scatter/gather list, or too long"
+	ErrNoList  Error = "length without a scatter/gather list or inline data"
 	ErrInline  Error = "inline data is longer than the slot, or given with a scatter/gather list"
 	ErrState   Error = "work request is not in the state of one just posted"
 )

@@ -60,8 +60,12 @@ func (w *RecvWQE) Decode(slot []byte) error {
 	tail := raw[abi.RecvWQESize:]
 	snapshot(tail[:d.numSGE*abi.RXESGESize], slot[abi.RecvWQESize:])
 	w.WR.SGE = w.sge[:d.numSGE]
-	if err := parseSGEs(w.WR.SGE, tail, d.length); err != nil {
+	var excess bool
+	if w.WR.SGE, excess, err = parseSGEs(w.WR.SGE, tail, d.length); err != nil {
 		return err
+	}
+	if excess {
+		return ErrLength
 	}
 	w.Length = d.length
 	return nil

@@ -219,6 +219,7 @@ func putSGEs(b []byte, list []SGE) {
 type SendWQE struct {
 	WR     SendWR // SGE and Inline point into this SendWQE: valid until the next Decode, and not in a copy of it
 	Length uint32 // bytes of the message
+	Excess bool   // the list had more than Length bytes, and was cut
 
 	raw [abi.SendWQESize + MaxInline]byte
 	sge [MaxSGE]SGE
@@ -229,7 +230,7 @@ type SendWQE struct {
 // request is to complete with that id and an error status.
 func (w *SendWQE) Decode(slot []byte) error {
 	w.WR = SendWR{}
-	w.Length = 0
+	w.Length, w.Excess = 0, false
 	if len(slot) < abi.SendWQESize {
 		return ErrSlot
 	}
@@ -265,7 +266,8 @@ func (w *SendWQE) Decode(slot []byte) error {
 		}
 		snapshot(tail[:d.numSGE*abi.RXESGESize], slot[abi.SendWQESize:])
 		wr.SGE = w.sge[:d.numSGE]
-		if err := parseSGEs(wr.SGE, tail, d.length); err != nil {
+		// As rxe, which looks at the length first (rxe_mr.c:copy_data).
+		if wr.SGE, w.Excess, err = parseSGEs(wr.SGE, tail, d.length); err != nil {
 			return err
 		}
 	}
@@ -319,9 +321,12 @@ func parseDMA(b []byte) (dma, error) {
 	return d, nil
 }
 
-// parseSGEs decodes a list and holds it against the length that the request
-// claims.
-func parseSGEs(list []SGE, b []byte, length uint32) error {
+// parseSGEs decodes a list and cuts it to the length that the request claims.
+func parseSGEs(list []SGE, b []byte, length uint32) (cut []SGE, excess bool, err error) {
+	if len(list) == 0 && length > 0 {
+		return nil, false, ErrNoList
+	}
+	n, left := 0, length
 	for i := range list {
 		e := b[i*abi.RXESGESize:]
 		list[i] = SGE{
@@ -329,15 +334,17 @@ func parseSGEs(list []SGE, b []byte, length uint32) error {
 			Length: le.Uint32(e[abi.RXESGELength:]),
 			LKey:   le.Uint32(e[abi.RXESGELKey:]),
 		}
+		if list[i].Length > left {
+			list[i].Length, excess = left, true
+		}
+		if left -= list[i].Length; list[i].Length > 0 || !excess {
+			n = i + 1
+		}
 	}
-	n, err := sum(list)
-	if err != nil {
-		return err
+	if left > 0 {
+		return nil, false, ErrLength
 	}
-	if n != length {
-		return ErrLength
-	}
-	return nil
+	return list[:n], excess, nil
 }
 
 // snapshot copies out of shared memory, which the other side may be writing:

@@ -199,8 +199,8 @@ func (q *QP) takeAtomic(w *sendWR, p *wire.Packet) abi.WCStatus {
 
 // takeRead stores a READ response. Its length must be what the request asked
 // for (IBA 9.9.2: a bad response is fatal). First and Middle are not told
-// apart: rxe answers a READ repeated from the middle with Middle, others with
-// First.
+// apart: the answer to a READ repeated from the middle begins with First (IBA
+// 9.7.5.1.9), rxe's with Middle.
 func (q *QP) takeRead(w *sendWR, s seq, last bool, p *wire.Packet) abi.WCStatus {
 	off := uint64(s-w.first) * uint64(w.mtu)
 	want := min(uint64(w.length)-off, uint64(w.mtu))

