@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"sync"
@@ -80,8 +81,8 @@ func (s *scratch) free() {
 }
 
 // load appends a body to memory of its own, or of the scratch if there is one.
-// It holds the slab.
-func (s *slabs) load(b Body, to *scratch) (p payload, err error) {
+// It holds the slab, whose memory it waits for until ctx ends.
+func (s *slabs) load(ctx context.Context, b Body, to *scratch) (p payload, err error) {
 	if b == nil {
 		return p, nil
 	}
@@ -105,7 +106,10 @@ func (s *slabs) load(b Body, to *scratch) (p payload, err error) {
 	if n <= copyLimit {
 		room = to.room(n)
 	} else {
-		p.slab = s.get(n)
+		if err = s.account.takeSend(ctx, sized(n)); err != nil {
+			return payload{}, fmt.Errorf("rpc session: there is no memory for a body of %d bytes, since clients do not read theirs: %w", n, err)
+		}
+		p.slab = s.get(n, useSend)
 		room = p.slab.mem[:0]
 	}
 	out, err := b.Append(room)

@@ -138,7 +138,7 @@ func (c *Client) Call(ctx context.Context, call *Call) error {
 	defer c.spend(p)
 	p.maxReply, p.scratch = cmp.Or(call.MaxReply, c.config.MaxReply), scratches.Get().(*scratch)
 	var err error
-	if p.payload, err = c.slabs.load(call.Body, p.scratch); err != nil {
+	if p.payload, err = c.slabs.load(ctx, call.Body, p.scratch); err != nil {
 		return err
 	}
 	defer p.payload.drop()

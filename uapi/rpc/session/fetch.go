@@ -25,7 +25,9 @@ type fetch struct {
 	message wire.Message // the one that offered it, which the fetch keeps
 	method  string
 	call    *pending // at the client
-	running *running // at the server
+	running *running // at the server, of a stream
+	refused string   // why a call's body is not READ
+	waits   int64    // bytes of seats.room that the call has meanwhile
 	entry   *entry   // of a stream
 	slab    *slab    // nil until the READ is posted, or if the body is not wanted
 	state   fetchState
@@ -59,7 +61,7 @@ func (x *link) advance() {
 			f.state = read
 			continue
 		}
-		if q.reading > 0 && q.reading+n > q.most {
+		if q.reading > 0 && q.reading+n > q.most || !x.end.memory().account.takeRead(x, sized(n)) {
 			break
 		}
 		f.state = reading
@@ -91,7 +93,7 @@ func (x *link) post() {
 			return
 		}
 		o := &f.message.Offer
-		f.slab = x.end.memory().get(int(o.Length))
+		f.slab = x.end.memory().get(int(o.Length), useRead)
 		r, err := f.slab.register(x.conn)
 		if err == nil {
 			err = x.conn.PostRead(r.mr, 0, uint64(o.Length), o.Addr, o.RKey, func(err error) { x.complete(f, err) })
@@ -138,6 +140,15 @@ func (x *link) forget() {
 		}
 	}
 	x.fetches.queue = nil
+	x.end.memory().account.forget(x)
+}
+
+// retry READs bodies that there was no room for.
+func (x *link) retry() {
+	x.end.Lock()
+	x.advance()
+	x.end.Unlock()
+	x.post()
 }
 
 // keep copies a message that offers a body: its bytes are lent.

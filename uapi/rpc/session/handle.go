@@ -58,7 +58,7 @@ func (x *session) start(method string, m *wire.Message, stream bool, body *slab)
 func (x *session) seat(r *running) {
 	switch now, ok := x.server.seats.seat(r); {
 	case !ok:
-		r.refused(wire.ResourceExhausted, "too many calls wait; the call was not executed")
+		r.refused(wire.ResourceExhausted, tooManyWait)
 	case now && r.pace != nil && r.pace.brief():
 		r.inline, x.link.brief = true, r
 	case now:
@@ -75,7 +75,7 @@ func (r *running) run() {
 	defer s.all.Done()
 	defer r.cancel()
 	reply, took := r.answer()
-	p, err := x.slabs.load(reply.Body, r.scratch)
+	p, err := x.slabs.load(&r.scope, reply.Body, r.scratch)
 	if err != nil {
 		reply = Reply{Status: Status{Code: wire.ResourceExhausted, Text: fmt.Sprintf("the handler's answer: %v", err)}}
 	}

@@ -38,8 +38,8 @@ func (p *pace) note(took time.Duration) {
 
 func (p *pace) brief() bool { return p.runs.Load() >= briefRuns }
 
-// paces holds the pace of each method, by name; methods beyond maxPaces have
-// none, and their handlers never run in the reader.
+// paces holds the pace of each method, by name: strangers choose the names, so
+// beyond maxPaces all begin anew.
 type paces struct {
 	mu sync.Mutex
 	by map[string]*pace
@@ -51,8 +51,8 @@ func (p *paces) of(method string) *pace {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x := p.by[method]
-	if x == nil && len(p.by) < maxPaces {
-		if p.by == nil {
+	if x == nil {
+		if p.by == nil || len(p.by) >= maxPaces {
 			p.by = map[string]*pace{}
 		}
 		x = &pace{}

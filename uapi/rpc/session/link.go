@@ -26,6 +26,7 @@ type link struct {
 	work    chan struct{}   // tells the writer that there may be something to send
 	unsaid  atomic.Bool     // there may be something not looked for yet
 	sending sync.Mutex      // of the goroutine that sends; taken before the end's lock
+	hungry  atomic.Bool     // there may be room for bodies that wait
 	outbox  []byte          // guarded by sending: messages that were taken and not sent
 	first   int             // bytes of outbox that go in the next chunk
 	life    context.Context // of the handlers that calls on it start
@@ -171,6 +172,9 @@ func (x *link) write(heard <-chan struct{}) {
 		}
 		select {
 		case <-x.work:
+			if x.hungry.Swap(false) {
+				x.retry()
+			}
 		case <-heard:
 			return
 		}

@@ -31,7 +31,10 @@ func (m Memory) Lend(n int) []byte {
 	if n <= copyLimit || n > wire.MaxBody {
 		return nil
 	}
-	x := m.slabs.get(n)
+	if !m.slabs.account.take(useSend, sized(n)) {
+		return nil
+	}
+	x := m.slabs.get(n, useSend)
 	defer x.drop()
 	if !m.Hold(x.bytes()) {
 		return nil

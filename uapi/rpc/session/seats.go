@@ -94,7 +94,10 @@ func (r *running) refused(code uint32, text string) {
 	r.session.server.all.Done()
 }
 
-const endedBefore = "the call ended before its handler could start"
+const (
+	tooManyWait = "too many calls wait; the call was not executed"
+	endedBefore = "the call ended before its handler could start"
+)
 
 // end has the call's answer sent. Preconditions: mu is held.
 func (r *running) end(reply *Reply, p payload) {

@@ -42,6 +42,7 @@ type ServerConfig struct {
 	Kept          int64         // bytes of answers kept for all sessions (1 GiB)
 	SessionKept   int64         // bytes of answers kept for a session (16 MiB)
 	InFlight      int           // bytes of bodies that are READ at a time for a session, but for one (64 MiB)
+	Bodies        int64         // bytes of bodies in READ memory for all sessions, and as many of answers to be READ; at least 129 MiB (512 MiB)
 	Loans         int           // bytes of a session's Memory that are lent at a time (64 MiB)
 	Lifetime      time.Duration // of a session without a connection, in whole seconds (60 s)
 }
@@ -85,14 +86,16 @@ type Server struct {
 	paces  paces
 	owed   atomic.Int64 // loans of sessions that have ended
 
-	mu       sync.Mutex
-	closed   bool // no more connections
-	core     *core.Server
-	sessions map[*core.Session]*session
-	expiry   *time.Timer
-	seats    seats
-	idle     sync.Cond // on mu: a session may be quiet
-	cutOff   uint64
+	mu        sync.Mutex
+	closed    bool // no more connections
+	core      *core.Server
+	sessions  map[*core.Session]*session
+	expiry    *time.Timer
+	seats     seats
+	budget    *budget
+	exchanges *core.Shares
+	idle      sync.Cond // on mu: a session may be quiet
+	cutOff    uint64
 }
 
 // ServerStats count a server's work.
@@ -119,15 +122,17 @@ func NewServer(config ServerConfig) (*Server, error) {
 	}
 	c := &config
 	if min(c.MaxConcurrent, c.MaxRequest, c.Sessions, c.Slots, c.InFlight, c.Loans) < 0 || min(c.Kept, c.SessionKept, int64(c.Lifetime)) < 0 ||
-		c.Slots > core.MaxSlots || c.Unary == nil && c.Stream == nil {
+		c.Bodies != 0 && c.Bodies < 2*wire.MaxBody || c.Slots > core.MaxSlots || c.Unary == nil && c.Stream == nil {
 		return nil, errConfig("ServerConfig")
 	}
 	c.MaxRequest = cmp.Or(c.MaxRequest, wire.MaxBody)
+	c.Bodies = cmp.Or(c.Bodies, 512<<20)
 	c.InFlight = cmp.Or(c.InFlight, wire.MaxBody)
 	c.Loans = cmp.Or(c.Loans, defaultLoans)
 	c.Lifetime = max(cmp.Or(c.Lifetime, time.Duration(core.Lifetime)).Truncate(time.Second), time.Second)
 	s := &Server{
 		config: config, began: time.Now(), sessions: map[*core.Session]*session{},
+		budget: newBudget(config.Bodies), exchanges: core.NewShares(uapi.DefaultPending),
 		seats: seats{places: core.NewShares(int64(cmp.Or(config.MaxConcurrent, 1024))), room: core.NewShares(waitingRoom)},
 		core: core.NewServer(core.ServerConfig{
 			Instance: rand.Uint64(), Slots: c.Slots, Sessions: c.Sessions,
@@ -189,18 +194,38 @@ func (s *Server) ServeOver(device *uapi.Context, l net.Listener) error {
 	for {
 		channel, err := l.Accept()
 		switch {
-		case err == nil && s.begin(addrPort(channel.RemoteAddr()), func(ctx context.Context, config msgring.Config) (*msgring.Conn, error) {
-			return msgring.AcceptOver(ctx, device, channel, config)
-		}):
-			continue
-		case err == nil:
-			err = channel.Close()
-		}
-		if s.accept.Err() != nil {
+		case s.accept.Err() != nil:
+			if err == nil {
+				_ = channel.Close()
+			}
 			return nil
+		case err != nil:
+			return err
 		}
-		return err
+		at := addrPort(channel.RemoteAddr())
+		end, ok := s.exchange(shareOf(at))
+		if !ok || !s.begin(at, func(ctx context.Context, config msgring.Config) (*msgring.Conn, error) {
+			defer end()
+			return msgring.AcceptOver(ctx, device, channel, config)
+		}) {
+			_ = channel.Close()
+		}
 	}
+}
+
+// exchange takes a place for an exchange of endpoints with an address; ok is
+// false if that is beyond its share.
+func (s *Server) exchange(from core.Address) (end func(), ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	share := s.exchanges.Join(from)
+	ok = s.exchanges.Take(share, 1)
+	s.exchanges.Leave(share)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.exchanges.Give(share, 1)
+	}, ok
 }
 
 // addrPort is a channel's address, or invalid.

@@ -38,7 +38,6 @@ type running struct {
 	longest int   // bytes of a message
 	waits   int64 // bytes of seats.room, 0 if it does not wait for its place
 	late    bool  // it has waited
-	tooLong bool  // the body is not READ
 
 	request Request  // of a call
 	scratch *scratch // has the request's bytes
@@ -119,6 +118,7 @@ func (s *Server) connect(from core.Address, asked msgring.Session, l *link) (*se
 	if x == nil {
 		x = &session{server: s, core: c, calls: map[uint16]*running{}}
 		x.slabs.offers, x.slabs.owed, x.slabs.most = &s.offers, &s.owed, s.config.Loans
+		x.slabs.account = s.budget.open(from)
 		x.places, x.room = s.seats.places.Join(from), s.seats.room.Join(from)
 		x.life, x.stop = context.WithCancel(context.Background())
 		s.sessions[c] = x
@@ -160,6 +160,9 @@ func (x *session) converse(l *link) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer close(l.over)
+	for _, f := range l.fetches.queue {
+		s.seats.room.Give(x.room, f.waits)
+	}
 	l.forget()
 	x.link = nil
 	x.core.Disconnected(s.now(), l.epoch, x.event)
@@ -259,7 +262,7 @@ func (x *session) receive(l *link, m *wire.Message) error {
 		if f.running = x.calls[m.Slot]; f.running != nil && m.Type == wire.StreamData {
 			f.entry = f.running.stream.expect(m)
 		} else {
-			f.running = &running{tooLong: int(m.Offer.Length) > s.config.MaxRequest}
+			x.bound(f)
 		}
 		l.fetch(f)
 	default:
@@ -268,16 +271,30 @@ func (x *session) receive(l *link, m *wire.Message) error {
 	return err // and the reader flushes
 }
 
+// bound takes room for a call that waits for its READ, or refuses it.
+func (x *session) bound(f *fetch) {
+	waits := waitingCall + int64(len(f.message.Metadata))
+	switch s := x.server; {
+	case int(f.message.Offer.Length) > s.config.MaxRequest:
+		f.refused = "the call's body is longer than the server takes"
+	case !s.seats.room.Take(x.room, waits):
+		f.refused, f.message.Metadata = tooManyWait, nil
+	default:
+		f.waits = waits
+	}
+}
+
 func (x *session) wanted(l *link, f *fetch) bool {
-	return !f.running.tooLong && x.core.FetchWanted(l.epoch, f.message.Slot)
+	return f.refused == "" && x.core.FetchWanted(l.epoch, f.message.Slot)
 }
 
 // fetched hands a body over that was READ.
 func (x *session) fetched(l *link, f *fetch) {
 	e := x.core.Fetched(l.epoch, f.message.Slot)
+	x.server.seats.room.Give(x.room, f.waits)
 	switch {
-	case e.Kind == core.Execute && f.running.tooLong:
-		x.finish(f.message.Slot, &Reply{Status: Status{Code: wire.ResourceExhausted, Text: "the call's body is longer than the server takes"}}, payload{}, l.longest)
+	case e.Kind == core.Execute && f.refused != "":
+		x.finish(f.message.Slot, &Reply{Status: Status{Code: wire.ResourceExhausted, Text: f.refused}}, payload{}, l.longest)
 	case f.slab == nil:
 	case e.Kind == core.Execute:
 		x.start(f.method, &f.message, false, f.slab)

@@ -36,6 +36,8 @@ type slabs struct {
 	owed   *atomic.Int64
 	conn   *msgring.Conn // the present one, if any
 	closed bool
+
+	account account
 }
 
 // offers are the slabs that a core knows, by the names that it knows them by.
@@ -56,6 +58,7 @@ const (
 type slab struct {
 	of     *slabs
 	mem    []byte
+	use    use
 	used   int // bytes of the body
 	refs   int // callers, handlers, offers, READs, loans
 	loans  int
@@ -83,8 +86,15 @@ func class(n int) (i, size int) {
 	return i, min(size, wire.MaxBody)
 }
 
-// get returns a slab for n bytes, held once.
-func (s *slabs) get(n int) *slab {
+// sized is how much memory a slab for n bytes takes.
+func sized(n int) int {
+	_, size := class(n)
+	return size
+}
+
+// get returns a slab for n bytes, held once, for a use that was taken from the
+// account.
+func (s *slabs) get(n int, u use) *slab {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i, size := class(n)
@@ -92,10 +102,11 @@ func (s *slabs) get(n int) *slab {
 		x := s.free[i][k-1]
 		s.free[i] = s.free[i][:k-1]
 		s.kept -= len(x.mem)
-		x.refs, x.used = 1, n
+		s.account.give(useSpare, len(x.mem))
+		x.refs, x.used, x.use = 1, n, u
 		return x
 	}
-	x := &slab{of: s, mem: make([]byte, size), used: n, refs: 1}
+	x := &slab{of: s, mem: make([]byte, size), used: n, refs: 1, use: u}
 	if s.all == nil {
 		s.all = map[*byte]*slab{}
 	}
@@ -130,7 +141,8 @@ func (s *slabs) left(x *slab) bool {
 	if x.refs > 0 {
 		return false
 	}
-	x.orphan = s.closed || s.kept+len(x.mem) > slabKept
+	s.account.give(x.use, len(x.mem))
+	x.orphan = s.closed || s.kept+len(x.mem) > slabKept || !s.account.take(useSpare, len(x.mem))
 	if !x.orphan {
 		i, _ := class(len(x.mem))
 		s.free[i] = append(s.free[i], x)
@@ -266,6 +278,8 @@ func (s *slabs) close() {
 	for _, x := range all {
 		x.orphan = true
 	}
+	s.account.give(useSpare, s.kept)
+	s.account.close()
 	s.kept = 0
 	s.owed.Add(s.loans)
 	s.mu.Unlock()

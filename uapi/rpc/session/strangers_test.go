@@ -101,17 +101,50 @@ func TestAttemptsLeaveNothing(t *testing.T) {
 		require.EqualValues(t, 1, answer[5], "attempt %d is refused", i)
 		require.NoError(t, c.Close())
 	}
-	honest, err := session.Dial(nil, "", session.ClientConfig{Connect: func(ctx context.Context, config msgring.Config) (*msgring.Conn, error) {
-		c, err := net.Dial("tcp", l.Addr().String())
+	callOver(t, device, &net.Dialer{}, l)
+	require.LessOrEqual(t, s.Stats().Sessions, 1)
+	s.Stop()
+	require.NoError(t, <-ended)
+}
+
+// callOver is a call of an honest client over TCP.
+func callOver(t *testing.T, device *uapi.Context, d *net.Dialer, l net.Listener) {
+	c, err := session.Dial(nil, "", session.ClientConfig{Connect: func(ctx context.Context, config msgring.Config) (*msgring.Conn, error) {
+		channel, err := d.DialContext(ctx, "tcp", l.Addr().String())
 		if err != nil {
 			return nil, err
 		}
-		return msgring.DialOver(ctx, device, c, config)
+		return msgring.DialOver(ctx, device, channel, config)
 	}})
 	require.NoError(t, err)
-	require.NoError(t, honest.Call(t.Context(), &session.Call{Method: "m"}))
-	require.Equal(t, 1, s.Stats().Sessions)
-	require.NoError(t, honest.Close())
+	require.NoError(t, c.Call(t.Context(), &session.Call{Method: "m"}))
+	require.NoError(t, c.Close())
+}
+
+// TestSilentChannels: an address that opens channels and says nothing has a
+// bounded number of them, and leaves some to others.
+func TestSilentChannels(t *testing.T) {
+	device, _ := uapitest.Pair(t, "")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s, err := session.NewServer(session.ServerConfig{Unary: echo})
+	require.NoError(t, err)
+	ended := make(chan error, 1)
+	go func() { ended <- s.ServeOver(device, l) }()
+	var silent []net.Conn
+	for range uapi.DefaultPending {
+		c, err := net.Dial("tcp", l.Addr().String())
+		require.NoError(t, err)
+		silent = append(silent, c)
+	}
+	for _, c := range silent[uapi.DefaultPending/2:] {
+		_, err = c.Read(make([]byte, 1))
+		require.ErrorIs(t, err, io.EOF)
+	}
+	callOver(t, device, &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}, l)
+	for _, c := range silent {
+		require.NoError(t, c.Close())
+	}
 	s.Stop()
 	require.NoError(t, <-ended)
 }
@@ -207,5 +240,86 @@ func TestHandlersAreShared(t *testing.T) {
 		time.Sleep(time.Second)
 		require.Zero(t, running.Load())
 		require.EqualValues(t, 5, most.Load())
+	})
+}
+
+const (
+	leastBodies = 129 << 20                 // of ServerConfig.Bodies
+	ofAnAddress = (leastBodies>>20 + 1) / 2 // MiB: half of them
+)
+
+// TestBodiesAreBounded: long bodies that handlers of one address hold have a
+// bound. Beyond it bodies are not READ, those of other addresses are, and they
+// are when the first ones are let go.
+func TestBodiesAreBounded(t *testing.T) {
+	const calls = ofAnAddress + 21 // an even number
+	var held, all atomic.Int32
+	var release chan struct{}
+	handle := func(ctx context.Context, r *session.Request) session.Reply {
+		if r.Method == "hold" {
+			held.Add(1)
+			<-release
+			held.Add(-1)
+		}
+		all.Add(1)
+		return session.Reply{}
+	}
+	served(t, session.ServerConfig{Unary: handle, Bodies: leastBodies}, func(t *testing.T, device *uapi.Context, addr string, s *session.Server) {
+		release = make(chan struct{})
+		body := session.Bytes(make([]byte, 1<<20))
+		done := make(chan error, calls)
+		for range 2 {
+			c := dial(t, device, addr)
+			for range calls / 2 {
+				go func() { done <- c.Call(t.Context(), &session.Call{Method: "hold", Body: body}) }()
+			}
+		}
+		time.Sleep(time.Second)
+		require.EqualValues(t, ofAnAddress, held.Load())
+		require.NoError(t, dial(t, elsewhere(t, device), addr).Call(t.Context(), &session.Call{Method: "m", Body: body}))
+		require.EqualValues(t, ofAnAddress, held.Load())
+		close(release)
+		for range calls {
+			require.NoError(t, <-done)
+		}
+		require.EqualValues(t, calls+1, all.Load())
+	})
+}
+
+// counted counts the answers that took memory.
+type counted struct{ made *atomic.Int32 }
+
+func (c counted) Size() int { return 1 << 20 }
+
+func (c counted) Append(b []byte) ([]byte, error) {
+	c.made.Add(1)
+	return b[:1<<20], nil
+}
+
+// TestAnswersAreBounded: long answers that a client does not READ have a bound.
+// Beyond it its handlers wait, those of other addresses do not, and all of it
+// comes back when the client has gone.
+func TestAnswersAreBounded(t *testing.T) {
+	const calls = ofAnAddress + 20
+	var made atomic.Int32
+	handle := func(ctx context.Context, r *session.Request) session.Reply {
+		return session.Reply{Body: counted{&made}}
+	}
+	config := session.ServerConfig{Unary: handle, Bodies: leastBodies, Lifetime: 2 * time.Second}
+	served(t, config, func(t *testing.T, device *uapi.Context, addr string, s *session.Server) {
+		c := stranger(t, device, addr, 1, 1)
+		asks(t, c, "m", 0, calls)
+		time.Sleep(time.Second)
+		require.EqualValues(t, ofAnAddress, made.Load())
+		require.NoError(t, dial(t, elsewhere(t, device), addr).Call(t.Context(), &session.Call{Method: "m"}))
+		kill(t, c)
+		time.Sleep(10 * time.Second)
+		require.Zero(t, s.Stats().KeptBytes)
+		again := dial(t, device, addr)
+		made.Store(0)
+		for range calls {
+			require.NoError(t, again.Call(t.Context(), &session.Call{Method: "m"}))
+		}
+		require.EqualValues(t, calls, made.Load())
 	})
 }

@@ -59,7 +59,7 @@ func newStream(ctx context.Context, e end) *stream {
 // send sends metadata, a body, or both. It waits until the peer's window, and
 // the connection, have room.
 func (s *stream) send(metadata []byte, b Body) error {
-	p, err := s.end.memory().load(b, nil)
+	p, err := s.end.memory().load(s.ctx, b, nil)
 	if err != nil {
 		return err
 	}
