@@ -110,11 +110,17 @@ func (r *Request) accept(ctx context.Context, private []byte) (QP, error) {
 		err = r.create(QPConfig{})
 	}
 	if err == nil {
+		err = inner.Err()
+	}
+	if err == nil {
+		err = r.req.Reply(r.pair, r.pair.param(private))
+	}
+	if err == nil {
 		var squeeze context.CancelCauseFunc
 		inner, squeeze = context.WithCancelCause(inner)
 		defer squeeze(nil)
 		r.admission.replied(r, squeeze)
-		err = r.req.Accept(inner, r.pair, r.pair.param(private))
+		err = r.req.Established(inner)
 	}
 	if err != nil {
 		r.drop()

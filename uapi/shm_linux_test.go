@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"strings"
 	"syscall"
@@ -297,4 +298,41 @@ func TestLendToVictims(t *testing.T) {
 		clear(mem)
 		require.NoError(t, Free(mem))
 	})
+}
+
+// A process that has taken the name of a client's device, and is silent, delays
+// the answer to that client, who then has as long to confirm as any other.
+func TestSilentNeighbourOfClient(t *testing.T) {
+	server, client, other := shared(t, 1, ""), shared(t, 2, ""), shared(t, 3, "")
+	require.NoError(t, client.Close())
+	client, err := Open(ownSoft(2) + "?shm=off")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	name := "@rdmashim/1/" + client.chosen.addr.String()
+	silent, err := net.ListenUnix("unixpacket", &net.UnixAddr{Net: "unixpacket", Name: name})
+	require.NoError(t, err)
+	defer silent.Close()
+	l, err := server.ListenWith(":0", ListenConfig{Pending: 1})
+	require.NoError(t, err)
+	s := serveEach(l)
+	dialled := make(chan error)
+	for _, c := range []*Context{client, other} {
+		go func() {
+			qp, err := c.Dial(t.Context(), dialable(server, l), DialConfig{})
+			if err == nil {
+				err = c.DestroyQP(qp)
+			}
+			dialled <- err
+		}()
+		if c == client {
+			asked, err := silent.Accept()
+			require.NoError(t, err)
+			defer asked.Close()
+		}
+	}
+	require.NoError(t, <-dialled)
+	require.NoError(t, <-dialled)
+	require.NoError(t, l.Close())
+	s.all.Wait()
+	require.EqualValues(t, 2, s.connected.Load())
 }

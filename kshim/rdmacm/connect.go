@@ -149,6 +149,7 @@ func (id *ID) Connect(ctx context.Context, qp QP, p ConnParam) (Peer, error) {
 	if err := id.complete(qp, &p); err != nil {
 		// The peer believes in the connection. Let it know.
 		_ = id.call(op, func() error { return id.ch.reject(id.num, abi.UCMRejConsumerDefined, nil) })
+		err = wrongState(err, &DisconnectedError{}) // or it has given it up meanwhile
 		return Peer{}, outer(op, id.name(), err)
 	}
 	return ev.Peer, nil

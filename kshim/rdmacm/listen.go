@@ -199,10 +199,19 @@ func (r *Request) claim() error {
 // The peer may send as soon as it is connected, which is before this is: post
 // receives between Init and Accept.
 func (r *Request) Accept(ctx context.Context, qp QP, p ConnParam) error {
-	const op = "accept"
 	if err := ctx.Err(); err != nil {
-		return &Error{op, r.name(), err}
+		return &Error{"accept", r.name(), err}
 	}
+	if err := r.Reply(qp, p); err != nil {
+		return err
+	}
+	return r.Established(ctx)
+}
+
+// Reply is the first half of Accept: it connects the queue pair, which may wait
+// for the peer's device, and answers the peer.
+func (r *Request) Reply(qp QP, p ConnParam) error {
+	const op = "accept"
 	if len(p.Private) > abi.UCMAcceptData {
 		return &Error{op, r.name(), errPrivate}
 	}
@@ -221,10 +230,12 @@ func (r *Request) Accept(ctx context.Context, qp QP, p ConnParam) error {
 		req := abi.UCMAccept{UID: r.uid, ID: r.num, ConnParam: p.encode(qp)}
 		return r.ch.command(abi.UCMCmdAccept, &req)
 	})
-	if err != nil {
-		return gaveUp(err)
-	}
-	ev, err := r.await(ctx, op, abi.UCMEventEstablished)
+	return gaveUp(err)
+}
+
+// Established is the second half of Accept: it waits for the peer's word.
+func (r *Request) Established(ctx context.Context) error {
+	ev, err := r.await(ctx, "accept", abi.UCMEventEstablished)
 	if ev.Type == abi.UCMEventDisconnected {
 		// A peer disconnects a connection that it has made: its RTU was lost,
 		// or Linux took the DREQ first, as it may on two processors.
@@ -258,10 +269,14 @@ func (r *Request) prepare(qp QP, p *ConnParam) error {
 // gaveUp explains the kernel's finding that a request is in the wrong state:
 // the kernel drops the peer's later message, because no event can be given
 // before Accept.
-func gaveUp(err error) error {
+func gaveUp(err error) error { return wrongState(err, errGone) }
+
+// wrongState explains the kernel's finding that an id is in the wrong state for
+// a command: EINVAL of an error of this package.
+func wrongState(err, why error) error {
 	var e *Error
 	if errors.Is(err, syscall.EINVAL) && errors.As(err, &e) {
-		return &Error{e.Op, e.Object, fmt.Errorf("%w (%w)", errGone, e.Err)}
+		return &Error{e.Op, e.Object, fmt.Errorf("%w (%w)", why, e.Err)}
 	}
 	return err
 }

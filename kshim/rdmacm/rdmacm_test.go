@@ -124,6 +124,35 @@ func TestThePeersWordIsLost(t *testing.T) {
 	require.NoError(t, id.Destroy())
 }
 
+// TestThePeerGivesUp: a peer that has replied, and ends the connection before
+// this side's queue pair is ready, has disconnected.
+func TestThePeerGivesUp(t *testing.T) {
+	k := newFake(t)
+	a, b := k.open(), k.open()
+	listen(t, b, func(r *Request) {
+		_ = r.Accept(t.Context(), newFakeQP(2), ConnParam{})
+		_ = r.Destroy()
+	})
+	asked := 0
+	k.do(func() {
+		k.hook = func(f *fakeFile, c abi.UCMCommand) {
+			if f == a.file && c == abi.UCMCmdInitQPAttr {
+				if asked++; asked == 2 { // after the reply
+					k.fail[c] = syscall.EINVAL
+				}
+			}
+		}
+	})
+	id, err := a.Resolve(t.Context(), nowhere, server, Options{})
+	require.NoError(t, err)
+	_, err = id.Connect(t.Context(), newFakeQP(1), ConnParam{})
+	var gone *DisconnectedError
+	require.ErrorAs(t, err, &gone)
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+	require.ErrorContains(t, err, "peer disconnected")
+	require.NoError(t, id.Destroy())
+}
+
 // TestTheCommands of a connection are those that librdmacm gives.
 func TestTheCommands(t *testing.T) {
 	k := newFake(t)

@@ -175,21 +175,26 @@ func TestDeviceOfItsOwn(t *testing.T) {
 // never confirms.
 func forge(t *testing.T, h *host, n int) {
 	t.Helper()
-	const userData = 56 // at the end of a REQ
-	info, err := h.server.QueryDevice()
+	to, err := netip.ParseAddrPort(h.addr)
 	require.NoError(t, err)
-	to, port := info.Address, netip.MustParseAddrPort(h.addr).Port()
 	from := netip.AddrFrom4([4]byte{127, 99, byte(os.Getpid() >> 8), byte(os.Getpid())})
 	l, err := udp.Listen(netip.AddrPortFrom(from, uapi.RoCEPort), udp.Options{})
 	require.NoError(t, err)
 	defer l.Close()
-	hello := core.Hello{Mode: core.Bytes, Quantum: 256, Addr: 4096, RKey: 1, Ring: core.MinRing, Controls: core.Controls, Longest: core.MinRing / 4}
 	for i := range n {
-		mad := wiretest.Request(from, to.Addr(), port, i)
-		hello.Append(mad[len(mad)-userData:][:0], false)
-		packet := link.Packet{Peer: to, Head: wiretest.Datagram(mad)}
-		require.NoError(t, l.Send([]link.Packet{packet}))
+		forgeFrom(t, l, to, i)
 	}
+}
+
+// forgeFrom sends request number n, by a link of its own, to a listener.
+func forgeFrom(t *testing.T, l link.Link, to netip.AddrPort, n int) {
+	t.Helper()
+	const userData = 56 // at the end of a REQ
+	hello := core.Hello{Mode: core.Bytes, Quantum: 256, Addr: 4096, RKey: 1, Ring: core.MinRing, Controls: core.Controls, Longest: core.MinRing / 4}
+	mad := wiretest.Request(l.Caps().Local.Addr(), to.Addr(), to.Port(), n)
+	hello.Append(mad[len(mad)-userData:][:0], false)
+	packet := link.Packet{Peer: netip.AddrPortFrom(to.Addr(), uapi.RoCEPort), Head: wiretest.Datagram(mad)}
+	require.NoError(t, l.Send([]link.Packet{packet}))
 }
 
 // TestListenerClose ends Accept, and connections that it did not return.
