@@ -36,6 +36,8 @@ type Config struct {
 	// NoExtensions keeps to the specification with other soft devices, too:
 	// queue pairs go back N, and have no private MTU.
 	NoExtensions bool
+	// GUID is the node's; 0 is a random one.
+	GUID uint64
 	// Seed makes queue pair numbers, keys, PSNs, communication identifiers and
 	// the GUID repeat, for tests. With 0 each is drawn from the system's random
 	// source by itself, so that none follows from another, and traffic of a

@@ -1,6 +1,7 @@
 package rnic
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -112,7 +113,7 @@ func New(c Config) (*Device, error) {
 	secret := seeds(c.Seed)
 	d := &Device{
 		name: c.Name, netdev: c.NetDev, ifindex: c.IfIndex, link: c.Link, near: c.Near, caps: caps, mtu: mtu, askedMTU: c.MTU, log: c.Logger,
-		guid:    newGUID(secret()),
+		guid:    cmp.Or(c.GUID, newGUID(secret())),
 		tuning:  tune(c.Tuning, caps),
 		start:   time.Now(),
 		asks:    c.PeerPort,

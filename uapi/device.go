@@ -62,8 +62,10 @@ type deviceOptions struct {
 	loss, reorder, dup, corrupt float64 // 0 … 1
 	delay                       time.Duration
 	seed                        uint64
-	port                        int // UDP port, 0 any, -1 not given
-	mtu                         int // bytes, 0 not given
+	port                        int    // UDP port, 0 any, -1 not given
+	mtu                         int    // bytes, 0 not given
+	guid                        uint64 // the node's, 0 a random one
+	unbound                     bool   // it does not take its UDP port
 	noGSO, noGRO                bool
 	noShm                       bool // devices of this host are reached by UDP as well
 	noExtensions                bool // soft devices are spoken with as any other
@@ -111,6 +113,8 @@ var deviceOptionTable = []deviceOption{
 	{"port", "4791, 0 takes any", "soft sim", setPort},
 	{"mtu", "256, 512, 1024, 2048 or 4096", "soft sim", setMTU},
 	{"extensions", "on or off", "soft sim", func(s *deviceSpec, v string) error { return setOff(&s.noExtensions, v) }},
+	{"guid", "0200:0000:0000:0001", "soft sim", setGUID},
+	{"bind", "on or off", "soft", func(s *deviceSpec, v string) error { return setOff(&s.unbound, v) }},
 	{"shm", "on or off", "soft", func(s *deviceSpec, v string) error { return setOff(&s.noShm, v) }},
 	{"gso", "off", "soft", func(s *deviceSpec, v string) error { return setOff(&s.noGSO, v) }},
 	{"gro", "off", "soft", func(s *deviceSpec, v string) error { return setOff(&s.noGRO, v) }},
@@ -311,6 +315,15 @@ func setDelay(s *deviceSpec, text string) error {
 		return fmt.Errorf("not a duration of 0 … %v; write 2ms", maxFaultDelay)
 	}
 	s.delay = d
+	return nil
+}
+
+func setGUID(s *deviceSpec, text string) error {
+	v, err := strconv.ParseUint(strings.ReplaceAll(text, ":", ""), 16, 64)
+	if err != nil || v == 0 {
+		return fmt.Errorf("not 64 bits in hexadecimal digits, other than 0")
+	}
+	s.guid = v
 	return nil
 }
 

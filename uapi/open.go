@@ -56,7 +56,9 @@ var devices = &registry{}
 //     made is no error. A sim device has it with stats=on only.
 //   - extensions=off speaks with soft devices as with all others: queue pairs go
 //     back N, and have no private MTU.
-//   - name=rxe0 names the device.
+//   - name=rxe0 names the device, guid=0200:0000:0000:0001 its node.
+//   - bind=off makes a device to be looked at: it neither takes its address nor
+//     meets peers.
 //
 // A device of the kernel knows doorbell=raw instead, which makes posting a
 // little quicker and lets the garbage collector wait for it

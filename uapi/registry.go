@@ -213,7 +213,7 @@ func (r *registry) launch(spec deviceSpec, at netip.AddrPort, log *slog.Logger) 
 	}
 	s.spec, s.name, s.users = spec, name, 1
 	r.backends = append(r.backends, s)
-	if spec.kind == kindSoft && s.redirect != nil && s.addr.Port() == RoCEPort {
+	if spec.kind == kindSoft && s.redirect != nil && s.addr.Port() == RoCEPort && !spec.unbound {
 		s.mapper = openPortMapper(s.addr.Addr(), s.redirect, log)
 	}
 	return s, nil
@@ -313,6 +313,12 @@ func (s *deviceSpec) optionString() string {
 	}
 	if s.mtu != 0 {
 		set = append(set, fmt.Sprintf("mtu=%d", s.mtu))
+	}
+	if s.guid != 0 {
+		set = append(set, fmt.Sprintf("guid=%016x", s.guid))
+	}
+	if s.unbound {
+		set = append(set, "bind=off")
 	}
 	if s.noGSO {
 		set = append(set, "gso=off")

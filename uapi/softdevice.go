@@ -33,13 +33,23 @@ func startDevice(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logg
 
 // startSoft starts a soft RNIC on a UDP socket.
 func startSoft(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logger) (*backend, error) {
-	l, err := udp.Listen(at, udp.Options{NoGSO: spec.noGSO, NoGRO: spec.noGRO})
+	bound := at
+	if spec.unbound {
+		if held := heldPorts(); !spec.addr.IsValid() && held.taken(at.Addr()) {
+			return nil, explain(syscall.EADDRINUSE, "a device has %v", at)
+		}
+		spec.pcap, bound = "", netip.AddrPortFrom(at.Addr(), 0)
+	}
+	l, err := udp.Listen(bound, udp.Options{NoGSO: spec.noGSO, NoGRO: spec.noGRO})
 	if err != nil {
 		return nil, err
 	}
 	var near link.Near
 	if !spec.noShm {
 		l, near = joinMemory(l, log)
+	}
+	if spec.unbound {
+		l = unbound{l, at}
 	}
 	s, err := startRNIC(spec, l, near, name, log)
 	if err != nil {
@@ -52,6 +62,19 @@ func startSoft(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logger
 		}
 	}
 	return s, nil
+}
+
+// unbound is a link of a device that can be looked at as if it were at an
+// address, and has another UDP port.
+type unbound struct {
+	link.Link
+	at netip.AddrPort
+}
+
+func (u unbound) Caps() link.Caps {
+	c := u.Link.Caps()
+	c.Local = u.at
+	return c
 }
 
 // joinMemory puts rings in shared memory beside a link, where that can be done.
@@ -196,7 +219,7 @@ func startRNIC(spec deviceSpec, l link.Link, near link.Near, name string, log *s
 		return nil, err
 	}
 	config := rnic.Config{
-		Name: name, Link: faulty, Near: near, MTU: spec.mtu, NoExtensions: spec.noExtensions,
+		Name: name, Link: faulty, Near: near, MTU: spec.mtu, NoExtensions: spec.noExtensions, GUID: spec.guid,
 		Logger: slog.New(slog.NewMultiHandler(log.Handler(), driver.Logger().With("device", name).Handler())),
 	}
 	var beside *neighbour

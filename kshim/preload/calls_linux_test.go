@@ -100,3 +100,25 @@ func TestWakeups(t *testing.T) {
 		"connection manager: one wake-up an event\n",
 		start(t, l, device, compile(t, "wakeups", "-lrdmacm", "-libverbs"), addr).ends(0))
 }
+
+// TestLooks: a look at a device takes no address. The first open of a device
+// file does, says where it is taken, and changes no attribute.
+func TestLooks(t *testing.T) {
+	l := libraries(t, "ibv_devices", "ibv_rc_pingpong")
+	device, addr := newDevice()
+	says := start(t, l, device+"?guid=0200:0000:0000:0077", compile(t, "looks"), addr).ends(0)
+	require.Regexp(t, "(?s)^(rdmashim: no RDMA device: .*the address is taken.*\n){2}it was opened\n$", says)
+	says = start(t, l, device, compile(t, "looks"), addr).ends(0)
+	require.Contains(t, says, "it was opened\n")
+
+	// A shell that looks beside a program that has the address.
+	port := freePort(t)
+	held := start(t, l, device, "ibv_rc_pingpong", "-g", "0", "-p", port)
+	held.listens(port)
+	says = start(t, l, device, "sh", "-c", "test -d /sys/class/infiniband/rxe0 && ibv_devices").ends(0)
+	require.Contains(t, says, "rxe0")
+	require.NotContains(t, says, "rdmashim:")
+	require.NoError(t, held.Process.Kill())
+	_ = held.Wait()
+	start(t, l, device, "sh", "-c", "test -d /sys/class/infiniband/rxe0 && ibv_devinfo").ends(0)
+}

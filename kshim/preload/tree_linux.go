@@ -211,7 +211,7 @@ func (t *Tree) plant(root *os.Root, path, at string, asked bool) error {
 func (t *Tree) file(root *os.Root, name, at string) error {
 	var text []byte
 	if !strings.HasPrefix(name, "/dev/") {
-		text, _ = readAll(t.Kernel, name)
+		text, _ = ReadAll(t.Kernel, name)
 	}
 	old, err := root.ReadFile(at)
 	if err == nil && bytes.Equal(old, text) {
@@ -225,7 +225,8 @@ func (t *Tree) file(root *os.Root, name, at string) error {
 	return root.WriteFile(at, text, 0o644)
 }
 
-func readAll(k kshim.Kernel, path string) ([]byte, error) {
+// ReadAll reads a file of a kernel.
+func ReadAll(k kshim.Kernel, path string) ([]byte, error) {
 	f, err := k.Open(path)
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -32,8 +33,12 @@ var kernel struct {
 	traced  kshim.Kernel // process, or what prints its calls (RDMASHIM_TRACE)
 	host    *program
 	tree    *preload.Tree
-	netlink *rdmanl.Socket                 // nil: it could not be had
-	polled  atomic.Pointer[[]kshim.Driven] // open device files
+	netlink *rdmanl.Socket // nil: it could not be had
+	devices []string       // their names
+
+	mu     sync.RWMutex                   // held for writing while the devices are exchanged
+	bound  bool                           // guarded by mu: they have their addresses
+	polled atomic.Pointer[[]kshim.Driven] // open device files
 }
 
 // at once is the context of calls that do not wait.
@@ -61,9 +66,8 @@ func number(err error) int {
 func rdmashimStart(kinds *C.uint32_t, moved *C.int, n C.int) C.int {
 	env := preload.FromEnvironment()
 	machine := uapi.MiniKernel()
-	if err := machine.Insmod("soft", parameters(env.Devices)...); err != nil {
-		fmt.Fprintf(os.Stderr, "rdmashim: no RDMA device: %v\n", err)
-	}
+	kernel.devices = env.Devices
+	_ = insmod(func(int) string { return "bind=off" })
 	host, err := newProgram(unsafe.Slice((*uint32)(unsafe.Pointer(kinds)), int(n)), unsafe.Slice((*int32)(unsafe.Pointer(moved)), int(n)))
 	if err != nil {
 		return C.int(number(err))
@@ -82,23 +86,54 @@ func rdmashimStart(kinds *C.uint32_t, moved *C.int, n C.int) C.int {
 	return 0
 }
 
-// parameters are the devices' names as the module soft takes them. rdma-core
-// finds the provider by the name, which begins with rxe.
-func parameters(devices []string) []string {
+// insmod makes the devices, with one more option each. rdma-core finds the
+// provider by the name, which begins with rxe.
+func insmod(option func(i int) string) error {
 	var list []string
-	for i, name := range devices {
+	for i, name := range kernel.devices {
 		param := strings.TrimPrefix(strings.TrimPrefix(name, "soft"), ":")
 		sep := "?"
 		if strings.Contains(param, "?") {
 			sep = "&"
 		}
-		list = append(list, fmt.Sprintf("%s%sname=rxe%d&stats=off", param, sep, i))
+		list = append(list, fmt.Sprintf("%s%sname=rxe%d&stats=off&%s", param, sep, i, option(i)))
 	}
-	return list
+	err := uapi.MiniKernel().Insmod("soft", list...)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "rdmashim: no RDMA device: %v\n", err)
+	}
+	return err
+}
+
+// bind puts devices that have their addresses in the place of those that can
+// only be looked at, with the same GUIDs. When it fails it may be tried again.
+func bind() error {
+	kernel.mu.Lock()
+	defer kernel.mu.Unlock()
+	if kernel.bound {
+		return nil
+	}
+	guids := make([]string, len(kernel.devices))
+	for i := range guids {
+		text, err := preload.ReadAll(kernel.process, fmt.Sprintf("/sys/class/infiniband/rxe%d/node_guid", i))
+		if err == nil && !strings.Contains(kernel.devices[i], "guid=") {
+			guids[i] = "guid=" + strings.TrimSpace(string(text))
+		}
+	}
+	if err := uapi.MiniKernel().Rmmod("soft"); err != nil && !errors.Is(err, syscall.ENOENT) {
+		return err
+	}
+	err := insmod(func(i int) string { return guids[i] })
+	if kernel.bound = err == nil; err != nil {
+		_ = insmod(func(i int) string { return guids[i] + "&bind=off" })
+	}
+	return err
 }
 
 //export rdmashimPlant
 func rdmashimPlant(path, to *C.char, n C.size_t) C.int {
+	kernel.mu.RLock()
+	defer kernel.mu.RUnlock()
 	at, err := kernel.tree.Plant(C.GoString(path))
 	if err == nil && len(at) >= int(n) {
 		err = syscall.ENAMETOOLONG
@@ -112,7 +147,11 @@ func rdmashimPlant(path, to *C.char, n C.size_t) C.int {
 
 //export rdmashimOpen
 func rdmashimOpen(path *C.char, flags C.int) C.int {
-	f, err := kernel.traced.Open(C.GoString(path))
+	err := bind()
+	var f kshim.File
+	if err == nil {
+		f, err = kernel.traced.Open(C.GoString(path))
+	}
 	if err != nil {
 		return C.int(number(err))
 	}

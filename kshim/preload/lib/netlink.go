@@ -60,6 +60,8 @@ func rdmashimNetlink(fd C.int, buf unsafe.Pointer, n C.size_t) C.long {
 	sent := make([]byte, n)
 	err := cmemory.Guard(func() { copy(sent, mem) })
 	if err == nil {
+		kernel.mu.RLock()
+		defer kernel.mu.RUnlock()
 		err = kernel.netlink.Request(int(fd), sent)
 	}
 	if err != nil {
