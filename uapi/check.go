@@ -4,11 +4,7 @@ package uapi
 // (EINVAL with the reason if not), without opening anything: the device need
 // not be there. An empty name is the default, as for Open.
 func CheckDevice(device string) error {
-	if device == "" {
-		device = defaultDeviceName()
-	}
-	if _, err := parseDevice(device); err != nil {
-		return opError("CheckDevice", device, err)
-	}
-	return nil
+	name, said := orDefault(device)
+	_, err := parseDevice(name)
+	return opError("CheckDevice", said, err)
 }

@@ -19,4 +19,7 @@ func TestCheckDevice(t *testing.T) {
 	}
 	t.Setenv("RDMASHIM_DEVICE", "soft?x=1")
 	require.ErrorIs(t, CheckDevice(""), syscall.EINVAL)
+	require.ErrorContains(t, CheckDevice(""), "RDMASHIM_DEVICE=soft?x=1")
+	_, err := Open("")
+	require.ErrorContains(t, err, "RDMASHIM_DEVICE=soft?x=1")
 }

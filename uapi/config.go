@@ -34,6 +34,9 @@ type OpenConfig struct {
 	// that was named, by OpenWith or RDMASHIM_DEVICE, and is of another kind is
 	// EINVAL.
 	Kinds []string
+	// Device is the device that OpenLocal and OpenRoute open, as a name for
+	// Open (what RDMASHIM_DEVICE names, else they choose).
+	Device string
 
 	// Trace gets every call to the device's kernel, a line and a Write each, as
 	// strace prints them and RDMASHIM_TRACE in the environment asks for (none).

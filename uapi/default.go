@@ -72,12 +72,23 @@ func Close() error {
 	return err
 }
 
-// defaultDeviceName returns the name of the device that Open("") opens.
-func defaultDeviceName() string {
-	if name := os.Getenv("RDMASHIM_DEVICE"); name != "" {
-		return name
+// orVariable returns the name of a device that was asked for, else what
+// RDMASHIM_DEVICE names; "" for neither. said is how errors call it.
+func orVariable(device string) (name, said string) {
+	if device == "" {
+		if device = os.Getenv("RDMASHIM_DEVICE"); device != "" {
+			return device, "RDMASHIM_DEVICE=" + device
+		}
 	}
-	return DefaultDevice
+	return device, device
+}
+
+// orDefault is orVariable for Open, which an empty name gives DefaultDevice.
+func orDefault(device string) (name, said string) {
+	if name, said = orVariable(device); name == "" {
+		return DefaultDevice, DefaultDevice
+	}
+	return name, said
 }
 
 // RegMR is Context.RegMR on the default context.

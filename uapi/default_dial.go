@@ -70,12 +70,15 @@ func groupBy[T any](list []T, alike func(a, b T) bool) (groups [][]T) {
 // Listen listens for connections to addr, HOST:PORT, on every device that this
 // process has open and that has the address; an empty host is all of them, and
 // 127.0.0.1 if all were opened to dial loopback addresses. If none has, the
-// default context is opened, if it is not yet: on the device that
-// RDMASHIM_DEVICE names, else on that which OpenLocal opens; of a name's
-// addresses, on the first that has one; for an empty host on 127.0.0.1. A
-// default context that is open and does not have the address stays, and Listen
-// opens another beside it, which Close closes too. Request.Context tells to
-// which one a request came. See Context.Listen.
+// default context is opened, if it is not yet, as OpenLocal opens it, which
+// RDMASHIM_DEVICE and its options hold for; of a name's addresses, on the first
+// that has one; for an empty host on the device's own. A default context that
+// is open and does not have the address stays, and Listen opens another beside
+// it. Request.Context tells to which one a request came. See Context.Listen.
+//
+// What Listen opened stays open, with its address, when listener and
+// connections have ended: it is the program's default context, whose handles go
+// on. Close gives it back, and all else that the package functions opened.
 func Listen(addr string) (*Listener, error) {
 	at, err := resolveListen(addr)
 	var l *Listener
@@ -115,20 +118,17 @@ func listenAt(addrs []netip.AddrPort) (*Listener, error) {
 // toListen returns the default context or, where its device does not have the
 // address, another context that is closed with it.
 func toListen(addr netip.Addr) (*Context, error) {
-	named := os.Getenv("RDMASHIM_DEVICE") != ""
+	if addr.IsUnspecified() {
+		addr = netip.Addr{}
+	}
 	c, _, err := defaultContext(func() (*Context, error) {
-		switch {
-		case named:
-			return Open("")
-		case addr.IsUnspecified():
-			if c, err := openSoftAt(loopbacks()[0], OpenConfig{}); err == nil {
-				return c, nil
-			}
+		c, err := openLocal(addr, OpenConfig{})
+		if err != nil && !addr.IsValid() {
 			return Open("")
 		}
-		return openLocal(addr, OpenConfig{})
+		return c, err
 	})
-	if err != nil || named || addr.IsUnspecified() || c.hasAddr(addr) {
+	if err != nil || !addr.IsValid() || c.hasAddr(addr) {
 		return c, err
 	}
 	if c, err = openLocal(addr, OpenConfig{}); err == nil {

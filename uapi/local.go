@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -22,7 +21,8 @@ func (k deviceKinds) has(kind deviceKind) bool {
 // OpenLocal opens the device of an address of this machine, HOST or HOST:PORT,
 // and never another one: the kernel's device that has the address, else the
 // soft device on it. config.Kinds says which of the two it may be. Of a name's
-// addresses the first is taken that has a device.
+// addresses the first is taken that has a device. An empty HOST is the address
+// of the device that config.Device names, else 127.0.0.1.
 //
 // When another process of this user has a soft device on the address, the
 // device is on the same address and a free UDP port, and is found there all the
@@ -30,9 +30,9 @@ func (k deviceKinds) has(kind deviceKind) bool {
 // service of this process. RDMA cards and rdma_rxe are not: they get a
 // *RejectError with reason PORT_CM_REDIRECT.
 //
-// RDMASHIM_DEVICE, where it is set, names the device here too: a plain soft or
-// sim is put on the address, and a device that does not have the address is
-// EADDRNOTAVAIL.
+// Where config.Device or RDMASHIM_DEVICE names the device it is that one: a
+// plain soft or sim is put on the address, with its options, and a device that
+// does not have the address is EADDRNOTAVAIL.
 //
 // Errors, beside those of Open:
 //   - EADDRNOTAVAIL: no device has the address; the error lists what there is
@@ -41,6 +41,9 @@ func OpenLocal(addr string, config OpenConfig) (*Context, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), DefaultConnectTimeout)
 	defer cancel()
 	list, err := resolve(ctx, withAnyPort(addr))
+	if strings.HasPrefix(withAnyPort(addr), ":") {
+		list = []netip.AddrPort{{}}
+	}
 	var errs []error
 	for _, at := range list {
 		var c *Context
@@ -55,20 +58,24 @@ func OpenLocal(addr string, config OpenConfig) (*Context, error) {
 	return nil, opError("OpenLocal", addr, err)
 }
 
+// openLocal is OpenLocal of an address; of none it is the device's own.
 func openLocal(addr netip.Addr, config OpenConfig) (*Context, error) {
 	if addr.IsUnspecified() || addr.IsMulticast() {
 		return nil, explain(syscall.EINVAL, "%v is not an address of one interface", addr)
 	}
 	kinds := deviceKinds(config.Kinds)
-	if name := os.Getenv("RDMASHIM_DEVICE"); name != "" {
-		return openNamedAt(name, addr, config)
+	if name, said := orVariable(config.Device); name != "" {
+		return openNamedAt(name, said, addr, config)
+	}
+	if !addr.IsValid() {
+		addr = loopbacks()[0]
 	}
 	c, errs := openHostAt(addr, config)
 	if c != nil {
 		return c, nil
 	}
 	if kinds.has(kindSoft) {
-		c, err := openSoftAt(addr, config)
+		c, err := openSoftAt(softAt(addr), config)
 		if err == nil {
 			return c, nil
 		}
@@ -83,31 +90,41 @@ func openLocal(addr netip.Addr, config OpenConfig) (*Context, error) {
 	return nil, tried(errs)
 }
 
-// openNamedAt opens the device that RDMASHIM_DEVICE names if it has the
-// address.
-func openNamedAt(name string, addr netip.Addr, config OpenConfig) (*Context, error) {
+// openNamedAt opens the device that was named, which errors call said, if it
+// has the address.
+func openNamedAt(name, said string, addr netip.Addr, config OpenConfig) (*Context, error) {
 	kinds := deviceKinds(config.Kinds)
 	spec, err := parseDevice(name)
-	if err != nil {
-		return nil, err
-	}
-	if !kinds.has(spec.kind) {
-		return nil, explain(syscall.EINVAL, "RDMASHIM_DEVICE=%s is of kind %s, and %s was asked for", name, spec.kind, strings.Join(kinds, " or "))
-	}
-	if spec.kind == kindHost {
+	switch {
+	case err != nil:
+		return nil, opError("Open", said, err)
+	case !kinds.has(spec.kind):
+		return nil, explain(syscall.EINVAL, "%s is of kind %s, and %s was asked for", said, spec.kind, strings.Join(kinds, " or "))
+	case spec.kind == kindHost && addr.IsValid():
 		switch c, errs := openHostAt(addr, config, spec.host); {
 		case c != nil:
 			return c, nil
 		case len(errs) > 0:
 			return nil, tried(errs)
 		}
-		return nil, explain(syscall.EADDRNOTAVAIL, "RDMASHIM_DEVICE=%s does not have the address %v", name, addr)
+		return nil, explain(syscall.EADDRNOTAVAIL, "%s does not have the address %v", said, addr)
+	case spec.addr.IsValid() && addr.IsValid() && spec.addr != addr:
+		return nil, explain(syscall.EADDRNOTAVAIL, "%s is on %v, not %v", said, spec.addr, addr)
+	case !spec.addr.IsValid():
+		spec.addr = addr
 	}
-	if spec.addr.IsValid() && spec.addr != addr {
-		return nil, explain(syscall.EADDRNOTAVAIL, "RDMASHIM_DEVICE=%s is on %v, not %v", name, spec.addr, addr)
+	if spec.kind != kindSoft {
+		c, err := openSpec(spec, config)
+		return c, opError("Open", said, err)
 	}
-	spec.addr = addr
-	return openSpec(spec, config)
+	if !spec.addr.IsValid() {
+		spec.addr = loopbacks()[0]
+	}
+	c, err := openSoftAt(spec, config)
+	if err != nil && said != name {
+		err = fmt.Errorf("%s: %w", said, err)
+	}
+	return c, err
 }
 
 // openHostAt opens the kernel's device that has an address, of the named ones
@@ -134,14 +151,14 @@ func openHostAt(addr netip.Addr, config OpenConfig, named ...string) (*Context, 
 
 // openSoftAt opens the soft device on an address, beside that of another
 // process that lets it.
-func openSoftAt(addr netip.Addr, config OpenConfig) (*Context, error) {
+func openSoftAt(spec deviceSpec, config OpenConfig) (*Context, error) {
 	for tries := 0; ; tries++ {
-		c, err := OpenWith(softName(addr), config)
-		if !errors.Is(err, syscall.EADDRINUSE) {
+		c, err := openSpec(spec, config)
+		if err = opError("Open", softName(spec.addr), err); !errors.Is(err, syscall.EADDRINUSE) || spec.udpPort() != RoCEPort {
 			return c, err
 		}
-		if canShare(addr) {
-			return openBeside(addr, config)
+		if canShare(spec.addr) {
+			return openBeside(spec, config)
 		}
 		if tries > 0 { // an owner may have been ending
 			return nil, err

@@ -82,14 +82,9 @@ func Open(device string) (*Context, error) { return OpenWith(device, OpenConfig{
 
 // OpenWith is Open as configured.
 func OpenWith(device string, config OpenConfig) (*Context, error) {
-	if device == "" {
-		device = defaultDeviceName()
-	}
-	c, err := open(device, config)
-	if err != nil {
-		return nil, &OpError{Op: "Open", Object: device, Err: err}
-	}
-	return c, nil
+	name, said := orDefault(device)
+	c, err := open(name, config)
+	return c, opError("Open", said, err)
 }
 
 func open(device string, config OpenConfig) (*Context, error) {
@@ -104,14 +99,17 @@ func open(device string, config OpenConfig) (*Context, error) {
 	return c, nil
 }
 
-// openBeside opens a device on another UDP port of an address, which connects
-// as if it had 4791: soft devices reach it.
-func openBeside(addr netip.Addr, config OpenConfig) (*Context, error) {
-	c, err := openSpec(deviceSpec{kind: kindSoft, addr: addr, role: roleBeside, deviceOptions: defaultOptions()}, config)
-	if err != nil {
-		return nil, &OpError{Op: "Open", Object: softName(addr) + ", another UDP port", Err: err}
-	}
-	return c, nil
+// openBeside opens a soft device on another UDP port of its address, which
+// connects as if it had 4791: soft devices reach it.
+func openBeside(spec deviceSpec, config OpenConfig) (*Context, error) {
+	spec.role = roleBeside
+	c, err := openSpec(spec, config)
+	return c, opError("Open", softName(spec.addr)+", another UDP port", err)
+}
+
+// softAt is the soft device on an address, without options.
+func softAt(addr netip.Addr) deviceSpec {
+	return deviceSpec{kind: kindSoft, addr: addr, deviceOptions: defaultOptions()}
 }
 
 func openSpec(spec deviceSpec, config OpenConfig) (*Context, error) {

@@ -145,7 +145,9 @@ func (r *registry) acquireBeside(spec deviceSpec, log *slog.Logger) (*backend, e
 // own takes UDP port 4791 of an address, for the sake of requests that are sent
 // on.
 func (r *registry) own(addr netip.Addr, log *slog.Logger) (release func(), err error) {
-	s, err := r.acquire(deviceSpec{kind: kindSoft, addr: addr, role: roleSuccessor, deviceOptions: defaultOptions()}, log)
+	spec := softAt(addr)
+	spec.role = roleSuccessor
+	s, err := r.acquire(spec, log)
 	if err != nil {
 		return nil, err
 	}

@@ -11,9 +11,9 @@ import (
 )
 
 // OpenRoute opens the device from which addr, HOST or HOST:PORT, is reached:
-// the one that RDMASHIM_DEVICE names; else the kernel's device that has the
-// address from which the system's route to there leaves; else the soft device
-// on that address. Of a name's addresses the first is taken to which there is a
+// the one that config.Device or RDMASHIM_DEVICE names; else the kernel's device
+// that has the address from which the system's route to there leaves; else the
+// soft device on that address. Of a name's addresses the first is taken to which there is a
 // device, in the order in which Dial tries them. The error lists the attempts.
 //
 // To addresses of this host the device is one that leaves the address itself to
@@ -21,8 +21,8 @@ import (
 // number of the process, or one of the next addresses (Linux); to others it is
 // on the same address and a free UDP port, from which soft devices are reached.
 func OpenRoute(ctx context.Context, addr string, config OpenConfig) (*Context, error) {
-	if os.Getenv("RDMASHIM_DEVICE") != "" {
-		return OpenWith("", config)
+	if name, _ := orVariable(config.Device); name != "" {
+		return OpenWith(config.Device, config)
 	}
 	remotes, err := resolve(ctx, withAnyPort(addr))
 	var c *Context
@@ -69,7 +69,7 @@ func openToward(local, remote netip.Addr, config OpenConfig) (*Context, error) {
 	case local.Is4() && local.IsLoopback() && len(loopbacks()) > 1:
 		c, err = openClientLoopback(remote, config)
 	default:
-		c, err = openBeside(local, config)
+		c, err = openBeside(softAt(local), config)
 	}
 	if err != nil {
 		return nil, tried(append(errs, err))
@@ -93,7 +93,7 @@ func openClientLoopback(remote netip.Addr, config OpenConfig) (*Context, error) 
 			return c, err
 		}
 	}
-	return openBeside(loopbacks()[0], config)
+	return openBeside(softAt(loopbacks()[0]), config)
 }
 
 // clientAddr is 127.128.0.0 plus n. Linux numbers no process beyond 2^22.

@@ -486,6 +486,47 @@ func TestOpenLocal(t *testing.T) {
 	t.Setenv("RDMASHIM_DEVICE", "soft:127.0.0.3")
 	opened("127.0.0.3", `^soft:127\.0\.0\.3$`)
 	refused("127.0.0.4", syscall.EADDRNOTAVAIL, "RDMASHIM_DEVICE=soft:127.0.0.3 is on 127.0.0.3, not 127.0.0.4")
+	opened("", `^soft:127\.0\.0\.3$`)
 	t.Setenv("RDMASHIM_DEVICE", "rxe0")
 	refused("127.0.0.1", syscall.EADDRNOTAVAIL, "RDMASHIM_DEVICE=rxe0 does not have the address 127.0.0.1")
+	t.Setenv("RDMASHIM_DEVICE", "soft?los=1%")
+	refused("127.0.0.1", syscall.EINVAL, "RDMASHIM_DEVICE=soft?los=1%")
+	_, err = OpenLocal("127.0.0.3", OpenConfig{Device: "soft:127.0.0.4"})
+	require.ErrorContains(t, err, ": soft:127.0.0.4 is on 127.0.0.4, not 127.0.0.3", "the program's word is before the variable's")
+}
+
+// TestListenWithOptions: the options of a plain soft device in the environment
+// belong to the devices that programs listen on, shared addresses included.
+func TestListenWithOptions(t *testing.T) {
+	if !netns.Own(t) {
+		return
+	}
+	serve(t, "127.0.0.1:7000")
+	t.Setenv("RDMASHIM_DEVICE", "soft?delay=1ms")
+	defer Close()
+	for _, addr := range []string{"127.0.0.1:7001", "127.0.0.5:7001", "127.0.0.5:7002", ":7003"} {
+		l, err := Listen(addr)
+		require.NoError(t, err, addr)
+		defer l.Close()
+		require.Equal(t, time.Millisecond, l.parts[0].ctxs[0].backend.spec.delay)
+		to := addr
+		if addr[0] == ':' {
+			to = "127.0.0.1" + addr
+		}
+		go func() {
+			if r, err := l.Accept(context.Background()); err == nil {
+				echoOnce(r, addr)
+			}
+		}()
+		c, err := OpenWith("soft:127.0.0.9", OpenConfig{})
+		require.NoError(t, err)
+		require.Equal(t, addr, reached(t, c, to))
+		require.NoError(t, c.Close())
+	}
+	t.Setenv("RDMASHIM_DEVICE", "soft:127.0.0.1?port=5000")
+	for _, addr := range []string{"127.0.0.6:7001", "192.0.2.1:7001"} {
+		_, err := Listen(addr)
+		require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
+		require.ErrorContains(t, err, "RDMASHIM_DEVICE=soft:127.0.0.1?port=5000 is on 127.0.0.1, not ")
+	}
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
+	"net/netip"
 	"os"
 	"syscall"
 	"testing"
@@ -33,15 +33,25 @@ func startPeer(t *testing.T) (addrs map[string]string, process *os.Process) {
 	return addrs, p.Process
 }
 
-// TestAddressTaken: a soft device of another process keeps its address, and the
-// error names the process.
-func TestAddressTaken(t *testing.T) {
+// TestAddressShared: soft devices of two processes are found at one address,
+// by the ports that each listens at; a port that is taken names the process.
+func TestAddressShared(t *testing.T) {
 	addrs, process := startPeer(t)
-	host, _, err := net.SplitHostPort(addrs["soft"])
+	at := netip.MustParseAddrPort(addrs["soft"])
+	l, err := open(t, plain(registration.Soft{Addr: at.Addr().String(), Options: "delay=1us"})).Listen(soon(t), 0)
 	require.NoError(t, err)
-	_, err = registration.Open(soon(t), plain(registration.Soft{Addr: host}))
+	require.Equal(t, at.Addr(), l.Addr().Addr())
+	dialer := open(t, plain(registration.Soft{Addr: loopback()}))
+	accepted := make(chan error, 1)
+	go func() {
+		_, err := l.Accept(soon(t))
+		accepted <- err
+	}()
+	_, err = dialer.Dial(soon(t), l.Addr().String())
+	require.NoError(t, err)
+	require.NoError(t, <-accepted)
+	_, err = open(t, plain(registration.Soft{Addr: at.Addr().String(), Options: "delay=1us"})).Listen(soon(t), int(at.Port()))
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
-	require.ErrorContains(t, err, host)
 	require.ErrorContains(t, err, fmt.Sprintf("process %d", process.Pid))
 }
 

@@ -16,7 +16,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/registration/internal/address"
 )
 
-// Soft is RDMA on the soft RNIC.
+// Soft is RDMA on the soft RNIC. Processes of a user share an address, as
+// uapi.OpenLocal says.
 type Soft struct {
 	Addr string // an IP address of this machine
 	// Options are the device's, as in its name for uapi.Open: "loss=1%&seed=7".
@@ -49,15 +50,7 @@ func (s Soft) Open(ctx context.Context, config *Config) (Datapath, error) {
 	if d, _ := onDevice(devices, "soft", addr); d != nil && d.PortState == "DOWN" {
 		return nil, down(d, addr)
 	}
-	host := addr.String()
-	if addr.Is6() {
-		host = "[" + host + "]"
-	}
-	name := "soft:" + host
-	if s.Options != "" {
-		name += "?" + s.Options
-	}
-	device, err := uapi.OpenWith(name, uapi.OpenConfig{})
+	device, err := uapi.OpenLocal(addr.String(), uapi.OpenConfig{Device: "soft?" + s.Options})
 	if errors.Is(err, syscall.EADDRNOTAVAIL) {
 		err = fmt.Errorf("%w; the interfaces have %s", err, address.Interfaces())
 	}

@@ -43,7 +43,8 @@ type Registration struct {
 //   - ENOPROTOOPT: TLS without NextProtos
 //   - ENOENT: TLS without a certificate, and not DialOnly
 //   - EADDRNOTAVAIL: Soft and TCP: no interface has the address
-//   - EADDRINUSE: Soft: another process has a device there
+//   - EADDRINUSE: Soft: another user's process has a device there, or one that
+//     does not share it
 //   - ENODEV: Kernel: no device has the address among its RoCE v2 GIDs
 //   - ENETDOWN: Soft and Kernel: the port is down
 func Open(ctx context.Context, config Config) (*Registration, error) {
