@@ -1,8 +1,6 @@
 package perf
 
 import (
-	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,7 +16,7 @@ type options struct {
 	cli.DeviceFlags
 	config  Config
 	host    string // HOST:PORT of the server; "" starts one
-	size    messageBytes
+	size    int
 	seconds float64
 	all     bool
 	warmup  int
@@ -27,29 +25,6 @@ type options struct {
 	// serverDevice is that of the server that is started, if it is another one.
 	serverDevice string
 	asJSON       bool
-}
-
-// messageBytes is a flag's length of a message: "65536", or "64K" or "1M" as in
-// perftest.
-type messageBytes int64
-
-func (s *messageBytes) String() string { return strconv.FormatInt(int64(*s), 10) }
-func (*messageBytes) Type() string     { return "bytes" }
-
-func (s *messageBytes) Set(text string) error {
-	number, scale := text, int64(1)
-	switch {
-	case strings.HasSuffix(text, "K"):
-		number, scale = text[:len(text)-1], 1<<10
-	case strings.HasSuffix(text, "M"):
-		number, scale = text[:len(text)-1], 1<<20
-	}
-	n, err := strconv.ParseInt(number, 10, 32)
-	if n *= scale; err != nil || n < 1 || n > MaxSize {
-		return fmt.Errorf("want 1 to %d bytes, like 65536, 64K or 1M", MaxSize)
-	}
-	*s = messageBytes(n)
-	return nil
 }
 
 // Defaults are perftest's.
@@ -78,8 +53,7 @@ func (o *options) add(cmd *cobra.Command) {
 	if c.Op == Atomic {
 		size = AtomicSize
 	}
-	o.size = messageBytes(size)
-	f.VarP(&o.size, "size", "s", "length of a message, like 4096, 64K or 1M")
+	cli.BytesVar(f, &o.size, "size", "s", size, "length of a message, like 4096, 64K or 1M")
 	f.IntVarP(&c.Iterations, "iters", "n", count, "messages of each queue pair")
 	f.Float64VarP(&o.seconds, "duration", "D", 0, "seconds to measure, instead of a number of messages; 7 s later at most the run ends, whatever the path does")
 	f.BoolVarP(&o.all, "all", "a", false, "run sizes of 2, 4, 8 … bytes up to 8 MiB")
@@ -87,9 +61,9 @@ func (o *options) add(cmd *cobra.Command) {
 	f.IntVarP(&c.QPs, "qp", "q", 1, "queue pairs")
 	f.IntVarP(&c.List, "post_list", "l", 1, "messages that one post carries")
 	f.IntVarP(&c.Moderation, "cq-mod", "Q", defaultModeration, "messages that one completion stands for; at most half the depth, and 1 above 8 KiB")
-	f.IntVarP(&c.Inline, "inline_size", "I", inline, "send messages up to so many bytes inline")
+	cli.BytesVar(f, &c.Inline, "inline_size", "I", inline, "send messages up to so many bytes inline")
 	f.IntVar(&c.Outstanding, "outstanding", 0, "messages that all queue pairs together have outstanding (default: qp × tx-depth)")
-	f.IntVar(&c.Spread, "spread", 0, "bytes of memory that messages of different queue pairs are spread over (default: 64 MiB)")
+	cli.BytesVar(f, &c.Spread, "spread", "", 0, "bytes of memory that messages of different queue pairs are spread over (default: 64 MiB)")
 	f.BoolVar(&c.Heap, "heap", false, "take the memory from Go's heap, of which nothing is lent to a device of this host")
 	f.BoolVarP(&c.Bidirectional, "bidirectional", "b", false, "move in both directions at once")
 	f.BoolVarP(&c.Events, "events", "e", false, "wait for completions instead of polling for them")
@@ -111,6 +85,8 @@ func (o *options) complete(cmd *cobra.Command, args []string) error {
 	c := &o.config
 	changed := cmd.Flags().Changed
 	switch {
+	case o.size < 1 || o.size > MaxSize:
+		return cli.Usagef("-s %d: want 1 to %d bytes", o.size, MaxSize)
 	case o.all && changed("size"):
 		return cli.Usagef("-a runs all sizes: leave -s out")
 	case o.all && c.Op == Atomic:
@@ -125,7 +101,7 @@ func (o *options) complete(cmd *cobra.Command, args []string) error {
 		return cli.Usagef("-x %d: want an index from 0", o.gid)
 	}
 	c.Duration = time.Duration(o.seconds * float64(time.Second))
-	c.Sizes = []int{int(o.size)}
+	c.Sizes = []int{o.size}
 	if o.all {
 		c.Sizes = nil
 		for n := 1; n <= largestLog; n++ {

@@ -66,7 +66,7 @@ too few. With --uni streams are one-way: the server counts them.`,
 	c.link.addFlags(cmd, false, true)
 	f := cmd.Flags()
 	f.IntVar(&c.streams, "streams", 10, "how many streams")
-	f.Int64Var(&c.size, "size", 1<<20, "bytes of each")
+	cli.BytesVar(f, &c.size, "size", "", 1<<20, "bytes of each")
 	f.BoolVar(&c.oneWay, "uni", false, "one-way streams, which do not come back")
 	f.IntVar(&c.datagrams, "datagrams", 0, "how many datagrams")
 	cli.JSONFlag(cmd, &c.asJSON)

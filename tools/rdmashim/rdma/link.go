@@ -95,7 +95,7 @@ is undone.`
 func upFlags(cmd *cobra.Command, o *netlinkmgr.EnsureOptions) {
 	f := cmd.Flags()
 	f.StringVar(&o.Name, "name", "", "name of the link (default: the one there, or the first free of rxe0, rxe1 …)")
-	f.IntVar(&o.MTU, "mtu", 0, "MTU of the network device in bytes (default: as it is)")
+	cli.BytesVar(f, &o.MTU, "mtu", "", 0, "MTU of the network device in bytes (default: as it is)")
 	f.DurationVar(&o.Timeout, "timeout", netlinkmgr.DefaultTimeout, "how long to wait for port and GID")
 	f.StringSliceVar(&o.Modules, "module", nil, "load this module as well (rdma_ucm, ib_umad)")
 }

@@ -47,7 +47,7 @@ func kvServer() *cobra.Command {
 		},
 	}
 	s.flags(cmd, kvPort)
-	cmd.Flags().Int64Var(&most, "max-bytes", 512<<20, "most bytes of all keys and values")
+	cli.BytesVar(cmd.Flags(), &most, "max-bytes", "", 512<<20, "most bytes of all keys and values")
 	return cmd
 }
 

@@ -54,7 +54,7 @@ rping of librdmacm.`,
 	server.Flags().BoolVarP(&p.verbose, "verbose", "v", false, "print what was read")
 	f := client.Flags()
 	f.IntVarP(&p.count, "count", "C", 10, "how many pings")
-	f.IntVarP(&p.size, "size", "S", pingDefault, "bytes of each")
+	cli.BytesVar(f, &p.size, "size", "S", pingDefault, "bytes of each")
 	f.BoolVarP(&p.verbose, "verbose", "v", false, "print what came back")
 	client.PreRunE = func(*cobra.Command, []string) error {
 		if p.size < pingMinSize || p.size > pingMaxSize || p.count < 1 {

@@ -77,7 +77,7 @@ Only over udp may a datagram be lost. Any difference ends it with status 1.`,
 	f.StringVar(&c.on, "on", "soft,tcp,udp", onFlag)
 	f.StringVar(&c.from, "from", "", "address of this machine that connections leave from (default: on the way to HOST)")
 	f.IntVar(&c.exchange.streams, "streams", 4, "how many streams, at once")
-	f.Int64Var(&c.exchange.size, "size", 1<<20, "bytes of each")
+	cli.BytesVar(f, &c.exchange.size, "size", "", 1<<20, "bytes of each")
 	f.IntVar(&c.exchange.datagrams, "datagrams", 100, "how many datagrams, of 1000 bytes")
 	f.DurationVar(&c.timeout, "timeout", defaultTimeout, "end after so long")
 	cli.JSONFlag(cmd, &c.asJSON)

@@ -108,8 +108,8 @@ which both directions move at once.`,
 	}
 	f := cmd.Flags()
 	f.IntVarP(&e.count, "count", "C", 1000, "how many messages")
-	f.IntVarP(&e.size, "size", "S", 64, "bytes of each")
-	f.Int64VarP(&e.bytes, "bytes", "n", 64<<20, "bytes of the stream")
+	cli.BytesVar(f, &e.size, "size", "S", 64, "bytes of each")
+	cli.BytesVar(f, &e.bytes, "bytes", "n", 64<<20, "bytes of the stream")
 	f.BoolVar(&stdin, "stdin", false, "the stream is standard input, which is read to its end first")
 	network(cmd, &to)
 	device.AddDevice(cmd)

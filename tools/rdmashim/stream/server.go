@@ -36,7 +36,7 @@ func (s *server) flags(cmd *cobra.Command) {
 	s.device.AddDevice(cmd)
 	f.DurationVar(&s.idle, "idle", time.Hour, "reset a connection on which nothing has come through for so long; 0: never")
 	f.DurationVar(&s.drain, "drain", 5*time.Second, "when told to end, wait so long for the connections there are")
-	f.IntVar(&s.ring, "ring", 0, "bytes that an RDMA connection has on its way in each direction: a power of two (default: 262144)")
+	cli.BytesVar(f, &s.ring, "ring", "", 0, "bytes that an RDMA connection has on its way in each direction: a power of two (default: 262144)")
 	s.AddFlags(cmd)
 }
 

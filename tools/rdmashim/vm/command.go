@@ -57,7 +57,7 @@ type bootFlags struct {
 
 func (f *bootFlags) register(flags *pflag.FlagSet) {
 	c := &f.config
-	flags.IntVar(&c.Memory, "memory", 0, "memory of each guest in MiB (default 256 and what --add needs)")
+	cli.MiBVar(flags, &c.Memory, "memory", 0, "memory of each guest in MiB, or like 2G (default 256 and what --add needs)")
 	flags.IntVar(&c.CPUs, "cpus", 2, "processors of each guest")
 	flags.DurationVar(&c.Timeout, "timeout", 10*time.Minute, "end the guests after this time, counted from their boot, but for what a busy host withholds")
 	flags.DurationVar(&c.BootTimeout, "boot-timeout", 3*time.Minute, "end the guests when they have not booted by then")

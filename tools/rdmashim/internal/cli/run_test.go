@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 )
 
@@ -53,6 +55,27 @@ func TestUnknownCommand(t *testing.T) {
 		var stderr bytes.Buffer
 		require.Equal(t, 2, Run(t.Context(), root, strings.Fields(line), nil, new(bytes.Buffer), &stderr))
 		require.Regexp(t, `\Atool: `+want+` \(try '`, stderr.String())
+	}
+}
+
+// TestBytesVar: the ways to write a number of bytes, and what is none.
+func TestBytesVar(t *testing.T) {
+	for text, want := range map[string]int64{
+		"0": 0, "65536": 65536, "-1": -1, "64K": 64 << 10, "1M": 1 << 20, "256Mi": 256 << 20, "2GiB": 2 << 30, "3g": 3 << 30, "8191PiB": -9,
+		"": -9, "K": -9, "1.5M": -9, "1 M": -9, "64KB": -9, "9223372036854775807": math.MaxInt64, "9223372036854775807K": -9, "-9223372036854775808": -9,
+	} {
+		var n int64
+		f := pflag.NewFlagSet("", pflag.ContinueOnError)
+		BytesVar(f, &n, "size", "s", -9, "")
+		require.Equal(t, want == -9, f.Parse([]string{"--size=" + text}) != nil, text)
+		require.Equal(t, want, n, text)
+	}
+	for text, want := range map[string]int{"512": 512, "512Mi": 512, "2G": 2048, "1025K": 7, "1048577": 1048577, "9223372036854775807": 7} {
+		var n int
+		f := pflag.NewFlagSet("", pflag.ContinueOnError)
+		MiBVar(f, &n, "memory", 7, "")
+		require.Equal(t, want == 7, f.Parse([]string{"--memory=" + text}) != nil, text)
+		require.Equal(t, want, n, text)
 	}
 }
 

@@ -24,8 +24,8 @@ type limits struct {
 
 func (l *limits) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.Int64Var(&l.maxBytes, "max-bytes", 4<<30, "most memory that one client may ask for")
-	f.Int64Var(&l.maxTotal, "max-total", 0, "most memory of all clients together (default: a quarter of this machine's)")
+	cli.BytesVar(f, &l.maxBytes, "max-bytes", "", 4<<30, "most memory that one client may ask for")
+	cli.BytesVar(f, &l.maxTotal, "max-total", "", 0, "most memory of all clients together (default: a quarter of this machine's)")
 	f.DurationVar(&l.idle, "idle", time.Minute, "end a client from which nothing has come by RDMA for so long; 0: never")
 }
 
