@@ -13,8 +13,9 @@ import (
 // OpenRoute opens the device from which addr, HOST or HOST:PORT, is reached:
 // the one that config.Device or RDMASHIM_DEVICE names; else the kernel's device
 // that has the address from which the system's route to there leaves; else the
-// soft device on that address. Of a name's addresses the first is taken to which there is a
-// device, in the order in which Dial tries them. The error lists the attempts.
+// soft device on that address. Of a name's addresses the first is taken to
+// which there is a device, in the order in which Dial tries them. The error
+// lists the attempts.
 //
 // To addresses of this host the device is one that leaves the address itself to
 // programs that listen there: to 127.0.0.0/8 it is on 127.128.0.0 plus the

@@ -31,8 +31,8 @@ func serverCommand() *cobra.Command {
 		Short: "Echo streams and datagrams, until ended",
 		Long: `Echo the bidirectional streams and the datagrams of each client, and count what
 comes on one-way streams, until ended. Prints 'listening ADDR:PORT'; port 0
-takes a free one. It listens on this machine only unless an address is named:
---rdma :7474 is every one.
+takes a free one. It listens on 127.0.0.1, for this machine only, or on the
+address of the device that is named; --rdma :7474 is every one.
 
 TLS wants --cert and --key, or --insecure, and agrees on --alpn, or on nothing
 at all: then the connection fails.`,

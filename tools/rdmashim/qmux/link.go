@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// defaultPlace is where RDMA goes when no place is named.
-	defaultPlace = "127.0.0.1:7474"
+	// defaultPort is where RDMA goes when no place is named.
+	defaultPort = "7474"
 	// beginTimeout bounds TLS's handshake, and the wait for the peer's first
 	// bytes.
 	beginTimeout = 10 * time.Second
@@ -37,7 +37,7 @@ type link struct {
 // addFlags adds the flags of the roles that a command may have.
 func (l *link) addFlags(cmd *cobra.Command, server, client bool) {
 	f := cmd.Flags()
-	f.StringVar(&l.rdma, "rdma", "", "RDMA: HOST:PORT, or PORT on 127.0.0.1 (the default, on "+defaultPlace+")")
+	f.StringVar(&l.rdma, "rdma", "", "RDMA: HOST:PORT, or PORT on 127.0.0.1, of a server on its --device (the default, with port "+defaultPort+")")
 	f.StringVar(&l.tcp, "tcp", "", "TCP: HOST:PORT, or PORT on 127.0.0.1")
 	l.device.AddDevice(cmd)
 	l.secure.addFlags(cmd, server, client)
@@ -53,7 +53,7 @@ func (l *link) prepare(cmd *cobra.Command, server bool) (done func() error, err 
 	if err := l.secure.prepare(server, cmd.ErrOrStderr()); err != nil {
 		return nil, err
 	}
-	network, address := "rdma", cmp.Or(l.rdma, defaultPlace)
+	network, address := "rdma", cmp.Or(l.rdma, defaultPort)
 	if l.tcp != "" {
 		network, address = "tcp", l.tcp
 	}

@@ -23,8 +23,17 @@ var started atomic.Int32
 // start runs a server as a process, on an address of its own.
 func start(t *testing.T, args ...string) (address string) {
 	t.Helper()
-	listen := fmt.Sprintf("127.%d.%d.%d:0", 120+os.Getpid()>>8&0xf, os.Getpid()&0xff, 1+started.Add(1)%254)
-	cmd := clitest.Tool(t, append(args, "--listen", listen)...)
+	return launch(t, append(args, "--listen", ownHost()+":0")...)
+}
+
+func ownHost() string {
+	return fmt.Sprintf("127.%d.%d.%d", 120+os.Getpid()>>8&0xf, os.Getpid()&0xff, 1+started.Add(1)%254)
+}
+
+// launch runs a server as a process.
+func launch(t *testing.T, args ...string) (address string) {
+	t.Helper()
+	cmd := clitest.Tool(t, args...)
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	var stderr bytes.Buffer
@@ -110,6 +119,14 @@ func TestKV(t *testing.T) {
 	back, err := os.ReadFile(dir + "/back")
 	require.NoError(t, err)
 	require.True(t, bytes.Equal(big, back))
+}
+
+// TestServerAtAddress: a plain soft device is put on the address to listen on.
+func TestServerAtAddress(t *testing.T) {
+	t.Parallel()
+	addr := launch(t, "sample", "write-read", "server", "--once", "-d", "soft?loss=1%", "--listen", ownHost(), "--port", "0")
+	o := clitest.RunTool(t, "sample", "write-read", "client", addr)
+	require.Zero(t, o.Code, o.Stderr)
 }
 
 // TestServiceErrors: exit status, one line, and what to do.

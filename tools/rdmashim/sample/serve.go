@@ -94,7 +94,7 @@ func (s *role) serve(ctx context.Context) error {
 	if err := s.seats.Check(); err != nil {
 		return err
 	}
-	devices, err := peer.OpenToServe(s.device, s.stderr)
+	devices, err := peer.OpenToServe(s.device, s.listen, s.stderr)
 	if err != nil {
 		return err
 	}

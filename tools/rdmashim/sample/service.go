@@ -6,8 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
-	"strings"
+	"strconv"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
@@ -35,21 +34,13 @@ type link struct {
 
 func (l *link) flags(cmd *cobra.Command) { l.device.Add(cmd) }
 
-// open opens the device that the flags name; nil if they name none. A soft
-// device without an address is put where soft says.
-func (l *link) open(soft string, stderr io.Writer) (*uapi.Context, error) {
+// name is the device that the flags or the environment name; "" if none.
+func (l *link) name() string {
 	l.device.ChooseSeed()
-	name, options := l.device.Named(), l.device.Options()
-	if kind, own, _ := strings.Cut(name, "?"); kind == "soft" {
-		name, options = "", own
+	if name := l.device.Named(); name != "" || l.device.Options() == "" {
+		return name
 	}
-	switch {
-	case name == "" && options == "":
-		return nil, nil
-	case name == "":
-		name = cli.WithOptions(soft, options)
-	}
-	return cli.Open(name, stderr, uapi.OpenConfig{})
+	return cli.WithOptions("soft", l.device.Options())
 }
 
 // service is the server of a sample.
@@ -64,25 +55,18 @@ type service struct {
 func (s *service) flags(cmd *cobra.Command, port uint16) {
 	s.link.flags(cmd)
 	f := cmd.Flags()
-	f.StringVar(&s.listen, "listen", peer.HostPort("127.0.0.1", port), "address to listen on, ADDR:PORT; port 0 takes a free one")
+	f.StringVar(&s.listen, "listen", strconv.Itoa(int(port)), "address to listen on, ADDR:PORT, or PORT on the device's address, else on 127.0.0.1; port 0 takes a free one")
 	f.BoolVar(&s.withStdin, "with-stdin", false, "end when standard input closes, as when the process that started this one has gone")
 }
 
 // run serves until the command's context ends.
 func (s *service) run(cmd *cobra.Command, config rpc.ServerConfig) error {
-	at, err := netip.ParseAddrPort(s.listen)
-	if err != nil || at.Addr().IsUnspecified() {
-		return cli.Usagef("--listen %q: want the ADDR:PORT of one device", s.listen)
-	}
-	device, err := s.link.open(cli.SoftAt(at.Addr()), cmd.ErrOrStderr())
-	if device == nil && err == nil {
-		device, err = uapi.OpenLocal(s.listen, uapi.OpenConfig{})
-	}
+	device, address, err := cli.OpenToListen(s.listen, s.link.name(), cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
 	defer device.Close()
-	l, err := device.Listen(s.listen)
+	l, err := device.Listen(address)
 	if err != nil {
 		return err
 	}
@@ -132,9 +116,11 @@ type caller struct {
 // dial makes a connection to the server at an address. The caller calls done in
 // the end.
 func (c *caller) dial(cmd *cobra.Command, address string, options ...grpc.CallOption) (conn *rpc.ClientConn, done func() error, err error) {
-	device, err := c.link.open("soft", cmd.ErrOrStderr())
-	if err != nil {
-		return nil, nil, err
+	var device *uapi.Context
+	if name := c.link.name(); name != "" && name != uapi.DefaultDevice { // else by the route
+		if device, err = cli.Open(name, cmd.ErrOrStderr(), uapi.OpenConfig{}); err != nil {
+			return nil, nil, err
+		}
 	}
 	conn, err = rpc.Dial(cmd.Context(), address, rpc.ClientConfig{Context: device, CallOptions: options})
 	if err != nil {

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -42,14 +43,14 @@ func echoServer() *cobra.Command {
 		Use:   "server",
 		Short: "Send back to each client what it sends, until ended",
 		Long: `Send back to each client what it sends, until ended. Prints 'listening
-ADDR:PORT'. It listens on this machine only: to serve others, name an address of
-it, or every one by --listen :7473.`,
+ADDR:PORT'. It listens on 127.0.0.1, for this machine only, or on the address of
+the device that is named; --listen :7473 is every one.`,
 		Example: "  rdmashim echo server\n  rdmashim echo server --listen 192.0.2.7:7473 --verbose",
 		Args:    cli.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },
 	}
 	network(cmd, &s.listen)
-	cmd.Flags().StringVar(&s.listen.address, "listen", peer.HostPort("127.0.0.1", echoPort), "address to listen on, ADDR:PORT; port 0 takes a free one")
+	cmd.Flags().StringVar(&s.listen.address, "listen", strconv.Itoa(echoPort), "address to listen on, ADDR:PORT, or PORT on the device's address, else on 127.0.0.1; port 0 takes a free one")
 	s.flags(cmd)
 	return cmd
 }
@@ -85,7 +86,7 @@ which both directions move at once.`,
 			if err := e.prepare(input); err != nil {
 				return err
 			}
-			d, err := openDevices(device.Device, place{}, cmd.ErrOrStderr())
+			d, err := openDevices(device.Device, new(place), cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}

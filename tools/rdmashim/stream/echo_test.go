@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"net"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -45,6 +46,28 @@ func TestEcho(t *testing.T) {
 			check(clitest.Finish(t, cmd), 150_000)
 			check(clitest.RunTool(t, append(args, "--bytes", "0")...), 0)
 		})
+	}
+}
+
+// TestEchoAtDevice: a server listens on the address of its device, which it
+// shares with another, and an error names the variable that named the device.
+func TestEchoAtDevice(t *testing.T) {
+	t.Parallel()
+	host, _, _ := net.SplitHostPort(ownAddr())
+	device := "soft:" + host + "?loss=1%"
+	first := start(t, "echo", "server", "-d", device, "--listen", "0")
+	second := start(t, "proxy", "-d", device, "--listen", "rdma:0", "--to", "rdma:"+first.addr)
+	for _, s := range []*process{first, second} {
+		require.Equal(t, host, netip.MustParseAddrPort(s.addr).Addr().String())
+		o := clitest.RunTool(t, "echo", "client", s.addr, "-C", "10", "--bytes", "64K")
+		require.Zero(t, o.Code, o.Stderr)
+	}
+	for _, args := range []string{"echo server", "proxy --listen rdma:0 --to tcp:1", "echo client 127.0.0.1"} {
+		cmd := clitest.Tool(t, strings.Fields(args)...)
+		cmd.Env = append(cmd.Env, "RDMASHIM_DEVICE=soft?los=1%")
+		o := clitest.Finish(t, cmd)
+		require.Equal(t, 1, o.Code)
+		require.Contains(t, o.Stderr, "RDMASHIM_DEVICE=soft?los=1%", args)
 	}
 }
 

@@ -17,17 +17,17 @@ type Link struct {
 
 // OpenLink opens the device that a listener on an address, or a dialer to it,
 // needs. The network is "tcp" or "rdma", the address HOST:PORT, or PORT on
-// 127.0.0.1.
+// 127.0.0.1, and for a listener on the device's address if that is named.
 func OpenLink(network, address, device string, listen bool, stderr io.Writer) (l *Link, err error) {
 	l = new(Link)
 	if err = l.at.Set(network + ":" + address); err != nil {
 		return nil, cli.Usagef("%q: %w", address, err)
 	}
-	var listener place
+	at := new(place)
 	if listen {
-		listener = l.at
+		at = &l.at
 	}
-	l.devices, err = openDevices(device, listener, stderr)
+	l.devices, err = openDevices(device, at, stderr)
 	return l, err
 }
 

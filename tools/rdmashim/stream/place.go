@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/netip"
 	"os"
 	"strings"
 	"time"
@@ -38,16 +37,12 @@ func (p *place) String() string {
 
 func (*place) Type() string { return "place" }
 
-// Set reads "rdma:HOST:PORT", "tcp:HOST:PORT" or "unix:PATH". A PORT alone is
-// on 127.0.0.1.
+// Set reads "rdma:HOST:PORT", "tcp:HOST:PORT" or "unix:PATH", or a PORT alone.
 func (p *place) Set(text string) error {
 	network, address, _ := strings.Cut(text, ":")
 	switch network {
 	case "tcp", "rdma":
-		if address != "" && !strings.Contains(address, ":") {
-			address = net.JoinHostPort("127.0.0.1", address)
-		}
-		if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
+		if _, port, err := net.SplitHostPort((&place{network, address}).hostPort()); err != nil || port == "" {
 			return errors.New(`want HOST:PORT or PORT after "` + network + `:"`)
 		}
 	case "unix":
@@ -61,6 +56,14 @@ func (p *place) Set(text string) error {
 	return nil
 }
 
+// hostPort is the address, of a PORT alone on 127.0.0.1.
+func (p *place) hostPort() string {
+	if p.network == "unix" || strings.Contains(p.address, ":") {
+		return p.address
+	}
+	return net.JoinHostPort("127.0.0.1", p.address)
+}
+
 // devices are those that RDMA goes by.
 type devices struct {
 	named *uapi.Context   // nil: rdmanet chooses one by the address
@@ -70,21 +73,21 @@ type devices struct {
 }
 
 // openDevices opens the named device, or those of a listener on every address.
-// A plain soft device is put on the address that it listens on.
-func openDevices(name string, listen place, stderr io.Writer) (d devices, err error) {
-	name = cmp.Or(name, os.Getenv("RDMASHIM_DEVICE"))
-	host, _, _ := net.SplitHostPort(listen.address)
-	at, err := netip.ParseAddr(host)
-	every := host == "" || at.IsUnspecified()
-	if kind, options, _ := strings.Cut(name, "?"); kind == "soft" && err == nil && !every {
-		name = cli.WithOptions(cli.SoftAt(at), options)
-	}
+// A plain soft device is put on the address that it listens on, and a listener
+// at a PORT alone on the device's.
+func openDevices(name string, listen *place, stderr io.Writer) (d devices, err error) {
+	named := cmp.Or(name, os.Getenv("RDMASHIM_DEVICE")) != ""
+	host, _, err := net.SplitHostPort(listen.address)
+	every := err == nil && (host == "" || host == "0.0.0.0" || host == "::")
 	switch err = nil; {
-	case name != "":
+	case named && listen.network == "rdma" && !every:
+		d.named, listen.address, err = cli.OpenToListen(listen.address, name, stderr)
+	case named:
 		d.named, err = cli.Open(name, stderr, uapi.OpenConfig{})
 	case listen.network == "rdma" && every:
-		d.all, err = peer.OpenToServe("", stderr)
+		d.all, err = peer.OpenToServe("", "", stderr)
 	}
+	listen.address = listen.hostPort()
 	return d, err
 }
 
@@ -121,7 +124,7 @@ func (d devices) dial(ctx context.Context, to place) (stream, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	c, err := dialer.DialContext(ctx, to.network, to.address)
+	c, err := dialer.DialContext(ctx, to.network, to.hostPort())
 	if err != nil {
 		return nil, err
 	}

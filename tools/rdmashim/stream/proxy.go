@@ -18,8 +18,9 @@ rdma:, and one beside the server, from rdma: to tcp:. Prints 'listening
 ADDR:PORT'; port 0 takes a free one.
 
 A place is tcp:HOST:PORT, rdma:HOST:PORT or unix:PATH; a PORT alone is on
-127.0.0.1, an empty HOST every address (tcp) or device (rdma). Anybody who
-reaches --listen reaches --to. Nothing is encrypted; TLS passes through.
+127.0.0.1, or, to listen by rdma, on the address of the device that is named; an
+empty HOST is every address (tcp) or device (rdma). Anybody who reaches --listen
+reaches --to. Nothing is encrypted; TLS passes through.
 
 The end of data is passed on in each direction by itself, a reset as a reset. A
 client whose target cannot be reached is reset.`,

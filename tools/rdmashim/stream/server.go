@@ -53,7 +53,7 @@ func (s *server) run(cmd *cobra.Command) (err error) {
 	if err := (&rdmanet.Config{Ring: s.ring}).Check(); err != nil {
 		return cli.Usagef("--ring: %w", err)
 	}
-	if s.rdma, err = openDevices(s.device.Device, s.listen, cmd.ErrOrStderr()); err != nil {
+	if s.rdma, err = openDevices(s.device.Device, &s.listen, cmd.ErrOrStderr()); err != nil {
 		return err
 	}
 	defer s.rdma.close()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/netip"
 	"os"
 	"strings"
@@ -51,11 +52,18 @@ func withoutOption(device, option string) string {
 	return cli.WithOptions(name, strings.Join(keep, "&"))
 }
 
-// OpenToServe opens the named device, or all there are: the kernel's, and a
-// soft device on every other address of this machine.
-func OpenToServe(name string, stderr io.Writer) ([]*uapi.Context, error) {
+// OpenToServe opens the named device, a plain soft one on host if that is not
+// empty, or all there are: the kernel's, and a soft device on every other
+// address of this machine.
+func OpenToServe(name, host string, stderr io.Writer) ([]*uapi.Context, error) {
 	if name != "" || os.Getenv("RDMASHIM_DEVICE") != "" {
-		c, err := cli.Open(name, stderr, uapi.OpenConfig{})
+		var c *uapi.Context
+		var err error
+		if host != "" {
+			c, _, err = cli.OpenToListen(net.JoinHostPort(host, "0"), name, stderr)
+		} else {
+			c, err = cli.Open(name, stderr, uapi.OpenConfig{})
+		}
 		if err != nil {
 			return nil, err
 		}
