@@ -92,9 +92,11 @@ func (q *queuePair) begin(id *rdmacm.ID, info ConnInfo, keepAlive time.Duration)
 	}
 }
 
-// failed ends the connections of completions that failed, and gives flushed
-// completions the cause.
+// failed ends the connections of completions that failed, and gives all the
+// peer and flushed ones the cause.
 func (c *Context) failed(list []WC) {
+	var last *queuePair
+	var flushed, other *failure // last's
 	for i := range list {
 		wc := &list[i]
 		if wc.Status == WCSuccess {
@@ -104,17 +106,31 @@ func (c *Context) failed(list []WC) {
 		if q == nil {
 			continue
 		}
-		conn := q.conn.Load()
-		if conn == nil {
-			continue
+		if q != last {
+			last, other = q, &failure{peer: q.peer()}
+			flushed = other
+			if conn := q.conn.Load(); conn != nil {
+				if conn.life.Err() == nil {
+					conn.fail(conn.verdict())
+				}
+				if why := context.Cause(conn.life); !errors.Is(why, ErrQPFailed) {
+					flushed = &failure{why, other.peer}
+				}
+			}
 		}
-		if conn.life.Err() == nil {
-			conn.fail(conn.verdict())
-		}
-		if why := context.Cause(conn.life); wc.Status == WCWRFlushErr && !errors.Is(why, ErrQPFailed) {
-			wc.cause = why
+		if wc.failure = other; wc.Status == WCWRFlushErr {
+			wc.failure = flushed
 		}
 	}
+}
+
+// peer is the peer's end of a connected queue pair, else zero. It takes no
+// lock: remote stays as it is once connected is set.
+func (q *queuePair) peer() Endpoint {
+	if !q.connected.Load() {
+		return Endpoint{}
+	}
+	return q.remote
 }
 
 // verdict says why the connection is over: the peer or the device ended it, or
@@ -138,6 +154,7 @@ func (conn *connection) verdict() error {
 	}
 	var wc [1]WC
 	convert(wc[:], []verbs.WC{f.WC})
+	wc[0].failure = &failure{peer: conn.q.peer()}
 	return fmt.Errorf("%w: %w", ErrQPFailed, wc[0].Err())
 }
 

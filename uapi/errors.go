@@ -3,6 +3,7 @@ package uapi
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim"
@@ -51,10 +52,18 @@ type WCError struct {
 	// connected by address, or the connection stood when the completion was
 	// polled.
 	Cause error
+	// Peer is the address of the peer's device, with its UDP port, and PeerQPN
+	// the number of its queue pair; zero of one that was not connected.
+	Peer    netip.AddrPort
+	PeerQPN uint32
 }
 
 func (e *WCError) Error() string {
-	text := fmt.Sprintf("rdma qp %d: work request %d: %v", int(e.WC.QP), int64(e.WC.WRID), e.WC.Status)
+	text := fmt.Sprintf("rdma qp %d: work request %d, %v", int(e.WC.QP), int64(e.WC.WRID), e.WC.Opcode)
+	if e.Peer.IsValid() {
+		text += fmt.Sprintf(", peer %v qp %d", e.Peer, e.PeerQPN)
+	}
+	text += ": " + e.WC.Status.String()
 	if e.WC.VendorErr != 0 {
 		text += fmt.Sprintf(" (vendor error %#x)", e.WC.VendorErr)
 	}

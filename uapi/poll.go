@@ -134,8 +134,8 @@ func convert(dst []WC, src []verbs.WC) (failed bool) {
 		wc.Imm, wc.Flags, wc.SrcQPN = 0, 0, 0
 		wc.QP = QP(s.QPN)
 		wc.VendorErr = s.VendorErr
-		if wc.cause != nil {
-			wc.cause = nil
+		if wc.failure != nil {
+			wc.failure = nil
 		}
 		if s.Status != abi.WCSuccess {
 			failed = true

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -118,13 +119,51 @@ func (c *Context) pairStats() ([]stats.QueuePair, error) {
 		return c.ownPairStats(), nil
 	}
 	for _, line := range lines {
-		var q stats.QueuePair
-		if err := json.Unmarshal([]byte(line), &q); err != nil {
-			return nil, fmt.Errorf("the kernel's reading of a queue pair: %w", err)
+		q, err := parsePairStats(line)
+		if err != nil {
+			return nil, err
 		}
 		list = append(list, q)
 	}
 	return list, err
+}
+
+func parsePairStats(line string) (q stats.QueuePair, err error) {
+	if err = json.Unmarshal([]byte(line), &q); err != nil {
+		err = fmt.Errorf("the kernel's reading of a queue pair: %w", err)
+	}
+	return q, err
+}
+
+// waiting says of a queue pair at which a wait has ended in vain what its
+// device knows: a program that forgot to connect, or whose peer forgot to post
+// receives, finds it there.
+func (q *queuePair) waiting() string {
+	s, known := stats.QueuePair{}, false
+	if line, err := q.ctx.verbs.QueuePair(uint32(q.num)); err == nil {
+		s, err = parsePairStats(line)
+		known = err == nil
+	} else if s, known = q.stats(); !known {
+		return "the queue pair is gone"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "the queue pair is in state %s", s.State)
+	if s.RemoteQPN != 0 {
+		fmt.Fprintf(&b, ", its peer qp %d at %v", s.RemoteQPN, s.Peer)
+	}
+	if s.Requester != nil {
+		fmt.Fprintf(&b, ", %d sends outstanding", s.Requester.Outstanding)
+	}
+	for _, count := range []struct{ name, text string }{
+		{"rcvd_rnr_err", "the peer had no receive posted, %d times"},
+		{"send_rnr_err", "a message of the peer's found no receive, %d times"},
+		{"retransmit_timeouts", "the peer was silent for a timeout, %d times"},
+	} {
+		if n := s.Counters[count.name]; n > 0 {
+			fmt.Fprintf(&b, "; "+count.text, n)
+		}
+	}
+	return b.String()
 }
 
 func (c *Context) ownPairStats() []stats.QueuePair {

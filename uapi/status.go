@@ -155,7 +155,13 @@ type WC struct {
 	// VendorErr is the device's own reason, 0 if it has none.
 	VendorErr uint32
 
-	cause error // of a flushed one: see WCError
+	failure *failure // nil unless a context knows more of one that failed
+}
+
+// failure is what a context knows of a failed completion: WCError's fields.
+type failure struct {
+	cause error
+	peer  Endpoint
 }
 
 // Err is nil for WCSuccess and a *WCError else.
@@ -163,12 +169,16 @@ func (wc WC) Err() error {
 	if wc.Status == WCSuccess {
 		return nil
 	}
-	return &WCError{WC: wc, Cause: wc.cause}
+	e := &WCError{WC: wc}
+	if f := wc.failure; f != nil {
+		e.Cause, e.Peer, e.PeerQPN = f.cause, f.peer.Addr, f.peer.QPN
+	}
+	return e
 }
 
 func (wc WC) String() string {
-	if wc.cause != nil {
-		return fmt.Sprintf("qp %d wr %d: %v: %v", int(wc.QP), int64(wc.WRID), wc.Status, wc.cause)
+	if wc.failure != nil && wc.failure.cause != nil {
+		return fmt.Sprintf("qp %d wr %d: %v: %v", int(wc.QP), int64(wc.WRID), wc.Status, wc.failure.cause)
 	}
 	if wc.Status != WCSuccess {
 		return fmt.Sprintf("qp %d wr %d: %v", int(wc.QP), int64(wc.WRID), wc.Status)

@@ -90,13 +90,18 @@ const anyRoom = 16
 //   - EBUSY when another request completed first, with that one's completion,
 //     which is taken; the caller may look at it and wait on
 //   - EINTR when WakeCQ woke it
+//
+// The error of a ctx that ends says what the device knows of the queue pair:
+// its state, and what it counts of a peer without a receive, or silent.
 func (c *Context) WaitWR(ctx context.Context, qp QP, id WRID) (WC, error) {
-	_, cq, err := c.onlyCQ(qp)
+	q, cq, err := c.onlyCQ(qp)
 	wc, n := [1]WC{{Status: WCGeneralErr}}, 0
 	if err == nil {
 		_, n, err = c.wait(ctx, []*completionQueue{cq}, wc[:])
 	}
 	switch {
+	case err != nil && ctx.Err() != nil && err == ctx.Err():
+		err = fmt.Errorf("%w: work request %d has not completed: %s", err, int64(id), q.waiting())
 	case err != nil:
 	case n == 0:
 		err = explain(syscall.EINTR, "work request %d: WakeCQ was called before it completed", int64(id))

@@ -2,8 +2,11 @@ package uapi_test
 
 import (
 	"context"
+	"fmt"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -52,4 +55,50 @@ func TestWaitWR(t *testing.T) {
 		require.ErrorIs(t, err, uapi.WCRemAccessErr)
 		require.Equal(t, uapi.WCRemAccessErr, wc.Status)
 	})
+}
+
+// TestWaitWRSays: a wait that ends in vain says what the device knows.
+func TestWaitWRSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := uapitest.Pair(t, "")
+		x, y := uapitest.Connect(t, a, b)
+		wait := func(e *uapitest.End, id uapi.WRID) string {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err := e.WaitWR(ctx, e.QP, id)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			return err.Error()
+		}
+		text := wait(y, y.Must(y.PostRecv(y.QP, y.MR, 0, 1)))
+		require.Contains(t, text, "state RTS, its peer qp ")
+		require.Contains(t, text, " 0 sends outstanding")
+		x.Must(x.PostSend(x.QP, x.MR, 1))
+		x.Next(1)
+		y.Next(1)
+		text = wait(x, x.Must(x.PostSend(x.QP, x.MR, 1)))
+		require.Regexp(t, `work request 1 has not completed: .* 1 sends outstanding; the peer had no receive posted, \d+ times$`, text)
+		require.Regexp(t, `a message of the peer's found no receive, \d+ times$`, wait(y, 9))
+		alone, err := a.CreateQP(1, 1)
+		require.NoError(t, err)
+		defer a.DestroyQP(alone)
+		require.Contains(t, wait(&uapitest.End{Context: a, QP: alone}, 1), "state RESET")
+	})
+}
+
+// TestErrorsNameThePeer: a failed completion says which operation it was, and
+// with whom, flushed ones included.
+func TestErrorsNameThePeer(t *testing.T) {
+	t.Parallel()
+	a, b := uapitest.Pair(t, "")
+	x, y := uapitest.Connect(t, a, b)
+	remote, err := y.LocalEndpoint(y.QP)
+	require.NoError(t, err)
+	x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey+1, 8))
+	x.Must(x.PostRecv(x.QP, x.MR, 0, 8))
+	for i, want := range []string{"RDMA_WRITE", "RECV"} {
+		var failed *uapi.WCError
+		require.ErrorAs(t, x.Next(1)[0].Err(), &failed)
+		require.Contains(t, failed.Error(), fmt.Sprintf("work request %d, %s, peer %v qp %d: ", i, want, remote.Addr, remote.QPN))
+		require.Equal(t, []any{remote.Addr, remote.QPN}, []any{failed.Peer, failed.PeerQPN})
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -187,6 +188,15 @@ func (c *Context) Counters() (counters map[string]uint64, err error) {
 		return err
 	})
 	return counters, err
+}
+
+// QueuePair is QueuePairs of one.
+func (c *Context) QueuePair(num uint32) (line string, err error) {
+	err = c.call("read a queue pair", c.info.Name, func() error {
+		line, err = ReadAttr(c.kernel, path.Join(sysIB, c.info.Name, "ports/1/qp", strconv.FormatUint(uint64(num), 10)))
+		return err
+	})
+	return line, err
 }
 
 // QueuePairs reads the mini kernel's reports on the device's queue pairs, of
