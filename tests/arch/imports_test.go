@@ -126,6 +126,7 @@ var allowed = map[string][]string{
 	"uapi/uapitest":                       {"uapi"},
 	"uapi/msgring":                        {"uapi", "uapi/msgring/core"},
 	"uapi/rdmanet":                        {"uapi", "uapi/msgring"},
+	"uapi/rdmanet/rdmanettest":            {"uapi", "uapi/rdmanet", "uapi/uapitest"},
 	"uapi/registration":                   {"uapi", "uapi/msgring", "uapi/qmux", "uapi/rdmanet", "uapi/registration/internal/address"},
 	"uapi/registration/internal/address":  {},
 	"uapi/registration/quicudp":           {"uapi/qmux", "uapi/registration", "uapi/registration/internal/address"},

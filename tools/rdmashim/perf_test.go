@@ -224,7 +224,7 @@ func TestPerfUsage(t *testing.T) {
 		"write bw a b":              "at most 1",
 		"write bw -s 0":             "-s",
 		"write bw -s x":             "-s",
-		"write bw -s 1.5K":          "like 65536, 64K or 1M",
+		"write bw -s 1.5K":          "like 65536, 64K",
 		"write bw -s 1025M":         "want 1 to 1073741824 bytes",
 		"write bw -p x":             "-p",
 		"write bw -p 65536":         "-p",

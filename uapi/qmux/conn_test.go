@@ -467,6 +467,11 @@ func TestDatagrams(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
+	for _, make := range []func(net.Conn, *qmux.Config) (*qmux.Conn, error){qmux.Client, qmux.Server} {
+		_, err := make(nil, nil)
+		require.ErrorIs(t, err, syscall.EINVAL)
+		require.ErrorContains(t, err, "conn is nil")
+	}
 	x, y := net.Pipe()
 	_, err := qmux.Client(x, &qmux.Config{MaxRecordSize: 100})
 	require.ErrorIs(t, err, syscall.EINVAL)

@@ -1,8 +1,11 @@
 package uapitest
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/rdmashim/rdmashim/uapi"
@@ -15,6 +18,7 @@ type T interface {
 	Cleanup(func())
 	Errorf(format string, args ...any)
 	Fatalf(format string, args ...any)
+	Logf(format string, args ...any)
 }
 
 // networks numbers the in-memory networks, so that each pair has its own.
@@ -25,7 +29,8 @@ var networks atomic.Uint64
 // "" for none. Each device decides on the faults of the packets that it sends;
 // equal seeds make equal decisions on both.
 //
-// At the end of the test it closes the contexts and reports leaks as errors:
+// The devices' warnings go to t.Log, a message that waits for a receive of the
+// peer's among them. At the end of the test it closes the contexts and reports leaks as errors:
 // open handles, goroutines, devices that still run. A context that the test
 // closed itself is only checked for the last two.
 func Pair(t T, options string) (a, b *uapi.Context) {
@@ -43,7 +48,10 @@ func open(t T, network, options string) *uapi.Context {
 	w := watch{fmt.Sprint(watches.Add(1))}
 	var c *uapi.Context
 	var err error
-	w.run(func() { c, err = uapi.Open(device) })
+	log := &testLog{t: t}
+	w.run(func() {
+		c, err = uapi.OpenWith(device, uapi.OpenConfig{Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	})
 	if err != nil {
 		t.Fatalf("uapitest: %v", err)
 	}
@@ -59,6 +67,7 @@ func open(t T, network, options string) *uapi.Context {
 		if err := c.Close(); err != nil {
 			t.Errorf("uapitest: %v", err)
 		}
+		log.end()
 		if stacks := w.left(); stacks != "" {
 			t.Errorf("uapitest: goroutines of %s do not end:\n%s", info.Device, stacks)
 		}
@@ -67,6 +76,28 @@ func open(t T, network, options string) *uapi.Context {
 		}
 	})
 	return c
+}
+
+// testLog writes to a test's log until the test ends, after which that panics.
+type testLog struct {
+	t     T
+	mu    sync.Mutex
+	ended bool // guarded by mu
+}
+
+func (l *testLog) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.ended {
+		l.t.Logf("uapitest: %s", bytes.TrimSpace(line))
+	}
+	return len(line), nil
+}
+
+func (l *testLog) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = true
 }
 
 // running reports whether this process still has the device.

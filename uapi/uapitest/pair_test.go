@@ -77,6 +77,7 @@ func TestConnectOneContextToItself(t *testing.T) {
 type fakeT struct {
 	mu       sync.Mutex
 	errors   []string
+	log      []string
 	cleanups []func()
 }
 
@@ -89,6 +90,12 @@ func (f *fakeT) Errorf(format string, args ...any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.errors = append(f.errors, fmt.Sprintf(format, args...))
+}
+
+func (f *fakeT) Logf(format string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.log = append(f.log, fmt.Sprintf(format, args...))
 }
 
 func (f *fakeT) Fatalf(format string, args ...any) {
@@ -128,6 +135,27 @@ func TestCleanTestsPass(t *testing.T) {
 		x.DeregMR(x.MR)
 		b.Close() // a context that the test closed itself is no error
 	}))
+}
+
+// TestForgottenReceiveIsLogged, and nothing of a test without a mistake is, nor
+// after its end.
+func TestForgottenReceiveIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f fakeT
+		f.run(func(t uapitest.T) {
+			a, b := uapitest.Pair(t, "")
+			x, y := uapitest.Connect(t, a, b)
+			x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 5))
+			x.Next(1)
+			f.log = append(f.log, "the mistake")
+			x.Must(x.PostSend(x.QP, x.MR, 5))
+			time.Sleep(2 * time.Second) // of the bubble
+			_ = y
+		})
+		require.Len(t, f.log, 2)
+		require.Equal(t, "the mistake", f.log[0])
+		require.Contains(t, f.log[1], "a message waits for a receive: the peer has none posted")
+	})
 }
 
 func TestLeakedHandlesFail(t *testing.T) {

@@ -1,0 +1,53 @@
+// Package rdmanettest gives tests a listener and a dialer of package rdmanet on
+// two private devices, as uapitest.Pair makes them:
+//
+//	l, dialer := rdmanettest.Pair(t, "loss=1%&seed=7", rdmanet.Config{})
+//
+// Nothing is bound, so that tests run in parallel, and in a testing/synctest
+// bubble, where timeouts pass in no time.
+package rdmanettest
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/rdmanet"
+	"github.com/rdmashim/rdmashim/uapi/uapitest"
+)
+
+// patience is how long the connections may take that the test has closed.
+const patience = 30 * time.Second
+
+// Pair opens two devices with these options, listens on one and gives a dialer
+// on the other, to l.Addr(). At the end of the test it closes the listener and
+// waits for the connections that were closed; one that was left open fails the
+// test, as any handle does.
+func Pair(t uapitest.T, options string, config rdmanet.Config) (l *rdmanet.Listener, d *rdmanet.Dialer) {
+	t.Helper()
+	client, server := uapitest.Pair(t, options)
+	info, err := server.QueryDevice()
+	if err == nil {
+		l, err = rdmanet.ListenOn(server, netip.AddrPortFrom(info.Address.Addr(), 0).String(), config)
+	}
+	if err != nil {
+		t.Fatalf("rdmanettest: %v", err)
+	}
+	t.Cleanup(func() {
+		t.Helper()
+		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			t.Errorf("rdmanettest: %v", err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		for _, device := range []*uapi.Context{client, server} {
+			if err := rdmanet.FlushDevice(ctx, device); err != nil && !errors.Is(err, rdmanet.ErrUndelivered) {
+				t.Errorf("rdmanettest: closed connections do not end: %v", err)
+			}
+		}
+	})
+	return l, &rdmanet.Dialer{Context: client, Config: config}
+}

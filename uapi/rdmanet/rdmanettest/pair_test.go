@@ -1,0 +1,36 @@
+package rdmanettest_test
+
+import (
+	"io"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi/rdmanet"
+	"github.com/rdmashim/rdmashim/uapi/rdmanet/rdmanettest"
+)
+
+// TestServerOnPair tests an HTTP server over a link that loses packets, on
+// virtual time.
+func TestServerOnPair(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, dialer := rdmanettest.Pair(t, "loss=5%&seed=7", rdmanet.Config{})
+		server := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			time.Sleep(time.Hour) // of the bubble
+			_, _ = io.WriteString(w, "hello "+r.URL.Path)
+		})}
+		go server.Serve(l)
+		client := http.Client{Transport: &http.Transport{DialContext: dialer.DialContext}}
+		response, err := client.Get("http://" + l.Addr().String() + "/peer")
+		require.NoError(t, err)
+		body, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, "hello /peer", string(body))
+		client.CloseIdleConnections()
+		require.NoError(t, server.Shutdown(t.Context()))
+	})
+}
