@@ -50,8 +50,8 @@ type Conn struct {
 // Client makes the side of a connection that has connected its byte stream. The
 // connection owns conn from then on. A *tls.Conn is brought through its
 // handshake, and must have agreed on an application protocol. The error is that
-// of the handshake, or EINVAL with the field of cfg that is out of its range, or
-// for no conn; conn is closed then.
+// of the handshake, or EINVAL with the field of cfg that is out of its range,
+// or of a nil conn; conn is closed then.
 func Client(conn net.Conn, cfg *Config) (*Conn, error) { return connect(conn, cfg, false) }
 
 // Server is Client for the side that was connected to.

@@ -29,10 +29,10 @@ var networks atomic.Uint64
 // "" for none. Each device decides on the faults of the packets that it sends;
 // equal seeds make equal decisions on both.
 //
-// The devices' warnings go to t.Log, a message that waits for a receive of the
-// peer's among them. At the end of the test it closes the contexts and reports leaks as errors:
-// open handles, goroutines, devices that still run. A context that the test
-// closed itself is only checked for the last two.
+// The devices' warnings go to t.Log, among them that of a message that waits
+// for a receive of the peer's. At the end of the test it closes the contexts
+// and reports leaks as errors: open handles, goroutines, devices that still
+// run. A context that the test closed itself is only checked for the last two.
 func Pair(t T, options string) (a, b *uapi.Context) {
 	t.Helper()
 	network := fmt.Sprintf("uapitest-%d", networks.Add(1))

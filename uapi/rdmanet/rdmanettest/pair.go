@@ -1,10 +1,3 @@
-// Package rdmanettest gives tests a listener and a dialer of package rdmanet on
-// two private devices, as uapitest.Pair makes them:
-//
-//	l, dialer := rdmanettest.Pair(t, "loss=1%&seed=7", rdmanet.Config{})
-//
-// Nothing is bound, so that tests run in parallel, and in a testing/synctest
-// bubble, where timeouts pass in no time.
 package rdmanettest
 
 import (
