@@ -80,3 +80,33 @@ func checkMemlock(e *exam) Check {
 	}
 	return pass("this process may lock %s", size(limit))
 }
+
+// fewDescriptors is a limit that a program is soon at: a soft device has up to
+// a dozen, and each connection of the tools' control one.
+const fewDescriptors = 64
+
+// checkDescriptors looks at the limit of open files, by which a device may fail
+// to open.
+func checkDescriptors(e *exam) Check {
+	const fix = "ulimit -n 1024"
+	if e.sys.Descriptors == nil {
+		return skip("this system tells no limit")
+	}
+	limit, err := e.sys.Descriptors()
+	switch {
+	case err != nil:
+		return skip("%v", err)
+	case noDescriptor(e.openErr):
+		return fail(fix, "no file could be opened for the device: this process may have %d open (EMFILE), the machine those of fs.file-max (ENFILE)", limit)
+	case limit >= 0 && limit < fewDescriptors:
+		return warn(fix, "this process may have %d files open; a soft device has up to 12", limit)
+	case limit < 0:
+		return pass("no limit on open files")
+	}
+	return pass("this process may have %d files open", limit)
+}
+
+// noDescriptor tells that an error is of a limit of open files.
+func noDescriptor(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}

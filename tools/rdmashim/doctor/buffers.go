@@ -50,7 +50,10 @@ func checkOffload(e *exam) Check {
 	if e.option("gso=off") || e.option("gro=off") {
 		return pass("turned off, as the device's name asks")
 	}
-	if send, recv := e.sys.Segmentation(); !send || !recv {
+	switch send, recv, err := e.sys.Segmentation(); {
+	case err != nil:
+		return skip("%v", err)
+	case !send || !recv:
 		return warn("boot Linux 5.0 or later", "UDP sockets of kernel %s know no %s: each packet is a system call", e.sys.Kernel.Release, lacking(send, recv))
 	}
 	// The counters tell of packets that got through, if any did.

@@ -33,6 +33,7 @@ var checks = []check{
 	{"netns", checkNetNS, "a soft device works in every network namespace", noNetwork, ""},
 	{"files", checkFiles, "a soft device has no files in /dev/infiniband", "a soft device has no files in /dev/infiniband", ""},
 	{"memlock", checkMemlock, "a soft device locks no memory", "a soft device locks no memory", ""},
+	{"descriptors", checkDescriptors, "", "", ""},
 	{"netdev", checkNetDev, "", noNetwork, ""},
 	{"mtu", checkMTU, "", "", ""},
 	{"port", checkPort, "", "", ""},

@@ -42,6 +42,8 @@ func (e *exam) openFix() string {
 	switch {
 	case errors.Is(e.openErr, syscall.EADDRINUSE):
 		return "see udp-port"
+	case noDescriptor(e.openErr):
+		return "see descriptors"
 	case e.dev != nil && pathMTU(e.dev.MTU) == 0:
 		return "see mtu"
 	case e.kind == soft && (errors.Is(e.openErr, syscall.EADDRNOTAVAIL) || checkNetDev(e).Status == Fail):

@@ -62,7 +62,8 @@ func newBench() *bench {
 		Rules:        func(context.Context) ([]Ruleset, error) { return nil, nil },
 		Features:     func(string) (map[string]bool, error) { return on("tx-generic-segmentation", "rx-gro"), nil },
 		Buffers:      func(n int) (int, int, error) { return n, n, nil },
-		Segmentation: func() (bool, bool) { return true, true },
+		Segmentation: func() (bool, bool, error) { return true, true, nil },
+		Descriptors:  func() (int64, error) { return 1024, nil },
 	}}
 }
 
@@ -173,6 +174,7 @@ var kernelBreakages = []breakage{
 	{"no ib_uverbs", "files", func(b *bench) { delete(b.k.Modules, "ib_uverbs") }, Options{}, Fail, "no verbs device", "modprobe ib_uverbs"},
 	{"memlock 16 KiB", "memlock", func(b *bench) { b.Memlock = func() (int64, error) { return 16 << 10, nil } }, Options{}, Fail, "16 KiB", "ulimit -l unlimited"},
 	{"memlock 8 MiB", "memlock", func(b *bench) { b.Memlock = func() (int64, error) { return 8 << 20, nil } }, Options{}, Warn, "8 MiB", "LimitMEMLOCK=infinity"},
+	{"few descriptors", "descriptors", func(b *bench) { b.Descriptors = func() (int64, error) { return 63, nil } }, Options{}, Warn, "63 files", "ulimit -n 1024"},
 	{"memlock with CAP_IPC_LOCK", "memlock", func(b *bench) {
 		b.Memlock = func() (int64, error) { return 16 << 10, nil }
 		b.k.Files["proc/self/status"] = allCaps

@@ -71,7 +71,14 @@ func TestSoftLimits(t *testing.T) {
 			b.k.Files["proc/sys/net/core/rmem_max"] = "1000000\n"
 		}, Options{}, Pass, "others get net.core.rmem_max, 1000000", ""},
 		{"no limit known", "buffers", func(b *bench) { b.Buffers = nil }, Options{}, Skip, "tells no limit", ""},
-		{"old kernel", "offload", func(b *bench) { b.Segmentation = func() (bool, bool) { return true, false } }, Options{}, Warn, "know no GRO", "Linux 5.0"},
+		{"old kernel", "offload", func(b *bench) { b.Segmentation = func() (bool, bool, error) { return true, false, nil } }, Options{}, Warn, "know no GRO", "Linux 5.0"},
+		{"no descriptor", "offload", func(b *bench) { b.Segmentation = func() (bool, bool, error) { return false, false, syscall.EMFILE } }, Options{}, Skip, "too many open files", ""},
+		{"none left", "descriptors", func(b *bench) {
+			b.Open = func(string) (*uapi.Context, error) { return nil, syscall.EMFILE }
+		}, Options{}, Fail, "EMFILE", "ulimit -n 1024"},
+		{"none left to open", "loopback", func(b *bench) {
+			b.Open = func(string) (*uapi.Context, error) { return nil, syscall.EMFILE }
+		}, Options{}, Fail, "too many open files", "see descriptors"},
 		{"switched off", "offload", func(b *bench) {
 			b.Features = func(string) (map[string]bool, error) { return on("rx-gro"), nil }
 			b.k.Devs[0].Loopback = false
@@ -80,7 +87,7 @@ func TestSoftLimits(t *testing.T) {
 			b.Features = func(string) (map[string]bool, error) { return on("tx-generic-segmentation"), nil }
 			b.k.Devs[0].Loopback, b.k.Devs[0].Physical = false, true
 		}, Options{}, Warn, "GRO is off on lo", "ethtool -K lo gso on gro on"},
-		{"asked for", "offload", func(b *bench) { b.Segmentation = func() (bool, bool) { return false, false } }, Options{Device: "soft?gso=off&port=0"}, Pass, "as the device's name asks", ""},
+		{"asked for", "offload", func(b *bench) { b.Segmentation = func() (bool, bool, error) { return false, false, nil } }, Options{Device: "soft?gso=off&port=0"}, Pass, "as the device's name asks", ""},
 		{"card on lo", "hardware", func(b *bench) { b.k.AddLink("mlx5_0", "lo", false) }, Options{}, Warn, "mlx5_0 is on lo", "a network device without"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

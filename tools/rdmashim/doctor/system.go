@@ -20,6 +20,8 @@ type System struct {
 	// Memlock is how many bytes of memory this process may lock; -1 is no
 	// limit.
 	Memlock func() (int64, error)
+	// Descriptors is how many files this process may have open.
+	Descriptors func() (int64, error)
 	// Route is the route of packets to dst with the source src, if valid.
 	Route func(dst, src netip.Addr) (Route, error)
 	// Rules lists the packet filter; fs.ErrNotExist where no command does.
@@ -31,8 +33,8 @@ type System struct {
 	// which asks for size.
 	Buffers func(size int) (recv, send int, err error)
 	// Segmentation says whether UDP sockets know segmentation offload when they
-	// send, and when they receive.
-	Segmentation func() (send, recv bool)
+	// send, and when they receive; the error is of the socket to ask.
+	Segmentation func() (send, recv bool, err error)
 	// Near tells whether a soft device would be met through shared memory; see
 	// shm.Probe.
 	Near func(device netip.AddrPort) error

@@ -29,7 +29,8 @@ func Running() (System, error) {
 		Kernel:       k,
 		Open:         func(device string) (*uapi.Context, error) { return uapi.Open(device) },
 		OpenFile:     openFile,
-		Memlock:      memlock,
+		Memlock:      func() (int64, error) { return limit(unix.RLIMIT_MEMLOCK) },
+		Descriptors:  func() (int64, error) { return limit(unix.RLIMIT_NOFILE) },
 		Route:        route,
 		Rules:        rules,
 		Features:     features,
@@ -47,9 +48,10 @@ func openFile(path string) error {
 	return f.Close()
 }
 
-func memlock() (int64, error) {
+// limit is the process's limit of a resource; -1 is none.
+func limit(resource int) (int64, error) {
 	var r unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &r); err != nil {
+	if err := unix.Getrlimit(resource, &r); err != nil {
 		return 0, os.NewSyscallError("getrlimit", err)
 	}
 	if r.Cur == unix.RLIM_INFINITY || int64(r.Cur) < 0 {
@@ -165,11 +167,11 @@ func buffers(size int) (recv, send int, err error) {
 	return recv, send, err
 }
 
-func segmentation() (send, recv bool) {
-	_ = udpSocket(func(fd int) error {
+func segmentation() (send, recv bool, err error) {
+	err = udpSocket(func(fd int) error {
 		send = unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_SEGMENT, 0) == nil
 		recv = unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_GRO, 1) == nil
 		return nil
 	})
-	return send, recv
+	return send, recv, err
 }
