@@ -12,6 +12,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/uapi/loopback"
 )
 
 // DefaultConnectTimeout bounds Dial and Request.Accept when ctx has no
@@ -117,7 +118,7 @@ func (c *Context) dial(ctx, inner context.Context, remotes []netip.AddrPort, con
 	if d.q.queuePair != nil {
 		_ = c.destroyQP(d.q.num)
 	}
-	return -1, tried(errs)
+	return -1, loopback.Explain(tried(errs))
 }
 
 // elsewhere reports whether another address of the peer may do: no peer has
@@ -195,6 +196,8 @@ func (c *Context) absent(remote netip.Addr) string {
 	switch {
 	case c.backend.spec.kind == kindSim:
 		return ""
+	case remote.IsLoopback() && loopback.Down() != "":
+		return ": " + loopback.Down()
 	case silent(remote):
 		return fmt.Sprintf(": nothing has UDP port %d of that address of this host", RoCEPort)
 	}

@@ -1,15 +1,18 @@
 package uapi
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/netip"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/vishvananda/netlink"
 
 	"github.com/rdmashim/rdmashim/tests/netns"
 )
@@ -69,4 +72,25 @@ func TestSilentLast(t *testing.T) {
 	}
 	require.Equal(t, want, silentLast(list))
 	require.Equal(t, []netip.Addr{list[0].Addr(), list[3].Addr(), list[2].Addr()}, loopbackListeners())
+}
+
+// TestDialSaysLoIsDown, also on a device that was open before.
+func TestDialSaysLoIsDown(t *testing.T) {
+	if !netns.Own(t) {
+		return
+	}
+	c, err := Open("soft:127.0.0.1")
+	require.NoError(t, err)
+	defer c.Close()
+	lo, err := netlink.LinkByName("lo")
+	require.NoError(t, err)
+	require.NoError(t, netlink.LinkSetDown(lo)) // with its address, to which there is a way
+	for name, dial := range map[string]func(context.Context, string, DialConfig) (QP, error){"Dial": Dial, "Context.Dial": c.Dial} {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		_, err := dial(ctx, "127.0.0.1:7000", DialConfig{})
+		cancel()
+		require.Error(t, err, name)
+		require.Equal(t, 1, strings.Count(err.Error(), "the interface lo is down"), "%v", err)
+		require.ErrorContains(t, err, "ip link set lo up")
+	}
 }

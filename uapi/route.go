@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"os"
 	"syscall"
+
+	"github.com/rdmashim/rdmashim/uapi/loopback"
 )
 
 // OpenRoute opens the device from which addr, HOST or HOST:PORT, is reached:
@@ -106,7 +108,7 @@ func clientAddr(n int) netip.Addr {
 func routeSource(remote netip.Addr) (netip.Addr, error) {
 	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(remote, RoCEPort))) // sends nothing
 	if err != nil {
-		return netip.Addr{}, err
+		return netip.Addr{}, loopback.Explain(err)
 	}
 	defer conn.Close()
 	local := conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()

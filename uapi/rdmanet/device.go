@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/loopback"
 )
 
 // device is one that dialers opened and share. The last user closes it.
@@ -47,7 +48,7 @@ func openToward(ctx context.Context, way, address string) (*device, error) {
 	var udp net.Dialer // a socket that sends nothing
 	route, err := udp.DialContext(ctx, way, net.JoinHostPort(host, strconv.Itoa(uapi.RoCEPort)))
 	if err != nil {
-		return nil, &noRouteError{err}
+		return nil, &noRouteError{loopback.Explain(err)}
 	}
 	local := route.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
 	remote := route.RemoteAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()

@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rdmashim/rdmashim/uapi/loopback"
 )
 
 // NewRoot returns a command that only holds others, called name.
@@ -41,6 +43,7 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reade
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
+	err = loopback.Explain(err)
 	var status *ExitStatus
 	var usage *UsageError
 	switch {

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 	"github.com/rdmashim/rdmashim/uapi"
@@ -98,7 +99,7 @@ func OpenToServe(name, host string, stderr io.Writer) ([]*uapi.Context, error) {
 		}
 	}
 	if len(devices) == 0 {
-		return nil, fmt.Errorf("no device to serve on; name one with --device, or make one with 'rdmashim link up': %w", errors.Join(tried...))
+		return nil, fmt.Errorf("no device to serve on; name one with --device, or make one with 'rdmashim link up': %w", cmp.Or(errors.Join(tried...), error(syscall.ENODEV)))
 	}
 	return devices, nil
 }
