@@ -5,7 +5,7 @@ package uapi
 import (
 	"syscall"
 
-	"github.com/rdmashim/rdmashim/uapi/arena"
+	"github.com/rdmashim/rdmashim/kshim/arena"
 )
 
 // shareable is the least size of memory that a device of the same host may be

@@ -4,8 +4,10 @@ package uapi_test
 
 import (
 	"os"
+	"runtime"
 	"syscall"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -68,4 +70,37 @@ func TestMemoryVanishesLocally(t *testing.T) {
 	require.NoError(t, syscall.Munmap(mem))
 	x.Must(x.PostWrite(x.QP, mr, 0, x.Peer.Addr, x.Peer.RKey, 8))
 	require.Equal(t, uapi.WCLocProtErr, x.Next(1)[0].Status)
+}
+
+// TestRegisteredMemoryIsNotTouched: memory of Alloc costs a registered region
+// no page before there is data: the ring of a silent connection is cheap.
+func TestRegisteredMemoryIsNotTouched(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		return
+	}
+	t.Parallel()
+	c, err := uapi.Open("soft?port=0")
+	require.NoError(t, err)
+	defer c.Close()
+	mem, err := uapi.Alloc(5 << 20) // an arena of its own, where nothing was before
+	require.NoError(t, err)
+	mr, err := c.RegMR(mem, uapi.AccessLocalWrite|uapi.AccessRemoteWrite)
+	require.NoError(t, err)
+	require.Zero(t, resident(t, mem))
+	mem[0] = 1
+	require.NotZero(t, resident(t, mem))
+	require.NoError(t, c.DeregMR(mr))
+	require.NoError(t, uapi.Free(mem))
+}
+
+// resident is how many pages of mem there are.
+func resident(t *testing.T, mem []byte) (n int) {
+	t.Helper()
+	pages := make([]byte, len(mem)/os.Getpagesize())
+	_, _, errno := syscall.Syscall(syscall.SYS_MINCORE, uintptr(unsafe.Pointer(&mem[0])), uintptr(len(mem)), uintptr(unsafe.Pointer(&pages[0])))
+	require.Zero(t, errno)
+	for _, p := range pages {
+		n += int(p & 1)
+	}
+	return n
 }

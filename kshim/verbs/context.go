@@ -317,6 +317,10 @@ func (c *Context) allCQs() (all []*CQ) {
 	return all
 }
 
+// fewGIDs is how many entries a device's table has at most as a rule, of the
+// thousand for which some have room.
+const fewGIDs = 32
+
 // gids asks by ioctl, or sysfs where the kernel has no such ioctl.
 func (c *Context) gids(port uint8) ([]GID, error) {
 	attr, err := c.cmd.queryPort(port)
@@ -330,10 +334,17 @@ func (c *Context) gids(port uint8) ([]GID, error) {
 	// The table holds the entries of all ports. The ioctl's length is 16 bits
 	// wide.
 	entries := min(max(int(attr.GIDTblLen), 1)*max(int(dev.PhysPortCnt), 1), 0xffff/abi.GIDEntrySize)
-	table := make([]byte, entries*abi.GIDEntrySize)
-	addr, release := c.cmd.file.Pin(table)
-	defer release()
-	n, err := c.cmd.queryGIDTable(table, addr)
+	var table []byte
+	var n uint64
+	for _, room := range []int{min(entries, fewGIDs), entries} {
+		table = make([]byte, room*abi.GIDEntrySize)
+		addr, release := c.cmd.file.Pin(table)
+		n, err = c.cmd.queryGIDTable(table, addr)
+		release()
+		if !errors.Is(err, syscall.EINVAL) { // it has more entries (core/cache.c: rdma_query_gid_table)
+			break
+		}
+	}
 	if errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.EPROTONOSUPPORT) {
 		return SysfsGIDs(c.kernel, c.info.Name, port)
 	}

@@ -46,7 +46,7 @@ type Datagrams struct {
 func NewDatagrams(cfg DatagramConfig) *Datagrams {
 	q := &Datagrams{cfg: cfg, state: abi.QPSReset}
 	q.sq.init(cfg.SendDepth, cfg.MaxSendSGE, cfg.MaxInline)
-	q.to = make([]Destination, len(q.sq.ring))
+	q.to = make([]Destination, q.sq.depth)
 	q.recv.SGE = make([]mem.SGE, 0, cfg.MaxRecvSGE)
 	return q
 }
@@ -228,10 +228,10 @@ func (q *Datagrams) Post(_ Time, wr *SendWR) error {
 	switch {
 	case q.state != abi.QPSRTS && q.state != abi.QPSSQD && q.state != abi.QPSErr:
 		return fmt.Errorf("queue pair %v: post in %v, needs RTS: %w", q.cfg.QPN, q.state, syscall.EINVAL)
-	case q.sq.len() >= len(q.sq.ring):
-		return fmt.Errorf("queue pair %v: send queue of %d is full: %w", q.cfg.QPN, len(q.sq.ring), syscall.ENOMEM)
+	case q.sq.full():
+		return fmt.Errorf("queue pair %v: send queue of %d is full: %w", q.cfg.QPN, q.sq.depth, syscall.ENOMEM)
 	}
-	w := q.sq.at(q.sq.tail)
+	w := q.sq.next()
 	w.id, w.flags, w.imm = wr.ID, wr.Flags, wr.Imm
 	w.sge, w.inline, w.length = w.sge[:0], w.inline[:0], 0
 	w.kind = kindOf(wr.Opcode)

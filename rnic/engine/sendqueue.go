@@ -91,21 +91,33 @@ func kindOf(op abi.WROpcode) *kind {
 // sendQueue is a ring of work requests. Indices grow without end; the request
 // with index i lies at i modulo the ring's length.
 type sendQueue struct {
-	ring []sendWR
-	head uint64 // the oldest that is not completed
-	tail uint64 // the next to be posted
-	cost uint64 // of everything ever posted
+	ring []sendWR // made when the first request is posted
+	head uint64   // the oldest that is not completed
+	tail uint64   // the next to be posted
+	cost uint64   // of everything ever posted
+
+	depth, sges, inline int
 }
 
 func (s *sendQueue) init(depth, sges, inline int) {
-	depth, sges, inline = max(depth, 0), max(sges, 0), max(inline, 0)
-	s.ring = make([]sendWR, depth)
-	lists := make([]mem.SGE, depth*sges)
-	data := make([]byte, depth*inline)
-	for i := range s.ring {
-		s.ring[i].sge = lists[i*sges : i*sges : (i+1)*sges]
-		s.ring[i].inline = data[i*inline : i*inline : (i+1)*inline]
+	s.depth, s.sges, s.inline = max(depth, 0), max(sges, 0), max(inline, 0)
+}
+
+func (s *sendQueue) full() bool { return s.len() >= s.depth }
+
+// next is the place of the next request. A queue pair that never sends, as that
+// of a silent peer, has no ring. Preconditions: the queue is not full.
+func (s *sendQueue) next() *sendWR {
+	if s.ring == nil {
+		s.ring = make([]sendWR, s.depth)
+		lists := make([]mem.SGE, s.depth*s.sges)
+		data := make([]byte, s.depth*s.inline)
+		for i := range s.ring {
+			s.ring[i].sge = lists[i*s.sges : i*s.sges : (i+1)*s.sges]
+			s.ring[i].inline = data[i*s.inline : i*s.inline : (i+1)*s.inline]
+		}
 	}
+	return s.at(s.tail)
 }
 
 func (s *sendQueue) reset() { s.head, s.tail, s.cost = 0, 0, 0 }
@@ -122,10 +134,10 @@ func (q *QP) Post(now Time, wr *SendWR) error {
 	switch {
 	case !q.sends() && q.state != abi.QPSErr:
 		return fmt.Errorf("queue pair %v: post in %v, needs RTS: %w", q.cfg.QPN, q.state, syscall.EINVAL)
-	case q.sq.len() >= len(q.sq.ring):
-		return fmt.Errorf("queue pair %v: send queue of %d is full: %w", q.cfg.QPN, len(q.sq.ring), syscall.ENOMEM)
+	case q.sq.full():
+		return fmt.Errorf("queue pair %v: send queue of %d is full: %w", q.cfg.QPN, q.sq.depth, syscall.ENOMEM)
 	}
-	w := q.sq.at(q.sq.tail)
+	w := q.sq.next()
 	w.id, w.flags, w.imm, w.invalidate = wr.ID, wr.Flags, wr.Imm, wr.Invalidate
 	w.remote, w.rkey, w.compareAdd, w.swap = wr.RemoteAddr, wr.RKey, wr.CompareAdd, wr.Swap
 	w.sge, w.inline, w.length = w.sge[:0], w.inline[:0], 0

@@ -6,7 +6,7 @@ import "sync/atomic"
 // memory region, and that of a queue pair's outstanding requests.
 type Lease struct {
 	// Arena numbers the memory that another process may be shown, in which the
-	// region begins At bytes from the start (uapi/arena). It is 0 for a region
+	// region begins At bytes from the start (kshim/arena). It is 0 for a region
 	// that no other process may be shown.
 	Arena, At uint64
 

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmashim/rdmashim/uapi/arena"
+	"github.com/rdmashim/rdmashim/kshim/arena"
 )
 
 // Notes follow the hellos on the socket, little-endian:

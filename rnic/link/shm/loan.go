@@ -4,9 +4,9 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/rdmashim/rdmashim/kshim/arena"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
-	"github.com/rdmashim/rdmashim/uapi/arena"
 )
 
 // A payload that is lent stays where the program has it: its record says where,

@@ -7,7 +7,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -191,4 +193,26 @@ func awaitFile(t *testing.T, path string, size int64) {
 		info, err := os.Stat(path)
 		return err == nil && info.Size() >= size
 	}, time.Minute, 10*time.Millisecond)
+}
+
+// TestStrangers: connections of one address that say nothing leave seats for
+// others.
+func TestStrangers(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		return // the address is no other system's
+	}
+	t.Parallel()
+	s := start(t, "tcp", "--max-clients", "4")
+	silent := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 98, 0, 1)}}
+	for i := range 3 {
+		c, err := silent.Dial("tcp", s.addr)
+		require.NoError(t, err)
+		defer c.Close()
+		if i == 2 {
+			_, err = c.Read(make([]byte, 1))
+			require.ErrorIs(t, err, syscall.ECONNRESET)
+		}
+	}
+	o := clitest.RunTool(t, "qmux", "client", "--tcp", s.addr, "--size", "10")
+	require.Zero(t, o.Code, o.Stderr)
 }

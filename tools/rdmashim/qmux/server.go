@@ -67,7 +67,7 @@ func (s *server) serve(ctx context.Context, c net.Conn) {
 		err = fmt.Errorf("client %s: %w", r.Client, err)
 	}
 	r.Seconds = time.Since(began).Seconds()
-	s.Ended(r, err)
+	s.Ended(c.RemoteAddr(), r, err)
 }
 
 // echo sends back a connection's bytes until it has ended.

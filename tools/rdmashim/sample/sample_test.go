@@ -125,11 +125,12 @@ func TestSeats(t *testing.T) {
 	s := &role{program: &ping{}}
 	s.seats.Most = 1
 	addr := serveHere(t, s)
-	require.NoError(t, s.seats.Take())
+	other := netip.MustParseAddrPort("127.9.9.9:1")
+	require.NoError(t, s.seats.Take(other))
 	client := &role{program: &ping{count: 1, size: pingMinSize}, device: address(), stdout: io.Discard, stderr: io.Discard}
 	err := client.call(t.Context(), addr)
 	require.ErrorContains(t, err, "refused by the peer's program")
 	require.ErrorContains(t, err, peer.ErrNoSeat.Error())
-	s.seats.Give()
+	s.seats.Give(other)
 	require.NoError(t, client.call(t.Context(), addr))
 }

@@ -137,7 +137,7 @@ func (s *role) serve(ctx context.Context) error {
 // connection, so that requests from addresses that were made up take none.
 func (s *role) serveOne(ctx context.Context, r *uapi.Request) error {
 	c := &conn{out: s.stdout}
-	err := s.seats.Left()
+	err := s.seats.Left(r.RemoteAddr)
 	if err == nil {
 		err = c.Share(r.Context)
 	}
@@ -145,14 +145,14 @@ func (s *role) serveOne(ctx context.Context, r *uapi.Request) error {
 		err = s.accept(ctx, c, r)
 	}
 	if err == nil {
-		if err = s.seats.Take(); err == nil {
+		if err = s.seats.Take(r.RemoteAddr); err == nil {
 			err = s.answer(ctx, c)
-			s.seats.Give()
+			s.seats.Give(r.RemoteAddr)
 		}
 	} else {
 		var said []byte
 		if errors.Is(err, peer.ErrNoSeat) {
-			said = []byte(peer.ErrNoSeat.Error())
+			said = []byte(err.Error())
 		}
 		_ = r.Reject(0, said) // unless it was answered
 	}

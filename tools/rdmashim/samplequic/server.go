@@ -86,13 +86,13 @@ func (s *server) accept(ctx context.Context, l *registration.Listener) {
 			s.failed.Add(err)
 			return
 		}
-		if err := s.seats.Take(); err != nil {
+		if err := s.seats.Take(c.RemoteAddr()); err != nil {
 			_ = c.CloseWithError(1, err.Error())
 			s.failed.Add(fmt.Errorf("client %v: %w", c.RemoteAddr(), err))
 			continue
 		}
 		all.Go(func() {
-			defer s.seats.Give()
+			defer s.seats.Give(c.RemoteAddr())
 			defer context.AfterFunc(ctx, func() { _ = c.CloseWithError(0, "the server ends") })()
 			echo(c)
 		})

@@ -24,8 +24,8 @@ type server struct {
 	to     place // none: to the client itself, as an echo
 	device cli.DeviceFlags
 
-	idle, drain time.Duration
-	ring        int
+	silence, idle, drain time.Duration
+	ring                 int
 
 	peer.Reception[Connection, Total]
 	rdma devices
@@ -34,6 +34,7 @@ type server struct {
 func (s *server) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	s.device.AddDevice(cmd)
+	f.DurationVar(&s.silence, "silence", 10*time.Second, "reset a connection on which nothing at all has come through in that time; 0: as --idle")
 	f.DurationVar(&s.idle, "idle", time.Hour, "reset a connection on which nothing has come through for so long; 0: never")
 	f.DurationVar(&s.drain, "drain", 5*time.Second, "when told to end, wait so long for the connections there are")
 	cli.BytesVar(f, &s.ring, "ring", "", 0, "bytes that an RDMA connection has on its way in each direction: a power of two (default: 262144)")
@@ -47,8 +48,8 @@ func (s *server) run(cmd *cobra.Command) (err error) {
 	if err := s.Seats.Check(); err != nil {
 		return err
 	}
-	if s.idle < 0 || s.drain < 0 {
-		return cli.Usagef("--idle %v, --drain %v: a time is not negative", s.idle, s.drain)
+	if s.silence < 0 || s.idle < 0 || s.drain < 0 {
+		return cli.Usagef("--silence %v, --idle %v, --drain %v: a time is not negative", s.silence, s.idle, s.drain)
 	}
 	if err := (&rdmanet.Config{Ring: s.ring}).Check(); err != nil {
 		return cli.Usagef("--ring: %w", err)
@@ -95,7 +96,7 @@ func (s *server) serve(ctx context.Context, client stream) {
 		c.End, c.Error = "failed", cli.OneLine(err)
 		err = fmt.Errorf("client %s: %w", c.Client, err)
 	}
-	s.Ended(c, err)
+	s.Ended(client.RemoteAddr(), c, err)
 }
 
 // join carries both directions and returns the bytes of each.
@@ -116,8 +117,16 @@ func (s *server) join(ctx context.Context, client stream) (there, back int64, er
 		reset(target)
 	})
 	var to, fro atomic.Int64
+	moved := func() uint64 { return uint64(to.Load() + fro.Load()) }
+	if s.silence > 0 {
+		defer time.AfterFunc(s.silence, func() {
+			if moved() == 0 {
+				cancel(fmt.Errorf("nothing came for %v (--silence)", s.silence))
+			}
+		}).Stop()
+	}
 	if s.idle > 0 {
-		go peer.EndIdle(ctx, cancel, s.idle, func() uint64 { return uint64(to.Load() + fro.Load()) })
+		go peer.EndIdle(ctx, cancel, s.idle, moved)
 	}
 	var both sync.WaitGroup
 	both.Go(func() { carry(target, client, &to, cancel) })

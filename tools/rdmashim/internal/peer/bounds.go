@@ -1,12 +1,13 @@
 package peer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -77,46 +78,94 @@ func (b *budget) give(n int64) {
 	b.taken -= n
 }
 
-// Seats bound how many clients a server has at a time.
+// Seats bound how many clients a server has at a time, and how many of them
+// from one address: half, if Share is 0.
 type Seats struct {
-	Most  int
-	taken atomic.Int64
+	Most, Share int
+
+	mu    sync.Mutex
+	taken map[netip.Prefix]int // guarded by mu
+	all   int                  // guarded by mu
 }
 
-// AddFlag adds --max-clients.
+// AddFlag adds --max-clients and --max-per-address.
 func (s *Seats) AddFlag(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&s.Most, "max-clients", 256, "most clients at a time; others are refused")
+	cmd.Flags().IntVar(&s.Share, "max-per-address", 0, "most clients of one address (IPv6: of a /64) at a time (default: half of --max-clients)")
 }
 
-// Check is a usage error of --max-clients.
+// Check is a usage error of the flags.
 func (s *Seats) Check() error {
-	if s.Most < 1 {
+	switch {
+	case s.Most < 1:
 		return cli.Usagef("--max-clients %d: a server serves at least one", s.Most)
+	case s.Share < 0:
+		return cli.Usagef("--max-per-address %d: a server serves at least one", s.Share)
 	}
 	return nil
 }
 
 // ErrNoSeat is why a client is refused.
-var ErrNoSeat = errors.New("the server has as many clients as it serves at a time (--max-clients)")
+var (
+	ErrNoSeat = errors.New("the server has as many clients as it serves at a time (--max-clients)")
+	errShare  = fmt.Errorf("%w, of that address (--max-per-address)", ErrNoSeat)
+)
 
-// Take takes a seat until Give, or is ErrNoSeat.
-func (s *Seats) Take() error {
-	if s.taken.Add(1) > int64(s.Most) {
-		s.Give()
+// Take takes a seat for a client from HOST:PORT, until Give, or is ErrNoSeat.
+func (s *Seats) Take(from fmt.Stringer) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.left(from)
+	if err == nil {
+		if s.taken == nil {
+			s.taken = map[netip.Prefix]int{}
+		}
+		s.taken[party(from)]++
+		s.all++
+	}
+	return err
+}
+
+// Give gives a client's seat back.
+func (s *Seats) Give(from fmt.Stringer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := party(from)
+	if s.taken[p]--; s.taken[p] == 0 {
+		delete(s.taken, p)
+	}
+	s.all--
+}
+
+// Left is nil while there are seats for a client, and ErrNoSeat then.
+func (s *Seats) Left(from fmt.Stringer) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.left(from)
+}
+
+func (s *Seats) left(from fmt.Stringer) error {
+	p := party(from)
+	switch {
+	case s.all >= s.Most:
 		return ErrNoSeat
+	case p.IsValid() && s.taken[p] >= cmp.Or(s.Share, (s.Most+1)/2): // those of a UNIX socket have no address
+		return errShare
 	}
 	return nil
 }
 
-// Give gives a seat back.
-func (s *Seats) Give() { s.taken.Add(-1) }
-
-// Left is nil while there are seats, and ErrNoSeat then.
-func (s *Seats) Left() error {
-	if s.taken.Load() >= int64(s.Most) {
-		return ErrNoSeat
+// party is whose a client is: an address of IPv4, or all of the IPv6 network
+// that a host has to itself.
+func party(from fmt.Stringer) netip.Prefix {
+	at, _ := netip.ParseAddrPort(from.String())
+	addr := at.Addr().Unmap().WithZone("")
+	bits := addr.BitLen()
+	if addr.Is6() && !addr.IsLinkLocalUnicast() {
+		bits = 64
 	}
-	return nil
+	p, _ := addr.Prefix(bits)
+	return p
 }
 
 // errIdle is why a session ends whose client keeps quiet.

@@ -87,7 +87,7 @@ func (r *Reception[C, T]) accept(ctx context.Context, l net.Listener) error {
 		case err != nil:
 			return fmt.Errorf("accept a client: %w", err)
 		}
-		if err := r.Seats.Take(); err != nil {
+		if err := r.Seats.Take(c.RemoteAddr()); err != nil {
 			r.Refuse(c)
 			r.failed.Add(fmt.Errorf("client %v: %w", c.RemoteAddr(), err))
 			continue
@@ -96,10 +96,10 @@ func (r *Reception[C, T]) accept(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// Ended gives the seat of a connection back and tells of it, and of the error
-// if that is not nil.
-func (r *Reception[C, T]) Ended(c *C, err error) {
-	r.Seats.Give()
+// Ended gives the seat of a connection from an address back and tells of it,
+// and of the error if that is not nil.
+func (r *Reception[C, T]) Ended(from net.Addr, c *C, err error) {
+	r.Seats.Give(from)
 	if err != nil {
 		r.failed.Add(err)
 	}

@@ -149,7 +149,7 @@ func (s *Server) accept(ctx context.Context, ln net.Listener) error {
 		if s.once {
 			return s.serve(ctx, conn)
 		}
-		if err := s.seats.Take(); err != nil {
+		if err := s.seats.Take(conn.RemoteAddr()); err != nil {
 			// The answer fits the connection's empty buffer.
 			_ = NewConn(conn).Send(Welcome{Error: err.Error()})
 			_ = conn.Close()
@@ -157,7 +157,7 @@ func (s *Server) accept(ctx context.Context, ln net.Listener) error {
 			continue
 		}
 		sessions.Go(func() {
-			defer s.seats.Give()
+			defer s.seats.Give(conn.RemoteAddr())
 			if err := s.serve(ctx, conn); err != nil {
 				failed.Add(fmt.Errorf("client %v: %w", conn.RemoteAddr(), err))
 			}

@@ -1,0 +1,80 @@
+package stream
+
+import (
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/rdmanet"
+)
+
+// TestStrangers: silent connections of one address leave seats for others, and
+// give theirs back before the idle time of those that have spoken.
+func TestStrangers(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		return // the addresses are no other system's
+	}
+	host := func() string { return strings.TrimSuffix(ownAddr(), ":0") }
+	over := map[string]func(t *testing.T, from, to string) net.Conn{
+		"tcp": func(t *testing.T, from, to string) net.Conn {
+			c, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).Dial("tcp", to)
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = c.Close() })
+			return c
+		},
+		"rdma": func(t *testing.T, from, to string) net.Conn {
+			device, err := uapi.Open("soft:" + from)
+			require.NoError(t, err)
+			c, err := (&rdmanet.Dialer{Context: device}).DialContext(t.Context(), "rdma", to)
+			require.NoError(t, err)
+			t.Cleanup(func() {
+				_ = c.Close()
+				_ = rdmanet.FlushDevice(t.Context(), device)
+				_ = device.Close()
+			})
+			return c
+		},
+	}
+	for _, c := range []struct{ name, network, args string }{
+		{"echo", "rdma", "echo server --listen " + ownAddr()},
+		{"echo of TCP", "tcp", "echo server --tcp --listen 127.0.0.1:0"},
+		{"proxy", "tcp", "proxy --listen tcp:0 --to tcp:" + origin(t, digest)},
+		{"proxy of RDMA", "rdma", "proxy --listen rdma:" + ownAddr() + " --to tcp:" + origin(t, digest)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dial := func(from, to string) net.Conn {
+				conn := over[c.network](t, from, to)
+				require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+				return conn
+			}
+			gone := func(conn net.Conn) {
+				_, err := conn.Read(make([]byte, 1))
+				require.ErrorIs(t, err, syscall.ECONNRESET)
+			}
+			s := start(t, append(strings.Fields(c.args), "--max-clients", "4", "--silence", "0")...)
+			stranger := host()
+			for range 2 {
+				dial(stranger, s.addr)
+			}
+			gone(dial(stranger, s.addr))
+			honest := dial(host(), s.addr)
+			_, err := io.WriteString(honest, "x")
+			require.NoError(t, err)
+			_, err = io.ReadFull(honest, make([]byte, 1))
+			require.NoError(t, err)
+			require.NoError(t, s.cmd.Process.Kill())
+			require.Contains(t, s.end(), "--max-per-address")
+
+			s = start(t, append(strings.Fields(c.args), "--silence", "100ms")...)
+			gone(dial(stranger, s.addr))
+			require.Contains(t, s.connection().Error, "--silence")
+		})
+	}
+}
