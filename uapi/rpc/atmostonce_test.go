@@ -134,7 +134,7 @@ func TestAtMostOnce(t *testing.T) {
 		{name: "the deadline passes", during: func(w *world) { time.Sleep(2 * patience) }, code: codes.DeadlineExceeded, executed: 1},
 		{name: "the client is closed", during: func(w *world) { _ = w.client.Close() }, code: codes.Canceled, executed: 1},
 		{name: "no server", before: (*world).leave, code: codes.Unavailable},
-		{name: "the caller waits for one", options: []grpc.CallOption{grpc.WaitForReady(true)}, before: (*world).leave, code: codes.DeadlineExceeded},
+		{name: "the caller waits for one", options: []grpc.CallOption{grpc.WaitForReady(true)}, before: (*world).leave, code: codes.Unavailable},
 		{name: "the server goes away", before: func(w *world) { w.server.GracefulStop() }, code: codes.Unavailable},
 		{name: "the request is too long", config: ServerConfig{MaxReceive: 1000}, request: &testgrpc.SimpleRequest{Payload: &testgrpc.Payload{Body: make([]byte, 1001)}}, code: codes.ResourceExhausted},
 		{name: "the long request is too long", request: &testgrpc.SimpleRequest{Payload: &testgrpc.Payload{Body: make([]byte, 5<<20)}}, code: codes.ResourceExhausted},

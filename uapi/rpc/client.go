@@ -87,7 +87,9 @@ func newClientConn(s clientSession, target string, config ClientConfig) (*Client
 // Target is the address that Dial was given.
 func (c *ClientConn) Target() string { return c.target }
 
-// Close ends the session. Calls under way end with CANCELLED.
+// Close ends the session. Calls under way end with CANCELLED, those that were
+// not sent with UNAVAILABLE and net.ErrClosed, later ones too: a program that
+// repeats UNAVAILABLE without a bound asks errors.Is.
 func (c *ClientConn) Close() error {
 	err := c.session.close()
 	if c.named != nil {

@@ -124,10 +124,10 @@ func told(err error, r *request) error {
 		return fateStatus(FateExecuted)
 	case errors.Is(err, session.ErrTooLong):
 		return status.Errorf(codes.ResourceExhausted, "rpc: a message of more than %d bytes is not received; grpc.MaxCallRecvMsgSize sets the most", r.maxReply)
-	case errors.Is(err, session.ErrUnavailable), errors.Is(err, session.ErrBroken):
-		return status.Error(codes.Unavailable, line(err))
-	case errors.Is(err, session.ErrNotSent):
+	case errors.Is(err, session.ErrUnavailable), errors.Is(err, session.ErrNotSent):
 		return notSent(err)
+	case errors.Is(err, session.ErrBroken):
+		return status.Error(codes.Unavailable, line(err))
 	case errors.Is(err, net.ErrClosed):
 		return status.Error(codes.Canceled, "rpc: the ClientConn was closed; the call may have been executed")
 	case errors.Is(err, syscall.EMSGSIZE):

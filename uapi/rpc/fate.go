@@ -61,16 +61,6 @@ func FateOf(err error) error {
 	return nil
 }
 
-// fateError is a status in which errors.Is finds a fate.
-type fateError struct {
-	status *status.Status
-	fate   error
-}
-
-func (e *fateError) Error() string              { return e.status.Err().Error() }
-func (e *fateError) GRPCStatus() *status.Status { return e.status }
-func (e *fateError) Unwrap() error              { return e.fate }
-
 // fateStatus is the error of a call with that fate.
 func fateStatus(fate error) error {
 	for _, f := range fates {
@@ -79,7 +69,7 @@ func fateStatus(fate error) error {
 			if err != nil {
 				return status.Error(f.code, f.text)
 			}
-			return &fateError{s, fate}
+			return &causedError{s, fate}
 		}
 	}
 	return nil

@@ -94,12 +94,6 @@ var behaviours = []struct {
 		_, err := testgrpc.NewTestServiceClient(c).UnaryCall(ctx, simple("wait"))
 		return said(err, false)
 	}},
-	{"cancelled", func(ctx context.Context, c grpc.ClientConnInterface) string {
-		ctx, cancel := context.WithCancel(ctx)
-		cancel()
-		_, err := testgrpc.NewTestServiceClient(c).UnaryCall(ctx, simple("wait"))
-		return said(err, false)
-	}},
 	{"metadata that may not be", func(ctx context.Context, c grpc.ClientConnInterface) string {
 		_, err := testgrpc.NewTestServiceClient(c).UnaryCall(metadata.AppendToOutgoingContext(ctx, "key", "ä"), simple(""))
 		_, spaced := testgrpc.NewTestServiceClient(c).UnaryCall(metadata.AppendToOutgoingContext(ctx, "a key", "a"), simple(""))

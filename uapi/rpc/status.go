@@ -67,15 +67,21 @@ func contextStatus(err error) error {
 	return nil
 }
 
-// notSent is the status of a call that ended before it was sent, with the code
-// that grpc-go gives it.
+// notSent is the error of a call that was not executed: UNAVAILABLE, on one
+// line, whatever kept it from being sent.
 func notSent(err error) error {
-	code := codes.Canceled // by the caller, or because the ClientConn is closed
-	if errors.Is(err, context.DeadlineExceeded) {
-		code = codes.DeadlineExceeded
-	}
-	return status.Error(code, line(err))
+	return &causedError{status.New(codes.Unavailable, line(err)), err}
 }
+
+// causedError is a status in which errors.Is finds its cause.
+type causedError struct {
+	status *status.Status
+	cause  error
+}
+
+func (e *causedError) Error() string              { return e.status.Err().Error() }
+func (e *causedError) GRPCStatus() *status.Status { return e.status }
+func (e *causedError) Unwrap() error              { return e.cause }
 
 // line is an error's text on one line: that of a Dial has one for each address.
 func line(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
