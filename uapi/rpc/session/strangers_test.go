@@ -2,7 +2,6 @@ package session_test
 
 import (
 	"context"
-	"encoding/binary"
 	"io"
 	"net"
 	"strings"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/msgring"
-	"github.com/rdmashim/rdmashim/uapi/msgring/core"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session/wire"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
@@ -89,17 +87,7 @@ func TestAttemptsLeaveNothing(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- s.ServeOver(device, l) }()
 	for i := range 50 {
-		c, err := net.Dial("tcp", l.Addr().String())
-		require.NoError(t, err)
-		h := core.Hello{Mode: core.RPC, Quantum: 1024, Ring: 16384, Controls: core.Controls, Longest: 4096, Slots: 256, Session: [16]byte{byte(i + 1)}, Epoch: 1}
-		hello := h.Append(nil, false)
-		_, err = c.Write(append(binary.BigEndian.AppendUint16([]byte("RDMX\x01\x01"), uint16(len(hello))), hello...))
-		require.NoError(t, err)
-		answer := make([]byte, 8)
-		_, err = io.ReadFull(c, answer)
-		require.NoError(t, err)
-		require.EqualValues(t, 1, answer[5], "attempt %d is refused", i)
-		require.NoError(t, c.Close())
+		attempt(t, l, [16]byte{byte(i + 1)}, 1)
 	}
 	callOver(t, device, &net.Dialer{}, l)
 	require.LessOrEqual(t, s.Stats().Sessions, 1)
