@@ -6,6 +6,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/engine"
+	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/mem"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
@@ -75,9 +76,13 @@ func (d *Device) recall(l *wire.Lease) {
 func (q *QP) lends(near uint64) {
 	q.recall()
 	q.near = near
-	if rc, ok := q.engine.(*engine.QP); ok && near != 0 {
+	rc, ok := q.engine.(*engine.QP)
+	if ok && near != 0 {
 		q.lease = new(wire.Lease)
 		rc.SetLease(q.lease)
+	}
+	if ok {
+		rc.SetLossless(near != 0 && link.Link(q.d.near) == q.d.link)
 	}
 }
 

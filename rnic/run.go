@@ -185,12 +185,20 @@ func (d *Device) work() {
 	}
 }
 
-// serveTimers serves the queue pairs whose time has come.
+// serveTimers serves the queue pairs whose time has come. What the link has is
+// received before a peer counts as silent: this process may have slept.
 func (d *Device) serveTimers() {
-	now := d.now()
+	now, heard := d.now(), false
 	for d.timers.first() <= now {
 		q := d.timers.pop()
 		t, ok := q.nextTimeout()
+		if rc, is := q.engine.(*engine.QP); !heard && is && rc.Suspects(now) {
+			d.timers.wake(q, t)
+			if heard = true; !d.hear() {
+				return
+			}
+			continue
+		}
 		if ok && t <= now {
 			q.engine.HandleTimeout(now)
 			d.touch(q)
@@ -199,6 +207,24 @@ func (d *Device) serveTimers() {
 		}
 	}
 	d.gsi.cm.HandleTimeout(cm.Time(now))
+}
+
+// hearBatches bounds the batches that the worker receives.
+const hearBatches = 64
+
+// hear receives what the link has, with mu released meanwhile; false when the
+// device closes.
+func (d *Device) hear() bool {
+	d.mu.Unlock()
+	d.rx.Lock()
+	for range hearBatches {
+		if n, err := d.receive(); n == 0 || err != nil {
+			break
+		}
+	}
+	d.rx.Unlock()
+	d.mu.Lock()
+	return !d.closing
 }
 
 // fail ends all queue pairs when the link is gone.

@@ -207,6 +207,7 @@ func (d *device) sysfsPort(port uint8) []entry {
 			// Linux may answer what it read lifespan milliseconds ago.
 			return append(counters(d.Counters()), entry{"lifespan", attribute("0")})
 		})},
+		{"hw_counters_now", node{text: d.countersNow}},
 		{"qp", dir(d.sysfsQPs)},
 	}
 	a, err := d.QueryPort(port)
@@ -367,6 +368,17 @@ func counters(m map[string]uint64) []entry {
 		entries = append(entries, entry{name, attribute("%d", value)})
 	}
 	return entries
+}
+
+// countersNow is ports/N/hw_counters_now, which Linux does not have: all of
+// hw_counters at one moment, a line "name value" for each.
+func (d *device) countersNow() (string, error) {
+	var b strings.Builder
+	m := d.Counters()
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		fmt.Fprintf(&b, "%s %d\n", name, m[name])
+	}
+	return b.String(), nil
 }
 
 // sysfsQPs is ports/N/qp, which Linux does not have: a file for each queue pair

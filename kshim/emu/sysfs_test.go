@@ -86,6 +86,8 @@ infiniband fake0: registered
 /sys/class/infiniband/fake0/ports/1/hw_counters/lifespan: 0
 /sys/class/infiniband/fake0/ports/1/hw_counters/rcvd_pkts: 7
 /sys/class/infiniband/fake0/ports/1/hw_counters/sent_pkts: 42
+/sys/class/infiniband/fake0/ports/1/hw_counters_now: rcvd_pkts 7
+sent_pkts 42
 /sys/class/infiniband/fake0/ports/1/lid: 0x0
 /sys/class/infiniband/fake0/ports/1/lid_mask_count: 0
 /sys/class/infiniband/fake0/ports/1/link_layer: Ethernet

@@ -22,13 +22,16 @@ const (
 )
 
 // ReadAttr reads an attribute's text, without the line's end.
-func ReadAttr(k kshim.Kernel, name string) (string, error) {
+func ReadAttr(k kshim.Kernel, name string) (string, error) { return readText(k, name, 4096) }
+
+// readText is ReadAttr for a text of at most size bytes.
+func readText(k kshim.Kernel, name string, size int) (string, error) {
 	f, err := k.Open(name)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
-	buf := make([]byte, 4096)
+	buf := make([]byte, size)
 	n, err := f.Read(context.Background(), buf)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return "", err
@@ -101,9 +104,22 @@ func findDevice(k kshim.Kernel, name string) (DeviceInfo, error) {
 	return DeviceInfo{}, fmt.Errorf("%w: there are %s", errNoDevice, strings.Join(names, ", "))
 }
 
-// readCounters reads a directory of one number a file. Files that hold
-// something else (lifespan) are left out.
+// readCounters reads the mini kernel's table of counters, or a directory of one
+// number a file, which costs a call of the kernel or more for each. Files that
+// hold something else (lifespan) are left out.
 func readCounters(k kshim.Kernel, dir string) (map[string]uint64, error) {
+	if table, err := readText(k, dir+"_now", 1<<16); err == nil {
+		counters := map[string]uint64{}
+		for line := range strings.Lines(table) {
+			name, text, _ := strings.Cut(strings.TrimSpace(line), " ")
+			v, err := strconv.ParseUint(text, 10, 64)
+			if err != nil {
+				return nil, fmt.Errorf("counter %q: %w", line, syscall.EPROTO)
+			}
+			counters[name] = v
+		}
+		return counters, nil
+	}
 	names, err := k.ReadDir(dir)
 	if err != nil {
 		return nil, err

@@ -132,6 +132,12 @@ func TestQueries(t *testing.T) {
 	counters, err = c.Counters()
 	require.NoError(t, err)
 	require.Equal(t, map[string]uint64{"sent_pkts": 12}, counters)
+	k.do(func() {
+		k.sys["/sys/class/infiniband/rxe0/ports/1/hw_counters_now"] = "rcvd_pkts 18446744073709551615\nsent_pkts 13\n"
+	})
+	counters, err = c.Counters()
+	require.NoError(t, err)
+	require.Equal(t, map[string]uint64{"rcvd_pkts": 1<<64 - 1, "sent_pkts": 13}, counters, "one reading for all")
 	require.Equal(t, "rxe0", c.Device().Name)
 }
 

@@ -140,6 +140,9 @@ type QP struct {
 	genuine bool        // of the packet of the last Receive, see Genuine
 	out     wire.Packet // the packet being written
 	lease   *wire.Lease // to lend payloads by; nil: they are copied
+
+	lossless bool // see SetLossless
+
 }
 
 // State is the present state; Receive, Transmit and HandleTimeout may turn it

@@ -8,7 +8,10 @@ import (
 // [first, end). The borders stay as they were first chosen, because a repeated
 // READ must lie within the original one (IBA 9.7.5.1.5,
 // rxe_resp.c:duplicate_request).
-type ask struct{ first, end seq }
+type ask struct {
+	first, end seq
+	read       bool
+}
 
 // askQueue holds the requests whose answers are missing, oldest first: at most
 // max_rd_atomic.
@@ -16,11 +19,12 @@ type askQueue struct {
 	limit uint8
 	head  uint8
 	n     uint8
+	reads uint8 // of n
 	ring  []ask // of limit, made with the first
 }
 
 func (a *askQueue) reset(limit int) {
-	a.limit, a.ring, a.head, a.n = uint8(limit), a.ring[:min(limit, cap(a.ring))], 0, 0
+	a.limit, a.ring, a.head, a.n, a.reads = uint8(limit), a.ring[:min(limit, cap(a.ring))], 0, 0, 0
 }
 
 func (a *askQueue) empty() bool  { return a.n == 0 }
@@ -38,12 +42,18 @@ func (a *askQueue) push(x ask) {
 		a.ring = make([]ask, a.limit)
 	}
 	a.n++
+	if x.read {
+		a.reads++
+	}
 	*a.place(a.n - 1) = x
 }
 
 // answered drops the requests that end at or before una.
 func (a *askQueue) answered(una seq) {
 	for a.n > 0 && a.front().end <= una {
+		if a.front().read {
+			a.reads--
+		}
 		a.head = (a.head + 1) % a.limit
 		a.n--
 	}
@@ -78,9 +88,12 @@ func (q *QP) sendAsk(now Time, b *Batch, w *sendWR) bool {
 		return false
 	}
 	if !again {
-		r.asked.push(ask{r.nxt, end})
+		r.asked.push(ask{r.nxt, end, w.kind.operation == wire.OpRead})
 	}
 	q.writeAsk(now, b, w, end)
+	if !again && q.waitsOut() {
+		q.startRetransmit(now) // also for what was sent before
+	}
 	return true
 }
 

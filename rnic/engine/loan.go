@@ -16,6 +16,10 @@ const leastLoan = 2048
 // that payloads are copied.
 func (q *QP) SetLease(l *wire.Lease) { q.lease = l }
 
+// SetLossless says whether packets are lost nowhere but where the peer leaves
+// its buffer full. Silence is then a late peer's, and waited out.
+func (q *QP) SetLossless(lossless bool) { q.lossless = lossless }
+
 // lend returns n bytes of w's from off on where they lie, or nil.
 func (q *QP) lend(w *sendWR, off uint64, n int) ([]byte, wire.Loan) {
 	if q.lease == nil || n < leastLoan || w.flags&abi.SendInline != 0 {

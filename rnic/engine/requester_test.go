@@ -124,24 +124,44 @@ func testProbeShowsTheRest(t *testing.T, delay Duration, hit func(*wire.Packet) 
 	require.Less(t, n.now-start, Time(Millisecond+10*delay))
 }
 
-// Without a measurement nothing is probed, and a probe asks for little of a
-// READ's answer: a peer that is late sends it twice.
+// Without a measurement nothing is probed.
 func TestProbeIsHarmless(t *testing.T) {
 	n := newPair(t, cfg{})
 	n.filter = func(*host, *wire.Packet) (int, Time) { return 0, 0 }
 	n.post(n.a, n.write(1, 10))
 	n.run(n.now + Time(19*Millisecond))
 	require.Len(t, n.a.sent, 1, "a peer that was never measured")
+}
 
-	for packets, copies := range map[int]int{harmless: 2, harmless + 1: 1} {
-		n := newPair(t, cfg{mtu: abi.MTU256})
+// A late peer is not asked twice for the memory that a READ reads, also not for
+// the sake of a WRITE before it, until the ACK timeout; nor is one for anything
+// where nothing gets lost.
+func TestLatePeerIsWaitedFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		lossless bool
+		post     func(n *network) []SendWR
+	}{
+		"READ":             {false, func(n *network) []SendWR { return []SendWR{n.read(2, 10)} }},
+		"WRITE, then READ": {false, func(n *network) []SendWR { return []SendWR{n.write(2, 10), n.read(3, 10)} }},
+		"lossless":         {true, func(n *network) []SendWR { return []SendWR{n.write(2, 10)} }},
+	} {
+		n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.Timeout = 14 }})
+		n.a.qp.SetLossless(c.lossless)
 		n.post(n.a, n.write(1, 10))
 		n.run(0)
 		n.a.sent = nil
 		n.filter = func(*host, *wire.Packet) (int, Time) { return 0, 0 }
-		n.post(n.a, n.read(2, 256*packets))
-		n.run(n.now + Time(1900*Microsecond))
-		require.Len(t, n.a.sent, copies)
+		wrs := c.post(n)
+		for _, wr := range wrs {
+			n.post(n.a, wr)
+		}
+		n.run(n.now + Time(67*Millisecond))
+		require.Len(t, n.a.sent, len(wrs), name)
+		n.filter = nil
+		n.run(0)
+		require.Len(t, n.a.sent, 2*len(wrs), name)
+		require.EqualValues(t, 1, n.a.qp.Counters().Timeouts, name)
+		require.Len(t, n.a.wcs, 1+len(wrs), name)
 	}
 }
 
@@ -295,10 +315,10 @@ func TestRNRRetriesComeBack(t *testing.T) {
 // later response shows it, a later ACK, or nothing (IBA 9.7.6).
 func TestReadRetry(t *testing.T) {
 	for name, c := range map[string]struct {
-		drop   wire.PSN
-		after  bool // a WRITE follows
-		probes uint64
-		again  []wire.Opcode // sent by a after the first READ request
+		drop    wire.PSN
+		after   bool // a WRITE follows
+		silence uint64
+		again   []wire.Opcode // sent by a after the first READ request
 	}{
 		"middle":        {1, false, 0, []wire.Opcode{wire.RCReadRequest}},
 		"first":         {0, false, 0, []wire.Opcode{wire.RCReadRequest}},
@@ -329,9 +349,9 @@ func TestReadRetry(t *testing.T) {
 			require.Equal(t, c.drop, re.PSN)
 			require.Equal(t, n.b.va(256*int(c.drop)), re.RETH.VA)
 			require.EqualValues(t, 1000-256*int(c.drop), re.RETH.DMALen)
-			require.Zero(t, n.a.qp.Counters().Timeouts)
-			require.Equal(t, 1-c.probes, min(1, n.a.qp.Counters().ImpliedNAKs))
-			require.Equal(t, 1-c.probes, n.a.qp.Counters().Retries)
+			require.Equal(t, c.silence, n.a.qp.Counters().Timeouts)
+			require.Equal(t, 1-c.silence, min(1, n.a.qp.Counters().ImpliedNAKs))
+			require.EqualValues(t, 1, n.a.qp.Counters().Retries)
 		})
 	}
 }

@@ -113,6 +113,10 @@ func (q *QP) retransmitAfter() Duration {
 	t := &q.req.timer
 	limit := q.maxTimeout()
 	d, rtt, _ := q.expected()
+	if q.waitsOut() {
+		limit = max(limit, q.ackTimeout())
+		d = limit
+	}
 	for range t.backoff {
 		if d >= limit {
 			break
@@ -121,6 +125,16 @@ func (q *QP) retransmitAfter() Duration {
 	}
 	rtt = max(rtt, t.bound)
 	return max(min(d, limit), min(rtt+rtt/4, max(limit, q.patience()/4)))
+}
+
+// waitsOut reports whether silence is waited out for the local ACK timeout.
+// Either nothing is lost on the way, and the peer is late. Or the peer is asked
+// for memory, and no loss was seen: it may take that memory back when it knows
+// that the answer came, as users of fast registration do, and a second request
+// that comes late would then end the connection. Peers that repeat selectively
+// do not mind it.
+func (q *QP) waitsOut() bool {
+	return q.lossless || q.req.asked.reads > 0 && !q.selective() && !q.lossy()
 }
 
 // maxTimeout is the longest retransmission timeout of a path that is not
@@ -179,7 +193,7 @@ func (q *QP) startRetransmit(now Time) {
 func (q *QP) startProbe(now Time) {
 	t := &q.req.timer
 	t.probe = 0
-	if t.srtt == 0 {
+	if t.srtt == 0 || q.waitsOut() {
 		return
 	}
 	after := (2*max(t.srtt, t.bound) + max(4*t.variance, q.cfg.Tuning.MinRTO/8)) << t.probes
@@ -236,6 +250,18 @@ func (q *QP) NextTimeout() (Time, bool) {
 		}
 	}
 	return at, at != 0
+}
+
+// Suspects reports whether HandleTimeout would take the peer's silence for a
+// loss.
+func (q *QP) Suspects(now Time) bool {
+	t := &q.req.timer
+	for _, x := range [...]Time{t.retransmit, t.probe, t.giveUp} {
+		if x != 0 && x <= now {
+			return q.sends()
+		}
+	}
+	return false
 }
 
 // HandleTimeout runs the timers that expired by now; it leaves a due ACK to

@@ -36,7 +36,7 @@ var sysfsNames = []string{
 
 // otherNames begin what is not compared: links, ib_cm's counts, and what the
 // emulator's devices have of their own.
-var otherNames = []string{"subsystem", "device", "ports/1/cm_", "ports/1/qp/", "ports/1/hw_counters/"}
+var otherNames = []string{"subsystem", "device", "ports/1/cm_", "ports/1/qp/", "ports/1/hw_counters/", "ports/1/hw_counters_now"}
 
 var moduleTests = []test{
 	{"module/references", func(r *rig) {

@@ -83,11 +83,34 @@ func (r *Report) text(w io.Writer) error {
 		row("seed", "%d (--seed %d hits the same packets again)", r.Seed, r.Seed)
 	}
 	b.WriteString(counterTable(r.Client, r.Server))
+	b.WriteString(r.whyAgain())
 	if err := r.check(); err == nil {
 		b.WriteString("all equal\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// whyAgain says why packets were sent again although no fault was asked for.
+func (r *Report) whyAgain() string {
+	total := func(prefix string) (n uint64) {
+		for _, side := range []map[string]uint64{r.Client, r.Server} {
+			for name, v := range side {
+				if strings.HasPrefix(name, prefix) {
+					n += v
+				}
+			}
+		}
+		return n
+	}
+	again, lost := total("retransmitted_pkts"), total("drop_rcvbuf")+total("drop_send_")+total("drop_shm")
+	switch {
+	case again == 0 || total("fault_") > 0:
+		return ""
+	case lost > 0:
+		return fmt.Sprintf("%d packets were sent again, since %d were dropped: a receiver came too late to its buffer, which net.core.rmem_max bounds\n", again, lost)
+	}
+	return fmt.Sprintf("%d packets were sent again, none was lost: a process did not get a processor in time and answered late\n", again)
 }
 
 // counterTable lists the counters of both sides that are not zero.
