@@ -21,8 +21,8 @@ func (u *unscheduled) Wait() error {
 	return u.Link.Wait()
 }
 
-// TestHearBeforeTimeout: an acknowledgement that waits in the link counts before
-// the timeout that its receiver slept over.
+// TestHearBeforeTimeout: an acknowledgement that waits in the link counts
+// before the timeout that its receiver slept over.
 func TestHearBeforeTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &unscheduled{over: make(chan struct{})}

@@ -142,7 +142,6 @@ type QP struct {
 	lease   *wire.Lease // to lend payloads by; nil: they are copied
 
 	lossless bool // see SetLossless
-
 }
 
 // State is the present state; Receive, Transmit and HandleTimeout may turn it
