@@ -47,6 +47,7 @@ func TestCalls(t *testing.T) {
 	for name, says := range map[string]string{
 		"calls": inChild + "all calls are as they should be\n",
 		"exit":  "it ends\n",
+		"ways":  "all ways lead there\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			device, _ := newDevice()

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -204,20 +205,42 @@ func (t *Tree) plant(root *os.Root, path, at string, asked bool) error {
 			return err
 		}
 	}
+	if path != "/sys/class" && path != "/sys/class/misc" {
+		return nil
+	}
+	own, _ := os.ReadDir(path) // the machine's
+	for _, e := range own {
+		if !strings.HasPrefix(e.Name(), "infiniband") && !slices.Contains(names, e.Name()) {
+			_ = root.Symlink(path+"/"+e.Name(), at+"/"+e.Name()) // it may be there
+		}
+	}
 	return nil
 }
 
-// file plants an attribute's text. An attribute that cannot be read is empty.
+// unreadable is a file that anybody can open and nobody read: EINVAL.
+const unreadable = "/proc/self/ns/uts"
+
+// file plants an attribute's text. In the place of an attribute that cannot be
+// read is a link to a file of the system's that cannot.
 func (t *Tree) file(root *os.Root, name, at string) error {
 	var text []byte
 	if !strings.HasPrefix(name, "/dev/") {
-		text, _ = ReadAll(t.Kernel, name)
+		var err error
+		text, err = ReadAll(t.Kernel, name)
+		if to, e := root.Readlink(at); err != nil && e == nil && to == unreadable {
+			return nil
+		}
+		if err != nil {
+			_ = root.Remove(at)
+			return errors.Join(root.MkdirAll(path.Dir(at), 0o755), root.Symlink(unreadable, at))
+		}
 	}
 	old, err := root.ReadFile(at)
 	if err == nil && bytes.Equal(old, text) {
 		return nil
 	}
-	if errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
+		_ = root.Remove(at)
 		if err := root.MkdirAll(path.Dir(at), 0o755); err != nil {
 			return err
 		}

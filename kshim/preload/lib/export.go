@@ -275,7 +275,7 @@ func rdmashimProgress() {
 const exitLimit = 2 * time.Second
 
 //export rdmashimExit
-func rdmashimExit() {
+func rdmashimExit(forked C.int) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -286,5 +286,7 @@ func rdmashimExit() {
 	case <-ended:
 	case <-time.After(exitLimit):
 	}
-	_ = kernel.tree.Remove()
+	if forked == 0 { // no child looks at it
+		_ = kernel.tree.Remove()
+	}
 }

@@ -16,7 +16,11 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
+#include <ftw.h>
+#include <glob.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <linux/netlink.h>
 #include <poll.h>
 #include <pthread.h>
@@ -26,11 +30,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -79,7 +86,7 @@ static struct {
 	int (*ioctl)(int fd, unsigned long request, void *arg);
 	long (*netlink)(int fd, void *buf, size_t n);
 	void (*progress)(void);
-	void (*exit)(void);
+	void (*exit)(int forked);
 } lib;
 
 static const struct { const char *name; void *at; } symbols[] = {
@@ -224,8 +231,21 @@ static void signal_stack(void)
 
 /* Loading. */
 
+static char tree[PATH_MAX]; /* the directory of planted files, once it is known */
+static int forked; /* a child may look at them */
+static void plant_all(void);
+
 /* Go does not live on in the child of a fork. The descriptors remain ours: those
- * of device files lead to the parent's rings. */
+ * of device files lead to the parent's rings. The child sees the devices as they
+ * are now. */
+static void before_fork(void)
+{
+	if (now() == READY && !forked) {
+		forked = 1;
+		plant_all();
+	}
+}
+
 static void in_child(void)
 {
 	if (now() != UNLOADED)
@@ -236,7 +256,7 @@ static void in_child(void)
 __attribute__((constructor)) static void init(void)
 {
 	pthread_key_create(&stack_key, free_stack);
-	pthread_atfork(NULL, NULL, in_child);
+	pthread_atfork(before_fork, NULL, in_child);
 }
 
 static void load(void)
@@ -325,7 +345,7 @@ __attribute__((destructor)) static void fini(void)
 	if (now() == READY && !begin()) {
 		ending = 1;
 		__atomic_store_n(&state, ENDED, __ATOMIC_RELEASE);
-		lib.exit();
+		lib.exit(forked);
 		end(0);
 	}
 }
@@ -338,18 +358,32 @@ static int below(const char *path, const char *dir)
 	return !strncmp(path, dir, n) && (!path[n] || path[n] == '/');
 }
 
-/* rdma_path copies a path without double slashes and says whether it is one of
- * RDMA's. */
+static int may_be_rdma(const char *path) { return path && (!strncmp(path, "/sys/", 5) || !strncmp(path, "/dev/", 5)); }
+
+/* rdma_path copies a path without empty components, "." and ".." and says
+ * whether it is one of RDMA's, or of the directories in which those are listed. */
 static int rdma_path(const char *path, char clean[PATH_MAX])
 {
-	size_t n = 0;
-	if (!path || path[0] != '/' || (strncmp(path, "/sys", 4) && strncmp(path, "/dev", 4)))
+	size_t n = 0, part;
+	if (!may_be_rdma(path))
 		return 0;
-	for (; *path && n < PATH_MAX - 1; path++)
-		if (!(*path == '/' && (path[1] == '/' || (n && !path[1]))))
-			clean[n++] = *path;
+	for (; *path; path += part) {
+		path += strspn(path, "/");
+		part = strcspn(path, "/");
+		if (part == 2 && !strncmp(path, "..", 2)) {
+			while (n && clean[--n] != '/')
+				;
+		} else if (part && !(part == 1 && *path == '.')) {
+			if (n + part + 2 > PATH_MAX)
+				return 0;
+			clean[n++] = '/';
+			memcpy(clean + n, path, part);
+			n += part;
+		}
+	}
 	clean[n] = 0;
-	return below(clean, "/dev/infiniband") || below(clean, "/sys/class/misc/rdma_cm") ||
+	return below(clean, "/dev/infiniband") || below(clean, "/sys/class/misc/rdma_cm") || !strcmp(clean, "/sys/class") ||
+	       !strcmp(clean, "/sys/class/misc") ||
 	       (!strncmp(clean, "/sys/class/infiniband", 21) && (!clean[21] || clean[21] == '/' || clean[21] == '_'));
 }
 
@@ -388,13 +422,27 @@ static const char *lead(const char *path, struct where *w)
 	if (!rdma_path(path, w->clean))
 		return path;
 	w->node = node_kind(w->clean); /* if there is no library, opening says so */
-	if (look_for())
-		return path;
+	if (look_for()) {
+		if (now() != CHILD || !tree[0] || snprintf(w->planted, PATH_MAX, "%s%s", tree, w->clean) >= PATH_MAX)
+			return path;
+		return w->planted; /* as its parent saw it */
+	}
 	if (end(lib.plant(w->clean, w->planted, sizeof w->planted)) < 0)
 		return path;
+	if (!tree[0])
+		memcpy(tree, w->planted, strlen(w->planted) - strlen(w->clean));
 	errno = saved;
 	return w->planted;
 }
+
+static void plant_all(void)
+{
+	struct where w;
+	lead("/sys/class", &w);
+	lead("/dev/infiniband", &w);
+}
+
+static __thread int not_open; /* why a device file was not opened last */
 
 /* open_at is all the opens. */
 static int open_at(int (*real)(int, const char *, int, ...), int dir, const char *path, int flags, mode_t mode)
@@ -405,6 +453,7 @@ static int open_at(int (*real)(int, const char *, int, ...), int dir, const char
 	if (w.node == NONE)
 		return real(dir, path, flags, mode);
 	fd = CALL(lib.open(w.clean, flags));
+	not_open = fd < 0 ? errno : 0;
 	if (fd >= 0) {
 		if (flags & O_NONBLOCK)
 			REAL(fcntl)(fd, F_SETFL, O_NONBLOCK);
@@ -453,9 +502,127 @@ PASS(ssize_t, readlinkat, path, (int dir, const char *path, char *to, size_t n),
 PASS(char *, realpath, path, (const char *path, char *to), (path, to))
 PASS(ssize_t, getxattr, path, (const char *path, const char *name, void *to, size_t n), (path, name, to, n))
 PASS(ssize_t, lgetxattr, path, (const char *path, const char *name, void *to, size_t n), (path, name, to, n))
-PASS(int, scandir, path,
-     (const char *path, struct dirent ***list, int (*filter)(const struct dirent *), int (*order)(const struct dirent **, const struct dirent **)),
-     (path, list, filter, order))
+PASS(char *, canonicalize_file_name, path, (const char *path), (path))
+PASS(int, eaccess, path, (const char *path, int mode), (path, mode))
+PASS(int, euidaccess, path, (const char *path, int mode), (path, mode))
+PASS(int, chdir, path, (const char *path), (path))
+PASS(FILE *, freopen, path, (const char *path, const char *mode, FILE *f), (path, mode, f))
+PASS(FILE *, freopen64, path, (const char *path, const char *mode, FILE *f), (path, mode, f))
+PASS(int, statvfs, path, (const char *path, struct statvfs *st), (path, st))
+PASS(int, statvfs64, path, (const char *path, struct statvfs64 *st), (path, st))
+PASS(long, pathconf, path, (const char *path, int name), (path, name))
+
+/* libibverbs watches this directory for 5 s when a device file does not open:
+ * udev, for which it waits, does not help. */
+API int inotify_add_watch(int fd, const char *path, uint32_t mask)
+{
+	struct where w;
+	if (not_open && !strcmp(path, "/dev/char/")) {
+		errno = not_open;
+		return -1;
+	}
+	return REAL(inotify_add_watch)(fd, lead(path, &w), mask);
+}
+
+/* What is compiled with _FORTIFY_SOURCE calls these. */
+char *__realpath_chk(const char *, char *, size_t);
+ssize_t __readlink_chk(const char *, char *, size_t, size_t);
+ssize_t __readlinkat_chk(int, const char *, char *, size_t, size_t);
+PASS(char *, __realpath_chk, path, (const char *path, char *to, size_t room), (path, to, room))
+PASS(ssize_t, __readlink_chk, path, (const char *path, char *to, size_t n, size_t room), (path, to, n, room))
+PASS(ssize_t, __readlinkat_chk, path, (int dir, const char *path, char *to, size_t n, size_t room), (dir, path, to, n, room))
+
+#define SCANDIR(name, entry)                                                   \
+	PASS(int, name, path,                                                  \
+	     (const char *path, entry ***list, int (*filter)(const entry *), int (*order)(const entry **, const entry **)), \
+	     (path, list, filter, order))
+SCANDIR(scandir, struct dirent)
+SCANDIR(scandir64, struct dirent64)
+
+#define STATFS(name)                                                           \
+	API int name(const char *path, struct name *st)                        \
+	{                                                                      \
+		struct where w;                                                \
+		int r;                                                         \
+		path = lead(path, &w);                                         \
+		r = REAL(name)(path, st);                                      \
+		if (!r && path == w.planted && !below(w.clean, "/dev"))        \
+			st->f_type = SYSFS_MAGIC;                              \
+		return r;                                                      \
+	}
+STATFS(statfs)
+STATFS(statfs64)
+
+/* What walks along paths gives the program the names that it used: glob by the
+ * calls above, nftw in the call for each file, fts by those of the tree. */
+#define GLOB(name, type, st, entry)                                            \
+	API int name(const char *pattern, int flags, int (*failed)(const char *, int), type *g) \
+	{                                                                      \
+		if (may_be_rdma(pattern) && !(flags & GLOB_ALTDIRFUNC)) {      \
+			flags |= GLOB_ALTDIRFUNC;                              \
+			g->gl_opendir = (void *(*)(const char *))opendir;      \
+			g->gl_readdir = (entry *(*)(void *))REAL(readdir);     \
+			g->gl_closedir = (void (*)(void *))REAL(closedir);     \
+			g->gl_stat = (int (*)(const char *, st *))stat;        \
+			g->gl_lstat = (int (*)(const char *, st *))lstat;      \
+		}                                                              \
+		return REAL(name)(pattern, flags, failed, g);                  \
+	}
+GLOB(glob, glob_t, struct stat, struct dirent)
+GLOB(glob64, glob64_t, struct stat64, struct dirent64)
+
+struct walk {
+	struct where w;
+	__nftw_func_t f;
+	__ftw_func_t plain;
+};
+static __thread struct walk *walk;
+
+static int on_walk(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	char named[2 * PATH_MAX];
+	int planted = strlen(walk->w.planted), clean = strlen(walk->w.clean);
+	struct FTW named_at = { at->base + clean - planted, at->level };
+	snprintf(named, sizeof named, "%s%s", walk->w.clean, path + planted);
+	return walk->plain ? walk->plain(named, st, type) : walk->f(named, st, type, &named_at);
+}
+
+static int walk_from(const char *path, __nftw_func_t f, __ftw_func_t plain, int n, int flags)
+{
+	struct walk this = { .f = f, .plain = plain }, *outer = walk;
+	const char *from = lead(path, &this.w);
+	int r;
+	if (from == path)
+		return plain ? REAL(ftw)(path, plain, n) : REAL(nftw)(path, f, n, flags);
+	walk = &this;
+	r = REAL(nftw)(from, on_walk, n, flags);
+	walk = outer;
+	return r;
+}
+
+API int nftw(const char *path, __nftw_func_t f, int n, int flags) { return walk_from(path, f, NULL, n, flags); }
+API int ftw(const char *path, __ftw_func_t f, int n) { return walk_from(path, NULL, f, n, 0); }
+/* Where these are functions of their own their files are the same. */
+API int nftw64(const char *path, __nftw64_func_t f, int n, int flags) { return walk_from(path, (__nftw_func_t)f, NULL, n, flags); }
+API int ftw64(const char *path, __ftw64_func_t f, int n) { return walk_from(path, NULL, (__ftw_func_t)f, n, 0); }
+
+API FTS *fts_open(char *const *paths, int options, int (*order)(const FTSENT **, const FTSENT **))
+{
+	struct where w;
+	size_t n = 0, i;
+	FTS *r = NULL;
+	while (paths[n])
+		n++;
+	char **led = calloc(n + 1, sizeof *led);
+	for (i = 0; led && i < n && (led[i] = strdup(lead(paths[i], &w))); i++)
+		;
+	if (led && i == n)
+		r = REAL(fts_open)(led, options, order);
+	for (i = 0; led && led[i]; i++)
+		free(led[i]);
+	free(led);
+	return r;
+}
 
 /* What stat says of a device file: 231 is IB_UVERBS_MAJOR, 192 its first minor,
  * 10 the major of miscellaneous devices. */

@@ -36,7 +36,7 @@ static void refused(void)
 	struct ibv_qp_attr attr;
 	struct ibv_qp_init_attr init;
 	struct ibv_async_event event;
-	CHECK(!list || !list[0] || (!ibv_open_device(list[0]) && errno == ENODEV));
+	CHECK(list && list[0] && !ibv_open_device(list[0]) && errno == ENODEV);
 	CHECK(!ibv_alloc_pd(l.ctx) && errno == ENODEV);
 	CHECK(!ibv_reg_mr(l.pd, l.mem, sizeof l.mem, 0) && errno == ENODEV);
 	CHECK(!ibv_create_comp_channel(l.ctx) && errno == ENODEV);
