@@ -123,3 +123,16 @@ func TestLooks(t *testing.T) {
 	_ = held.Wait()
 	start(t, l, device, "sh", "-c", "test -d /sys/class/infiniband/rxe0 && ibv_devinfo").ends(0)
 }
+
+// TestAddressSanitizer: a program that is built with it starts, uses the device,
+// and is told of its own faults.
+func TestAddressSanitizer(t *testing.T) {
+	l := libraries(t)
+	verbsHeader(t)
+	program := compile(t, "sanitized", "-fsanitize=address", "-libverbs")
+	device, _ := newDevice()
+	require.Equal(t, "closed\n", start(t, l, device, program).ends(0))
+	t.Setenv("ASAN_OPTIONS", "exitcode=42")
+	says := start(t, l, device, "sh", "-c", program+" overflow; exit $?").ends(42)
+	require.Contains(t, says, "heap-buffer-overflow")
+}

@@ -25,10 +25,14 @@ func FromEnvironment() Environment {
 	return Environment{os.Getenv(envRun), strings.Split(os.Getenv(envDevices), "\n")}
 }
 
+// asanOrder lets programs with AddressSanitizer start, whose library demands to
+// be the first: behind the stub it works as well.
+const asanOrder = "verify_asan_link_order=0"
+
 // over returns environ with this environment in it, in place of an earlier one.
 // Other libraries that were to be preloaded come after the stub.
 func (e *Environment) over(environ []string, l Libraries) []string {
-	stub := l.Stub
+	stub, asan := l.Stub, asanOrder
 	environ = slices.DeleteFunc(slices.Clone(environ), func(v string) bool {
 		name, value, _ := strings.Cut(v, "=")
 		if name == "LD_PRELOAD" {
@@ -38,9 +42,12 @@ func (e *Environment) over(environ []string, l Libraries) []string {
 				}
 			}
 		}
-		return name == "LD_PRELOAD" || name == envLib || name == envRun || name == envDevices
+		if name == "ASAN_OPTIONS" && value != asanOrder {
+			asan = strings.TrimSuffix(value, ":"+asanOrder) + ":" + asanOrder
+		}
+		return name == "LD_PRELOAD" || name == "ASAN_OPTIONS" || name == envLib || name == envRun || name == envDevices
 	})
-	return append(environ, "LD_PRELOAD="+stub, envLib+"="+l.Kernel, envRun+"="+e.Run, envDevices+"="+strings.Join(e.Devices, "\n"))
+	return append(environ, "LD_PRELOAD="+stub, "ASAN_OPTIONS="+asan, envLib+"="+l.Kernel, envRun+"="+e.Run, envDevices+"="+strings.Join(e.Devices, "\n"))
 }
 
 // CheckDevice reports why a program of C cannot have a device of that name: it

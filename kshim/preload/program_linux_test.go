@@ -147,10 +147,11 @@ func TestCheckDevice(t *testing.T) {
 // be preloaded still is, behind the stub, which is there once.
 func TestEnvironment(t *testing.T) {
 	e := Environment{"RUN", []string{"soft:127.0.0.5", "soft?pcap=a b"}}
-	first := e.over([]string{"HOME=/", "LD_PRELOAD=/a.so /b.so"}, Libraries{"/l/" + stubFile, "/l/k.so"})
+	first := e.over([]string{"HOME=/", "ASAN_OPTIONS=exitcode=3", "LD_PRELOAD=/a.so /b.so"}, Libraries{"/l/" + stubFile, "/l/k.so"})
 	require.Contains(t, first, "LD_PRELOAD=/l/"+stubFile+":/a.so:/b.so")
 	again := e.over(first, Libraries{"/m/" + stubFile, "/m/k.so"})
 	require.Contains(t, again, "LD_PRELOAD=/m/"+stubFile+":/a.so:/b.so")
+	require.Contains(t, again, "ASAN_OPTIONS=exitcode=3:verify_asan_link_order=0")
 	require.Len(t, again, len(first))
 	for _, v := range again {
 		name, value, _ := strings.Cut(v, "=")
