@@ -124,8 +124,8 @@ func TestLooks(t *testing.T) {
 	start(t, l, device, "sh", "-c", "test -d /sys/class/infiniband/rxe0 && ibv_devinfo").ends(0)
 }
 
-// TestAddressSanitizer: a program that is built with it starts, uses the device,
-// and is told of its own faults.
+// TestAddressSanitizer: a program that is built with it starts, uses the
+// device, and is told of its own faults.
 func TestAddressSanitizer(t *testing.T) {
 	l := libraries(t)
 	verbsHeader(t)
