@@ -14,7 +14,8 @@ import (
 // of a loop. Load here is a load-acquire: once it shows the last aligned word
 // of a message, the rest of the message is there too (the soft RNIC stores
 // that word after the others). The value is in the machine's byte order, as
-// are the operands of PostFetchAdd and PostCompareSwap.
+// are the operands of PostFetchAdd and PostCompareSwap. docs/memory.md says
+// what else a peer may see.
 //
 // The address, not the offset, must be a multiple of 8, else EINVAL; Alloc's
 // memory begins at one. It is valid as long as mem is.
