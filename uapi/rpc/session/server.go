@@ -307,13 +307,15 @@ func (s *Server) Stop() {
 		s.end(c)
 	}
 	s.offers.freed(s.core.Freed)
-	if s.expiry != nil {
-		s.expiry.Stop()
-	}
 	s.idle.Broadcast()
 	s.mu.Unlock()
 	timer := time.AfterFunc(linger, s.stop)
 	s.all.Wait()
 	timer.Stop()
 	s.stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.expiry != nil {
+		s.expiry.Stop()
+	}
 }

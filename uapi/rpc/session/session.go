@@ -53,15 +53,15 @@ type running struct {
 func (s *Server) answer(at netip.AddrPort, accept func(context.Context, msgring.Config) (*msgring.Conn, error)) {
 	from, asked := shareOf(at), msgring.Session{}
 	config := s.config.ring()
-	config.Admit = func(q msgring.Session) (answer msgring.Session, err error) {
+	config.Admit = func(q msgring.Session) (msgring.Session, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.closed {
-			return answer, &msgring.Refusal{Reason: msgring.ReasonBusy, Text: "the server is going away"}
+			return msgring.Session{}, &msgring.Refusal{Reason: msgring.ReasonBusy, Text: "the server is going away"}
 		}
 		a, err := s.core.Admit(from, q.ID, q.Epoch, int(q.Slots))
 		if err != nil {
-			return answer, refusal(err)
+			return msgring.Session{}, refusal(err)
 		}
 		asked = q
 		return msgring.Session{
@@ -194,7 +194,7 @@ func (s *Server) end(c *core.Session) {
 // expireLater ends the sessions whose time is over after a while, unless that
 // is to be done sooner.
 func (s *Server) expireLater(after time.Duration) {
-	if s.expiry != nil || s.closed {
+	if s.expiry != nil {
 		return
 	}
 	s.expiry = time.AfterFunc(after, func() {

@@ -187,6 +187,27 @@ func TestKilledClientsHandlersEnd(t *testing.T) {
 	})
 }
 
+// TestGracefulStopOfKilledClients: the server does not wait longer than the
+// lifetime for handlers that wait for their context.
+func TestGracefulStopOfKilledClients(t *testing.T) {
+	handle := func(ctx context.Context, _ *session.Request) session.Reply {
+		<-ctx.Done()
+		return session.Reply{}
+	}
+	served(t, session.ServerConfig{Unary: handle, Lifetime: 10 * time.Second}, func(t *testing.T, device *uapi.Context, addr string, s *session.Server) {
+		for id := range byte(2) {
+			c := stranger(t, device, addr, id+1, 1)
+			asks(t, c, "wait", 0, 3)
+			time.Sleep(time.Second)
+			defer kill(t, c)
+			_ = c.Abort()
+		}
+		began := time.Now()
+		s.GracefulStop()
+		require.LessOrEqual(t, time.Since(began), 20*time.Second)
+	})
+}
+
 // TestHandlersAreShared: a session whose handlers never end leaves places to
 // other sessions of its address, and these to other addresses. Its calls that
 // wait take their turn when a place is free, and end when they are cancelled.

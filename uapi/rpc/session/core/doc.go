@@ -39,8 +39,10 @@
 //
 // # Connections
 //
-// The client raises the epoch with each Attempt. The server's Admit takes a
-// higher epoch than the session's only; then the older queue pair is destroyed
-// and Disconnected is called for it, and then the attempt is accepted and
-// Connected. Messages of any other epoch than the newest are dropped.
+// The client raises the epoch with each Attempt. The server's Admit answers
+// epochs above the session's and those of other attempts. When the connection
+// stands, the older queue pair is destroyed and Disconnected is called for it,
+// and then Connect makes the session, or has it go on; of several attempts only
+// the newest may stand, since its client has given the others up. Messages of
+// any other epoch are dropped.
 package core
