@@ -29,7 +29,7 @@ func readCapture(t *testing.T, path string, port uint16) (c tally) {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	require.NoError(t, err)
-	r, err := dissect.NewReader(bytes.NewReader(b), port)
+	r, err := dissect.NewReader(bytes.NewReader(b), port, dissect.MaxUnzipped)
 	require.NoError(t, err)
 	var p dissect.Packet
 	for {

@@ -12,16 +12,49 @@ import (
 // makes is this user's alone to read and write (0600); a file that exists keeps
 // its mode.
 //
-// A symbolic link at the end of path is an error, ELOOP: in a directory that
-// others write to it could lead to any file of this user's. The system's own
-// names of open files, such as /dev/stdout and /dev/fd/3, are followed.
+// In a directory that others write to, the file may be another user's trap. A
+// symbolic link at the end of path is an error, ELOOP: it could lead to any
+// file of this user's. A file or pipe that another user made is EACCES: its
+// maker reads what is written. A file with a second name is EMLINK. Devices,
+// and the system's own names of open files, such as /dev/stdout and /dev/fd/3,
+// are opened as they are.
 func Open(path string, flag int) (*os.File, error) {
-	if !descriptor(path) {
-		flag |= noFollow
+	if descriptor(path) {
+		return os.OpenFile(path, flag, 0o600)
 	}
-	f, err := os.OpenFile(path, flag, 0o600)
+	for flag |= noFollow; ; {
+		if flag&os.O_CREATE != 0 {
+			f, err := os.OpenFile(path, flag|os.O_EXCL, 0o600)
+			if !errors.Is(err, fs.ErrExist) {
+				return f, err
+			}
+		}
+		f, err := openOld(path, flag&^(os.O_CREATE|os.O_TRUNC))
+		if err == nil && flag&os.O_TRUNC != 0 {
+			if err = f.Truncate(0); err != nil {
+				f.Close()
+				f = nil
+			}
+		}
+		if flag&os.O_CREATE == 0 || !errors.Is(err, fs.ErrNotExist) {
+			return f, err
+		}
+	}
+}
+
+// openOld opens a file that exists, if it is this user's.
+func openOld(path string, flag int) (*os.File, error) {
+	f, err := os.OpenFile(path, flag, 0)
 	if err == nil {
-		return f, nil
+		info, e := f.Stat()
+		if err = e; err == nil {
+			err = trap(info, os.Geteuid())
+		}
+		if err == nil {
+			return f, nil
+		}
+		f.Close()
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	// FreeBSD's ELOOP is EMLINK.
 	if errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.EMLINK) {

@@ -67,6 +67,39 @@ func TestSymlink(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
+// TestTrap: a file or pipe of another user, and a second name of one of this
+// user's, stay as they are. A device is nobody's.
+func TestTrap(t *testing.T) {
+	dir := t.TempDir()
+	path, pipe := filepath.Join(dir, "file"), filepath.Join(dir, "pipe")
+	require.NoError(t, os.WriteFile(path, []byte("precious"), 0o666))
+	require.NoError(t, syscall.Mkfifo(pipe, 0o666))
+	for _, p := range []string{path, pipe} {
+		info, err := os.Stat(p)
+		require.NoError(t, err)
+		require.NoError(t, trap(info, os.Geteuid()))
+		require.ErrorIs(t, trap(info, os.Geteuid()+1), syscall.EACCES)
+	}
+	require.NoError(t, os.Link(path, filepath.Join(dir, "second")))
+	for _, flag := range []int{create | os.O_TRUNC, create, os.O_WRONLY} {
+		_, err := Open(path, flag)
+		require.ErrorIs(t, err, syscall.EMLINK)
+	}
+	require.NoError(t, os.Remove(filepath.Join(dir, "second")))
+	if os.Geteuid() == 0 {
+		require.NoError(t, os.Chown(path, 12345, -1))
+		_, err := Open(path, create|os.O_TRUNC)
+		require.ErrorIs(t, err, syscall.EACCES)
+		require.ErrorContains(t, err, "user 12345 made it")
+	}
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "precious", string(text))
+	info, err := os.Stat(os.DevNull)
+	require.NoError(t, err)
+	require.NoError(t, trap(info, 12345))
+}
+
 // A shell's >(program) names a descriptor, which is a symbolic link on Linux.
 func TestDescriptor(t *testing.T) {
 	if _, err := os.Stat("/dev/fd"); err != nil {

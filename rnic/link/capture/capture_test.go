@@ -57,7 +57,7 @@ func packetsOn(t *testing.T, path string, port uint16) (list []dissect.Packet, m
 	t.Helper()
 	b, err := os.ReadFile(path)
 	require.NoError(t, err)
-	r, err := dissect.NewReader(bytes.NewReader(b), port)
+	r, err := dissect.NewReader(bytes.NewReader(b), port, dissect.MaxUnzipped)
 	require.NoError(t, err)
 	for {
 		var p dissect.Packet
@@ -239,8 +239,9 @@ type able struct {
 	slept int
 }
 
-func (a *able) Sleep(time.Duration, bool) error { a.slept++; return nil }
-func (a *able) PathMTU(netip.Addr) (int, error) { return 777, nil }
+func (a *able) Sleep(time.Duration, bool) error       { a.slept++; return nil }
+func (a *able) PathMTU(netip.Addr) (int, error)       { return 777, nil }
+func (a *able) Reach(netip.Addr, time.Duration) error { return nil }
 
 // A wrapped link keeps the abilities of the link inside besides carrying
 // packets: a device with a capture has the MTU of its routes.
@@ -368,7 +369,7 @@ func TestSlowFile(t *testing.T) {
 	f.Datagram(link.Outbound, addrA, addrB, 0, payload, nil, nil)
 	require.Equal(t, missing+1, f.counters(nil)[1].Value, "after the end")
 
-	r, err := dissect.NewReader(&out.Buffer, 0)
+	r, err := dissect.NewReader(&out.Buffer, 0, dissect.MaxUnzipped)
 	require.NoError(t, err)
 	var p dissect.Packet
 	for err = r.Next(&p); err == nil; err = r.Next(&p) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 	"github.com/spf13/cobra"
 )
@@ -18,7 +19,9 @@ type options struct {
 	summary bool
 	print   bool
 	count   int
-	qmux    bool
+
+	unzipped int64 // bytes that a gzipped file may hold
+	qmux     bool
 }
 
 // lines reports whether packets are printed.
@@ -167,6 +170,7 @@ parameters), event (end or reset), problem.`,
 	f.BoolVar(&o.explain, "explain", false, "say in words what retransmissions and NAKs mean")
 	f.BoolVar(&o.summary, "summary", false, "print what each pair of queue pairs exchanged")
 	f.BoolVar(&o.qmux, "qmux", false, "show the records and frames of QMux, over TCP and RDMA")
+	cli.BytesVar(f, &o.unzipped, "max-unzipped", "", dissect.MaxUnzipped, "most bytes of a gzipped file's contents that are read")
 	f.IntVarP(&o.count, "count", "c", 0, "end after this many packets, or records (0: never)")
 	_ = cmd.RegisterFlagCompletionFunc("live", completeLive)
 	_ = cmd.RegisterFlagCompletionFunc("opcode", completeOpcodes)

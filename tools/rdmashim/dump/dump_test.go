@@ -146,7 +146,7 @@ func TestDumpStandardInput(t *testing.T) {
 
 // isCapture reports whether a file holds n packets.
 func isCapture(b *bytes.Buffer, n int) bool {
-	r, err := dissect.NewReader(b, 0)
+	r, err := dissect.NewReader(b, 0, dissect.MaxUnzipped)
 	for ; err == nil && n > 0; n-- {
 		err = r.Next(new(dissect.Packet))
 	}

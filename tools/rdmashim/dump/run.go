@@ -46,7 +46,7 @@ func (d *dumper) fileAt(path string, stdin io.Reader) error {
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && d.o.filter.qpns != nil {
 		// Which queue pairs belong together shows in the course of the file.
-		if d.o.filter.known, err = acquaint(f, d.o.port); err != nil {
+		if d.o.filter.known, err = d.acquaint(f); err != nil {
 			return inCapture(path, err)
 		}
 		if _, err := f.Seek(0, io.SeekStart); err != nil {
@@ -66,8 +66,8 @@ func inCapture(name string, err error) error {
 }
 
 // acquaint follows a whole file, up to where it is damaged.
-func acquaint(f io.Reader, port udpPort) (*flow.Tracker, error) {
-	r, err := dissect.NewReader(f, uint16(port))
+func (d *dumper) acquaint(f io.Reader) (*flow.Tracker, error) {
+	r, err := dissect.NewReader(f, uint16(d.o.port), d.o.unzipped)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func acquaint(f io.Reader, port udpPort) (*flow.Tracker, error) {
 // read dumps a capture file that is open; from is the file, which is not to be
 // written over.
 func (d *dumper) read(name string, in io.Reader, from *os.File) (err error) {
-	if d.r, err = dissect.NewReader(in, uint16(d.o.port)); err != nil {
+	if d.r, err = dissect.NewReader(in, uint16(d.o.port), d.o.unzipped); err != nil {
 		return inCapture(name, err)
 	}
 	return d.run(name, from)

@@ -128,7 +128,7 @@ func TestNoBundle(t *testing.T) {
 		require.NoError(t, err)
 		frames, err := wiretest.Read(b)
 		require.NoError(t, err)
-		r, err := NewReader(bytes.NewReader(b), 0)
+		r, err := NewReader(bytes.NewReader(b), 0, MaxUnzipped)
 		require.NoError(t, err)
 		for range frames {
 			var p Packet

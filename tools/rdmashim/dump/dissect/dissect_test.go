@@ -25,7 +25,7 @@ const testdata = "../../../../tests/testdata"
 
 // all reads a whole capture.
 func all(b []byte, port uint16) (list []Packet, r *Reader, err error) {
-	if r, err = NewReader(bytes.NewReader(b), port); err != nil {
+	if r, err = NewReader(bytes.NewReader(b), port, MaxUnzipped); err != nil {
 		return nil, nil, err
 	}
 	for {
@@ -292,7 +292,7 @@ func TestCutFiles(t *testing.T) {
 		require.Positive(t, clean)
 	}
 	for _, b := range [][]byte{nil, {1}, []byte("no capture at all, but long enough to be the beginning of one")} {
-		_, err := NewReader(bytes.NewReader(b), 0)
+		_, err := NewReader(bytes.NewReader(b), 0, MaxUnzipped)
 		require.Error(t, err)
 		require.False(t, errors.Is(err, io.EOF), "%v", err)
 	}

@@ -59,11 +59,11 @@ const magicNg = 0x0a0d0d0a
 
 // NewReader reads the beginning of a file. port is the UDP port of packets, to
 // or from which they go; 0 is RoCEv2's 4791. An error means that r is no
-// capture.
-func NewReader(r io.Reader, port uint16) (*Reader, error) {
+// capture. unzipped bounds the bytes that a gzipped file may hold.
+func NewReader(r io.Reader, port uint16, unzipped int64) (*Reader, error) {
 	reader := NewSource(nil, port)
 	reader.file = true
-	b, err := unzip(bufio.NewReader(r))
+	b, err := unzip(bufio.NewReader(r), unzipped)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func NewReader(r io.Reader, port uint16) (*Reader, error) {
 	case err != nil:
 		return nil, err
 	case binary.LittleEndian.Uint32(magic) == magicNg:
-		ng, err := pcapgo.NewNgReader(b, pcapgo.NgReaderOptions{
+		ng, err := pcapgo.NewNgReader(&blocks{r: b}, pcapgo.NgReaderOptions{
 			WantMixedLinkType:  true,
 			SkipUnknownVersion: true,
 			StatisticsCallback: reader.statistics,
@@ -84,11 +84,10 @@ func NewReader(r io.Reader, port uint16) (*Reader, error) {
 		}
 		reader.records = ngRecords{ng}
 	default:
-		old, err := pcapgo.NewReader(b)
+		reader.records, err = newPcap(b)
 		if err != nil {
 			return nil, notCapture(err)
 		}
-		reader.records = pcapRecords{old}
 	}
 	return reader, nil
 }
@@ -164,17 +163,6 @@ func (r *Reader) statistics(_ int, s pcapgo.NgInterfaceStatistics) {
 	}
 }
 
-// pcapRecords reads a classic file.
-type pcapRecords struct{ r *pcapgo.Reader }
-
-func (f pcapRecords) Next() (Record, error) {
-	data, info, err := f.r.ZeroCopyReadPacketData()
-	if info.CaptureLength > 0 {
-		err = noEOF(err) // the file ends behind a record's header
-	}
-	return Record{Data: data, Length: info.Length, Time: info.Timestamp, LinkType: int(f.r.LinkType())}, err
-}
-
 // ngRecords reads a pcapng file.
 type ngRecords struct{ r *pcapgo.NgReader }
 
@@ -185,7 +173,7 @@ func (f ngRecords) Next() (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	rec := Record{Data: data, Length: info.Length, Time: info.Timestamp}
+	rec := Record{Data: data, Length: max(info.Length, len(data)), Time: info.Timestamp}
 	if len(info.AncillaryData) == 0 {
 		return rec, errLinkType
 	}

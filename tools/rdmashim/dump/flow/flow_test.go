@@ -24,7 +24,7 @@ func follow(t testing.TB, path string) (*Tracker, []string) {
 	f, err := os.Open(path)
 	require.NoError(t, err)
 	defer f.Close()
-	r, err := dissect.NewReader(f, 0)
+	r, err := dissect.NewReader(f, 0, dissect.MaxUnzipped)
 	require.NoError(t, err)
 	tr := New()
 	var remarks []string
@@ -278,7 +278,7 @@ func FuzzFlow(f *testing.F) {
 		f.Add(b[:2500])
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		r, err := dissect.NewReader(bytes.NewReader(b), 0)
+		r, err := dissect.NewReader(bytes.NewReader(b), 0, dissect.MaxUnzipped)
 		if err != nil {
 			return
 		}

@@ -31,7 +31,7 @@ func lines() (*Tracker, *strings.Builder) {
 // capture shows a capture file, as far as it can be read.
 func capture(b []byte) string {
 	t, out := lines()
-	r, err := dissect.NewReader(bytes.NewReader(b), 0)
+	r, err := dissect.NewReader(bytes.NewReader(b), 0, dissect.MaxUnzipped)
 	if err != nil {
 		return ""
 	}
