@@ -77,7 +77,7 @@ func (s *Server) answer(at netip.AddrPort, accept func(context.Context, msgring.
 	var l *link
 	if err == nil {
 		l = newLink(nil, conn, asked.Epoch, s.config.InFlight)
-		x, err = s.connect(from, asked, l)
+		x, _ = s.connect(from, asked, l)
 	}
 	s.mu.Lock()
 	s.core.Leave(asked.ID)
