@@ -37,8 +37,8 @@ func header(t *testing.T, file, distributed string) {
 	}
 }
 
-// inChild is what the child of a fork is told, once, that looks for devices.
-const inChild = "rdmashim: process \\d+ is the child of a fork: it has no RDMA devices unless it executes a program\n"
+// inChild is what the child of a fork is told, once, that opens a device.
+const inChild = "rdmashim: process \\d+ is the child of a fork: it cannot open RDMA devices unless it executes a program\n"
 
 // TestCalls: the calls that the stub answers, one by one, by programs that need
 // no rdma-core.

@@ -402,14 +402,14 @@ static uint32_t node_kind(const char *clean)
 	return NONE;
 }
 
-/* look_for is begin for a program that looks for devices: in the child of a fork
- * it says why there are none. */
-static int look_for(void)
+/* want_device is begin for a program that wants to open a device: in the child
+ * of a fork it says why it cannot. */
+static int want_device(void)
 {
 	static int told;
 	int e = begin();
 	if (e && now() == CHILD && !__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
-		dprintf(2, "rdmashim: process %d is the child of a fork: it has no RDMA devices unless it executes a program\n", getpid());
+		dprintf(2, "rdmashim: process %d is the child of a fork: it cannot open RDMA devices unless it executes a program\n", getpid());
 	return e;
 }
 
@@ -422,7 +422,7 @@ static const char *lead(const char *path, struct where *w)
 	if (!rdma_path(path, w->clean))
 		return path;
 	w->node = node_kind(w->clean); /* if there is no library, opening says so */
-	if (look_for()) {
+	if (w->node ? want_device() : begin()) {
 		if (now() != CHILD || !tree[0] || snprintf(w->planted, PATH_MAX, "%s%s", tree, w->clean) >= PATH_MAX)
 			return path;
 		return w->planted; /* as its parent saw it */
@@ -992,7 +992,7 @@ API int socket(int family, int type, int protocol)
 	int fd;
 	if (family != AF_NETLINK || protocol != NETLINK_RDMA)
 		return REAL(socket)(family, type, protocol);
-	if (look_for()) {
+	if (want_device()) {
 		errno = EPROTONOSUPPORT;
 		return -1;
 	}

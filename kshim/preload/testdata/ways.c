@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -93,6 +94,9 @@ int main(void)
 	CHECK((fd = open(CLASS "/rxe0/ports/1/gid_attrs/ndevs/5", O_RDONLY)) >= 0); /* no GID has the place */
 	FAILS(read(fd, text, sizeof text), EINVAL);
 	CHECK(!close(fd) && (fd = open(CLASS "/rxe0/ports/1/gid_attrs/ndevs/0", O_RDONLY)) >= 0 && read(fd, text, sizeof text) == 3);
+	if (!fork()) /* a child sees the same, without a word */
+		_exit(access(GUID, R_OK) || !holds("/sys/class/infiniband_verbs", "uverbs0"));
+	CHECK(wait(&fd) > 0 && !fd);
 	puts("all ways lead there");
 	return 0;
 }
