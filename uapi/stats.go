@@ -139,12 +139,16 @@ func parsePairStats(line string) (q stats.QueuePair, err error) {
 // device knows: a program that forgot to connect, or whose peer forgot to post
 // receives, finds it there.
 func (q *queuePair) waiting() string {
-	s, known := stats.QueuePair{}, false
-	if line, err := q.ctx.verbs.QueuePair(uint32(q.num)); err == nil {
+	var s stats.QueuePair
+	line, err := q.ctx.verbs.QueuePair(uint32(q.num))
+	if err == nil {
 		s, err = parsePairStats(line)
-		known = err == nil
-	} else if s, known = q.stats(); !known {
-		return "the queue pair is gone"
+	}
+	if err != nil { // Linux shows none
+		known := false
+		if s, known = q.stats(); !known {
+			return "the queue pair is gone"
+		}
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "the queue pair is in state %s", s.State)
