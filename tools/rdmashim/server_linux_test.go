@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/tests/netns"
@@ -89,4 +90,23 @@ func TestServerOutOfDescriptors(t *testing.T) {
 		}
 		visit(t, addr)
 	}
+}
+
+// TestPlainSoftAwayFromLoopback: a plain soft device is on the address by which
+// the other machine is reached, with its options.
+func TestPlainSoftAwayFromLoopback(t *testing.T) {
+	if !netns.Own(t) {
+		return
+	}
+	lo, err := netlink.LinkByName("lo")
+	require.NoError(t, err)
+	addr, err := netlink.ParseAddr("192.0.2.9/32")
+	require.NoError(t, err)
+	require.NoError(t, netlink.AddrAdd(lo, addr))
+	at, _, _ := startListening(t, "server", "--listen", "192.0.2.9:0", "-d", "soft?mtu=1024")
+	o := runTool(t, "client", "--json", "-d", "soft?mtu=512", at, writeFile(t, 100))
+	r := decodeReport(t, o)
+	require.Equal(t, "192.0.2.9", strings.Split(r.ServerDevice.Address, ":")[0])
+	require.Equal(t, "192.0.2.9", strings.Split(r.ClientDevice.Address, ":")[0])
+	require.Equal(t, []int{1024, 512}, []int{r.ServerDevice.MTU, r.ClientDevice.MTU})
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -37,8 +38,13 @@ func Dial(ctx context.Context, addr, start string, flags *cli.DeviceFlags, stder
 			c.Close()
 		}
 	}()
-	// That a named device cannot be had is no matter of the server's.
-	if name := flags.Named(); name != "" {
+	// That a named device cannot be had is no matter of the server's. A plain
+	// soft one to another machine is put on the connection's address.
+	name, options := flags.Named(), flags.Options()
+	if kind, own, _ := strings.Cut(name, "?"); kind == "soft" && away(ctx, addr) {
+		name, options = "", own
+	}
+	if name != "" {
 		if c.Device, err = cli.Open(name, stderr, config); err != nil {
 			return nil, err
 		}
@@ -52,12 +58,19 @@ func Dial(ctx context.Context, addr, start string, flags *cli.DeviceFlags, stder
 	}
 	c.Conn = NewConn(conn)
 	if c.Device == nil {
-		if c.Device, err = openAt(conn.LocalAddr(), flags.Options(), stderr, config); err != nil {
+		if c.Device, err = openAt(conn.LocalAddr(), options, stderr, config); err != nil {
 			return nil, err
 		}
 	}
 	c.Own, err = describe(c.Device)
 	return c, err
+}
+
+// away reports whether a control connection at HOST:PORT is no loopback one.
+func away(ctx context.Context, addr string) bool {
+	host, _, _ := net.SplitHostPort(addr)
+	list, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	return err == nil && !slices.ContainsFunc(list, func(a netip.Addr) bool { return a.IsLoopback() || a.IsUnspecified() })
 }
 
 // Greet asks for a job, lets the client prepare while the server does, and

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -93,11 +94,15 @@ func (s *Server) Run(cmd *cobra.Command) error {
 // address holds those of all addresses that it gets.
 func (s *Server) openDevices(at net.Addr) (done func(), err error) {
 	local, _ := netip.ParseAddrPort(at.String())
-	switch name := s.Device.Named(); {
+	name, options := s.Device.Named(), s.Device.Options()
+	if kind, own, _ := strings.Cut(name, "?"); kind == "soft" && !local.Addr().IsLoopback() && !local.Addr().IsUnspecified() {
+		name, options = "", own
+	}
+	switch {
 	case name != "":
 		s.shared, err = cli.Open(name, s.stderr, s.Config)
 	case !local.Addr().IsUnspecified():
-		s.shared, err = openAt(at, s.Device.Options(), s.stderr, s.Config)
+		s.shared, err = openAt(at, options, s.stderr, s.Config)
 	default:
 		var held []*uapi.Context
 		list, _ := uapi.Devices()
