@@ -36,11 +36,11 @@ type portMapper struct {
 	log      *slog.Logger
 	closed   chan struct{}
 	procs    sync.WaitGroup
+	seats    peercred.Seats
 
 	mu     sync.Mutex
-	listen *net.UnixListener     // guarded by mu; nil until the name is had
-	conns  map[net.Conn]struct{} // guarded by mu; nil when closed
-	takers map[uint64]taker      // guarded by mu: the services that are noted
+	listen *net.UnixListener // guarded by mu; nil until the name is had
+	takers map[uint64]taker  // guarded by mu: the services that are noted
 }
 
 // taker is the device that has a service. A process that gave a connection up
@@ -57,8 +57,8 @@ type taker struct {
 func openPortMapper(addr netip.Addr, redirect func(uint64, uint16) (func(), error), log *slog.Logger) *portMapper {
 	d := &portMapper{
 		name: portMapperName(addr), redirect: redirect, log: log,
-		closed: make(chan struct{}),
-		conns:  map[net.Conn]struct{}{}, takers: map[uint64]taker{},
+		closed: make(chan struct{}), seats: peercred.Seats{Most: maxBeside},
+		takers: map[uint64]taker{},
 	}
 	l, err := net.ListenUnix("unix", d.name)
 	d.procs.Go(func() { d.run(l, err) })
@@ -70,16 +70,13 @@ func (d *portMapper) close() {
 	if d == nil {
 		return
 	}
+	close(d.closed)
 	d.mu.Lock()
-	for c := range d.conns {
-		c.Close()
-	}
-	d.conns = nil
 	if d.listen != nil {
 		d.listen.Close()
 	}
 	d.mu.Unlock()
-	close(d.closed)
+	d.seats.Close()
 	d.procs.Wait()
 }
 
@@ -107,9 +104,13 @@ func (d *portMapper) run(l *net.UnixListener, err error) {
 	defer l.Close()
 	d.mu.Lock()
 	d.listen = l
-	open := d.conns != nil
 	d.mu.Unlock()
-	for visit := 1; open; visit++ {
+	for visit := 1; ; visit++ {
+		select {
+		case <-d.closed: // before l was there
+			return
+		default:
+		}
 		c, err := l.AcceptUnix()
 		if errors.Is(err, net.ErrClosed) {
 			return
@@ -126,23 +127,12 @@ func (d *portMapper) run(l *net.UnixListener, err error) {
 	}
 }
 
-// enter notes a connection, so that close ends it; false when there is no room.
-func (d *portMapper) enter(c net.Conn) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.conns == nil || len(d.conns) >= maxBeside {
-		return false
-	}
-	d.conns[c] = struct{}{}
-	return true
-}
-
 // serve serves one process until it goes. It reads nothing from a process of
 // another user.
 func (d *portMapper) serve(c *net.UnixConn, visit int) {
 	defer c.Close()
 	pid, uid, err := peercred.Of(c)
-	if err != nil || uid != os.Geteuid() || !d.enter(c) {
+	if err != nil || uid != os.Geteuid() || !d.seats.Take(c, pid) {
 		return
 	}
 	own := map[uint64]bool{}
@@ -150,9 +140,7 @@ func (d *portMapper) serve(c *net.UnixConn, visit int) {
 		for service := range own {
 			d.end(visit, service)
 		}
-		d.mu.Lock()
-		delete(d.conns, c)
-		d.mu.Unlock()
+		d.seats.Leave(c)
 	}()
 	lines := bufio.NewScanner(c)
 	lines.Buffer(make([]byte, 0, 128), 128)

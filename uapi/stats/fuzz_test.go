@@ -16,7 +16,7 @@ func FuzzAnswer(f *testing.F) {
 		f.Add([]byte(s + "\n"))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		list, err := parseAnswer(bytes.NewReader(text))
+		list, err := parseAnswer(bytes.NewReader(text), 0)
 		if err != nil {
 			return
 		}

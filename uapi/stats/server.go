@@ -18,18 +18,21 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/peercred"
 )
 
-// Server tells other processes of the same user of this one's devices. It
-// serves one client at a time.
+// maxClients bounds the clients that are served at a time.
+const maxClients = 16
+
+// Server tells other processes of the same user of this one's devices. It reads
+// for one client at a time: the others wait, and one that does not take its
+// answer is in no other process's way.
 type Server struct {
 	path    string
 	process string
 	read    func() []Device
 	listen  *net.UnixListener
-	ended   chan struct{} // closed when run has returned
-
-	mu     sync.Mutex
-	client *net.UnixConn // guarded by mu: the client that is served
-	closed bool          // guarded by mu
+	procs   sync.WaitGroup // run, and a goroutine for each client
+	seats   peercred.Seats
+	reading sync.Mutex // held while read runs
+	closed  sync.Once
 }
 
 // Serve starts a server of a process that is called so, which reads when it is
@@ -43,8 +46,8 @@ func Serve(process string, read func() []Device) (*Server, error) {
 			failed = errors.Join(failed, err)
 			continue
 		}
-		s := &Server{path: path, process: process, read: read, listen: l, ended: make(chan struct{})}
-		go s.run()
+		s := &Server{path: path, process: process, read: read, listen: l, seats: peercred.Seats{Most: maxClients}}
+		s.procs.Go(s.run)
 		return s, nil
 	}
 	return nil, failed
@@ -78,65 +81,60 @@ func listenIn(dir string) (*net.UnixListener, string, error) {
 
 // run serves clients until Close.
 func (s *Server) run() {
-	defer close(s.ended)
 	for {
 		c, err := s.listen.AcceptUnix()
-		if !s.begin(c) {
+		if errors.Is(err, net.ErrClosed) {
 			return
 		}
 		if err != nil {
 			time.Sleep(silence) // no descriptors: they come back
 			continue
 		}
-		s.serve(c)
-		c.Close()
+		s.procs.Go(func() { s.serve(c) })
 	}
-}
-
-// begin notes the client that is served, nil for none, so that Close can end
-// it; false after Close.
-func (s *Server) begin(c *net.UnixConn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed && c != nil {
-		c.Close()
-	}
-	s.client = c
-	return !s.closed
 }
 
 // serve answers a client of this user. A space tells it at once that the answer
 // is on its way: reading many queue pairs takes its time. An answer that cannot
 // be sent in that time is the client's loss.
 func (s *Server) serve(c *net.UnixConn) {
-	if _, uid, err := peercred.Of(c); err != nil || uid != os.Geteuid() {
+	defer c.Close()
+	pid, uid, err := peercred.Of(c)
+	if err != nil || uid != os.Geteuid() || !s.seats.Take(c, pid) {
 		return
 	}
-	c.SetDeadline(time.Now().Add(answerTime))
-	if _, err := c.Write([]byte{' '}); err == nil {
-		_ = json.NewEncoder(c).Encode(answer{Version: version, PID: os.Getpid(), Process: s.process, Devices: s.read()})
+	defer s.seats.Leave(c)
+	if _, err := c.Write([]byte{' '}); err != nil {
+		return
+	}
+	if a, ok := s.answer(c); ok {
+		_ = json.NewEncoder(c).Encode(a)
 	}
 }
 
-// Close removes the socket and hangs up on its client. When it returns, the
+// answer reads for a client, unless that has lost its seat meanwhile.
+func (s *Server) answer(c *net.UnixConn) (a answer, ok bool) {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	if c.SetDeadline(time.Now().Add(answerTime)) != nil {
+		return a, false
+	}
+	return answer{Version: version, PID: os.Getpid(), Process: s.process, Devices: s.read()}, true
+}
+
+// Close removes the socket and hangs up on its clients. When it returns, the
 // server's goroutines have ended and read is not called any more. It is
 // idempotent.
 func (s *Server) Close() error {
-	s.mu.Lock()
-	first := !s.closed
-	s.closed = true
-	if s.client != nil {
-		s.client.Close()
-	}
-	s.mu.Unlock()
 	var err error
-	if first {
+	s.closed.Do(func() {
 		gone := os.Remove(s.path)
 		err = s.listen.Close()
 		if err == nil && !errors.Is(gone, syscall.ENOENT) {
 			err = gone
 		}
-	}
-	<-s.ended
+		s.seats.Close()
+	})
+	s.procs.Wait()
 	return err
 }

@@ -12,12 +12,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/privatefile"
+	"github.com/rdmashim/rdmashim/tests/child"
 )
 
 // A busy machine is not silent.
@@ -134,6 +136,85 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	require.Len(t, list, 1)
 }
 
+// A process with many such clients does not keep another one from its answer.
+func TestManyClientsThatDoNotRead(t *testing.T) {
+	private(t)
+	pairs := make([]QueuePair, 1<<12)
+	s := serve(t, func() []Device { return []Device{{QueuePairs: pairs}} })
+	child.Hold(t, 2*maxClients, "unix", s.path)
+	list, errs := ReadAll(t.Context())
+	require.Empty(t, errs)
+	require.Len(t, list[0].QueuePairs, len(pairs))
+}
+
+// pretend listens in the directory for sockets, and answers each client.
+func pretend(t *testing.T, dir, name, answer string) {
+	t.Helper()
+	require.NoError(t, privatefile.MakeDir(dir))
+	l, err := net.Listen("unix", filepath.Join(dir, name))
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	t.Cleanup(func() {
+		l.Close()
+		all.Wait()
+	})
+	all.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Write([]byte(answer))
+			c.Close()
+		}
+	})
+}
+
+// A process that lies about which it is, in its answer or by the name of its
+// socket, is shown as itself.
+func TestLyingProcess(t *testing.T) {
+	dir := private(t)
+	pretend(t, dir, "1-1.sock", `{"version":1,"pid":1,"devices":[{"name":"soft0","pid":1}]}`+"\n")
+	list, errs := ReadAll(t.Context(), 1)
+	require.Empty(t, errs)
+	require.Equal(t, os.Getpid(), list[0].PID)
+	bear(t, time.Millisecond)
+	l, err := net.Listen("unix", filepath.Join(dir, "2-1.sock"))
+	require.NoError(t, err)
+	defer l.Close()
+	_, errs = ReadAll(t.Context(), 2)
+	var silent *SilentError
+	require.ErrorAs(t, errors.Join(errs...), &silent)
+	require.Equal(t, os.Getpid(), silent.PID)
+}
+
+// An answer that is short, and would take much memory, is refused unread.
+func TestSwellingAnswer(t *testing.T) {
+	dir := private(t)
+	for name, devices := range map[string]string{"1-1": "{},", "1-2": "null,", "1-3": "0,", "1-4": `{"queue_pairs":[{},{}]},`} {
+		pretend(t, dir, name+".sock", `{"version":1,"devices":[`+strings.Repeat(devices, maxElements)+"0]}\n")
+	}
+	list, errs := ReadAll(t.Context())
+	require.Empty(t, list)
+	require.Len(t, errs, 4)
+	for _, err := range errs {
+		require.ErrorContains(t, err, "has more than 131072 devices")
+	}
+	require.Equal(t, 2+1, elements([]byte(`{"a":["\\\"[,",{"b":1,"c":[]}]}`)))
+}
+
+// A directory with more names than any number of processes has is read in part,
+// and that is said.
+func TestManyNames(t *testing.T) {
+	dir := private(t)
+	serve(t, one)
+	for i := range maxSockets {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprint(i)), nil, 0o600))
+	}
+	_, errs := ReadAll(t.Context())
+	require.ErrorContains(t, errors.Join(errs...), "more than 1024 names")
+}
+
 // stale leaves the socket of a process that is gone.
 func stale(t *testing.T, dir, form string) string {
 	t.Helper()
@@ -184,7 +265,7 @@ func TestGoneMeanwhile(t *testing.T) {
 		_, err = other.Write([]byte(before))
 		require.NoError(t, err)
 		require.NoError(t, other.Close())
-		_, err = hear(t.Context(), c)
+		_, err = hear(t.Context(), c, 0)
 		require.ErrorIs(t, err, errGone)
 		require.NoError(t, c.Close())
 	}

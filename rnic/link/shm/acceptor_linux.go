@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"slices"
 	"syscall"
 	"time"
 
@@ -14,16 +13,10 @@ import (
 const (
 	// greeting bounds the time of a dialer for its part.
 	greeting = 10 * time.Second
-	// maxStrangers bounds the strangers, each with a goroutine and, once its
-	// claim is confirmed, a ring.
+	// maxStrangers bounds the dialers that have not been met yet, each with a
+	// goroutine and, once its claim is confirmed, a ring.
 	maxStrangers = 64
 )
-
-// stranger is a dialer that has not been met yet.
-type stranger struct {
-	conn *net.UnixConn
-	pid  int
-}
 
 // accept meets the devices that dial.
 func (l *Link) accept() {
@@ -46,11 +39,14 @@ func (l *Link) accept() {
 		if !l.hold(c) {
 			return
 		}
-		l.enter(stranger{c, pid})
+		if !l.place.strangers.Take(c, pid) {
+			l.drop(c)
+			continue
+		}
 		l.procs.Go(func() {
 			defer l.drop(c)
 			d, in := l.greet(c, pid)
-			l.leave(c)
+			l.place.strangers.Leave(c)
 			if d == nil {
 				return
 			}
@@ -59,33 +55,6 @@ func (l *Link) accept() {
 			l.died(d)
 		})
 	}
-}
-
-// enter adds a stranger. When there are too many, the oldest one of the process
-// that has the most is hung up: a process that dials and says nothing is in
-// nobody's way but its own.
-func (l *Link) enter(s stranger) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	all := append(l.place.strangers, s)
-	if len(all) > maxStrangers {
-		dials, most := make(map[int]int), 0
-		for _, x := range all {
-			dials[x.pid]++
-			most = max(most, dials[x.pid])
-		}
-		i := slices.IndexFunc(all, func(x stranger) bool { return dials[x.pid] == most })
-		all[i].conn.Close()
-		all = slices.Delete(all, i, i+1)
-	}
-	l.place.strangers = all
-}
-
-// leave removes a stranger.
-func (l *Link) leave(c *net.UnixConn) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.place.strangers = slices.DeleteFunc(l.place.strangers, func(x stranger) bool { return x.conn == c })
 }
 
 // greet answers a question, or a dialer with a ring for what it sends; d is nil

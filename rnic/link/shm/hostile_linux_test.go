@@ -5,9 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
-	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -15,6 +13,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/arena"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/child"
 )
 
 var neighbour = netip.MustParseAddrPort("127.0.0.9:4795")
@@ -114,23 +113,30 @@ func TestUnreadNotes(t *testing.T) {
 // that device's, with the token of that device's attempt to meet the claimant,
 // or while nobody is there, is not met, and ends no connection.
 func TestClaimedAddress(t *testing.T) {
-	a, b := listen(t), listen(t)
+	for family, at := range map[string]string{"IPv4": "127.0.0.1:0", "IPv6": "[::1]:0"} {
+		t.Run(family, func(t *testing.T) { claimedAddress(t, netip.MustParseAddrPort(at)) })
+	}
+}
+
+func claimedAddress(t *testing.T, at netip.AddrPort) {
+	a, b := listenAt(t, at), listenAt(t, at)
+	claimant, nobody := netip.AddrPortFrom(at.Addr(), neighbour.Port()), netip.AddrPortFrom(at.Addr(), 1)
 	require.NotZero(t, a.Meet(b.local))
 	require.NotZero(t, b.Meet(a.local))
 	tokens := make(chan nonce)
 	end := make(chan struct{})
-	answer(t, neighbour, func(c *net.UnixConn, h hello) {
+	answer(t, claimant, func(c *net.UnixConn, h hello) {
 		tokens <- h.token
 		<-end
 	})
 	defer close(end)
-	go b.Meet(neighbour)
+	go b.Meet(claimant)
 	token := <-tokens
 	for _, h := range []hello{
 		{device: b.local, memory: memorySize, nonce: nonce{1}},
 		{device: b.local, memory: memorySize, nonce: b.nonce},
 		{device: b.local, memory: memorySize, nonce: nonce{1}, token: token},
-		{device: netip.MustParseAddrPort("127.0.0.9:1"), memory: memorySize, nonce: nonce{1}},
+		{device: nobody, memory: memorySize, nonce: nonce{1}},
 		{device: a.local, memory: memorySize, nonce: nonce{1}},
 	} {
 		requireRefused(t, dialAs(t, a, h))
@@ -144,15 +150,11 @@ func TestClaimedAddress(t *testing.T) {
 	require.EqualValues(t, 5, counter(a, "shm_fallback"))
 }
 
-// Processes that dial and say nothing take a bounded share of the device, and
-// do not keep another process from being met.
+// A process that dials and says nothing takes a bounded share of the device,
+// and does not keep another process from being met.
 func TestSilentDialers(t *testing.T) {
 	a := listen(t)
-	for range 10 * maxStrangers {
-		c, err := net.DialUnix("unixpacket", nil, unixAddr(a.local))
-		require.NoError(t, err)
-		defer c.Close()
-	}
+	child.Hold(t, 10*maxStrangers, "unixpacket", socketName(a.local))
 	b := listen(t)
 	require.NotZero(t, b.Meet(a.local))
 	sockets := func() int {
@@ -162,29 +164,6 @@ func TestSilentDialers(t *testing.T) {
 	}
 	until(func() bool { return sockets() <= maxStrangers+1 })
 	require.LessOrEqual(t, sockets(), maxStrangers+1)
-}
-
-// The stranger that is hung up is the oldest one of the process that has most.
-func TestStrangersShare(t *testing.T) {
-	pair := func() *net.UnixConn {
-		c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram"})
-		require.NoError(t, err)
-		t.Cleanup(func() { c.Close() })
-		return c
-	}
-	var l Link
-	l.enter(stranger{pair(), 1})
-	for range 10 * maxStrangers {
-		l.enter(stranger{pair(), 2})
-		l.enter(stranger{pair(), 3})
-	}
-	require.Len(t, l.place.strangers, maxStrangers)
-	require.Equal(t, 1, l.place.strangers[0].pid)
-	require.NoError(t, l.place.strangers[0].conn.SetDeadline(time.Time{}), "open")
-	for _, x := range slices.Clone(l.place.strangers) {
-		l.leave(x.conn)
-	}
-	require.Empty(t, l.place.strangers)
 }
 
 // A silent neighbour delays nobody but those that ask for it, and Close not

@@ -21,7 +21,15 @@ const long = time.Minute
 
 func listen(t *testing.T) *Link {
 	t.Helper()
-	inner, err := udp.Listen(netip.MustParseAddrPort("127.0.0.1:0"), udp.Options{})
+	return listenAt(t, netip.MustParseAddrPort("127.0.0.1:0"))
+}
+
+func listenAt(t *testing.T, at netip.AddrPort) *Link {
+	t.Helper()
+	inner, err := udp.Listen(at, udp.Options{})
+	if err != nil && at.Addr().Is6() {
+		t.Skip("this machine has no ::1; enable IPv6: sysctl net.ipv6.conf.all.disable_ipv6=0: ", err)
+	}
 	require.NoError(t, err)
 	l, err := Wrap(inner, Options{Patience: long})
 	require.NoError(t, err)

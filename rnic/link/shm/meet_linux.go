@@ -15,6 +15,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/arena"
 	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/uapi/peercred"
 )
 
 const (
@@ -36,8 +37,8 @@ const (
 type place struct {
 	bell
 	listener  *net.UnixListener
-	conns     map[*net.UnixConn]struct{}  // guarded by Link.mu
-	strangers []stranger                  // guarded by Link.mu, oldest first
+	conns     map[*net.UnixConn]struct{} // guarded by Link.mu
+	strangers peercred.Seats
 	meetings  map[netip.AddrPort]*meeting // guarded by Link.mu
 	stop      func()                      // ends the watch of arenas
 }
@@ -64,6 +65,7 @@ func Wrap(l link.Link, o Options) (*Link, error) {
 	s := &Link{Link: l, local: bare(l.Caps().Local), start: time.Now(), options: o,
 		devices: make(map[netip.AddrPort]*device), absent: make(map[netip.AddrPort]time.Time)}
 	rand.Read(s.nonce[:])
+	s.place.strangers.Most = maxStrangers
 	s.place.conns, s.place.meetings = make(map[*net.UnixConn]struct{}), make(map[netip.AddrPort]*meeting)
 	var err error
 	s.place.listener, err = net.ListenUnix("unixpacket", unixAddr(s.local))
