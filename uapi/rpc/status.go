@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"syscall"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -96,6 +97,9 @@ func sessionStatus(err error) error {
 	}
 	if s := contextStatus(err); s != nil {
 		return s
+	}
+	if errors.Is(err, syscall.EMSGSIZE) {
+		return status.Error(codes.ResourceExhausted, err.Error())
 	}
 	return status.Error(codes.Unavailable, err.Error())
 }

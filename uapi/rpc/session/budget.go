@@ -87,8 +87,7 @@ func (a *account) take(u use, bytes int) bool {
 	return a.budget.shares[u].Take(a.shares[u], int64(bytes))
 }
 
-// takeRead is take; if there is no room, the link is told when to try
-// again.
+// takeRead is take; if there is no room, the link is told when to try again.
 func (a *account) takeRead(x *link, bytes int) bool {
 	if a.budget == nil {
 		return true

@@ -40,10 +40,12 @@
 // # Strangers
 //
 // A client can make a server hold what its bounds allow, and leaves room for
-// others: an address (in IPv6 a network of 2^64) is given more sessions or
-// handlers while it has no more than are then left. So one address has half at
-// most, and n that take all they can leave 1/(n+1). A session is given a
-// handler while it has at most half of what is left: a third in all.
+// others: an address (in IPv6 a network of 2^64) is given more sessions,
+// handlers, or memory of bodies while it has no more than is then left. So one
+// address has half at most, and n that take all they can leave 1/(n+1). A
+// session is given a handler while it has at most half of what is left: a third
+// in all. Beyond its part its calls wait, their bodies are not READ, and its
+// handlers wait to send theirs.
 //
 // A session begins when its connection stands. One whose client is away ends
 // after Lifetime, whatever runs, and before that, the longest away first, when

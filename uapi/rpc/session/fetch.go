@@ -26,7 +26,7 @@ type fetch struct {
 	method  string
 	call    *pending // at the client
 	running *running // at the server, of a stream
-	refused string   // why a call's body is not READ
+	refused string   // why a call's or a stream's body is not READ, at the server
 	waits   int64    // bytes of seats.room that the call has meanwhile
 	entry   *entry   // of a stream
 	slab    *slab    // nil until the READ is posted, or if the body is not wanted

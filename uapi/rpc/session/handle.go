@@ -21,7 +21,9 @@ type ServerStream struct {
 // Send is Stream.Send; the error after the client's end is the context's.
 func (s *ServerStream) Send(metadata []byte, b Body) error { return s.stream.send(metadata, b) }
 
-// Recv is Stream.Recv. It returns io.EOF behind the client's CloseSend.
+// Recv is Stream.Recv. It returns io.EOF behind the client's CloseSend, and
+// EMSGSIZE for a message longer than ServerConfig.MaxRequest, which is not
+// READ.
 func (s *ServerStream) Recv(take func(metadata, body []byte, has bool) error) error {
 	return s.stream.receive(take)
 }

@@ -36,7 +36,7 @@ type ServerConfig struct {
 	Ring          int           // as msgring.Config.Ring
 	Service       string        // that clients ask for (any)
 	MaxConcurrent int           // handlers that run; other calls wait (1,024)
-	MaxRequest    int           // bytes of a call's body; longer ones are refused (64 MiB)
+	MaxRequest    int           // bytes of a call's body, or a stream's message; longer ones are refused (64 MiB)
 	Sessions      int           // others make idle ones end, or are told BUSY (4,096)
 	Slots         int           // of a session: calls under way (256)
 	Kept          int64         // bytes of answers kept for all sessions (1 GiB)

@@ -3,8 +3,10 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/netip"
+	"syscall"
 	"time"
 
 	"github.com/rdmashim/rdmashim/uapi/msgring"
@@ -261,6 +263,9 @@ func (x *session) receive(l *link, m *wire.Message) error {
 		f := &fetch{message: keep(m), method: e.Method}
 		if f.running = x.calls[m.Slot]; f.running != nil && m.Type == wire.StreamData {
 			f.entry = f.running.stream.expect(m)
+			if int(m.Offer.Length) > s.config.MaxRequest {
+				f.refused = "the message is longer than the server takes"
+			}
 		} else {
 			x.bound(f)
 		}
@@ -295,6 +300,9 @@ func (x *session) fetched(l *link, f *fetch) {
 	switch {
 	case e.Kind == core.Execute && f.refused != "":
 		x.finish(f.message.Slot, &Reply{Status: Status{Code: wire.ResourceExhausted, Text: f.refused}}, payload{}, l.longest)
+	case e.Kind == core.StreamMessage && f.refused != "":
+		f.entry.ready, f.entry.err = true, fmt.Errorf("rpc session: %s: %w", f.refused, syscall.EMSGSIZE)
+		wake(f.running.stream.arrived)
 	case f.slab == nil:
 	case e.Kind == core.Execute:
 		x.start(f.method, &f.message, false, f.slab)

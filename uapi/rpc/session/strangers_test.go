@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -330,5 +331,27 @@ func TestAnswersAreBounded(t *testing.T) {
 			require.NoError(t, again.Call(t.Context(), &session.Call{Method: "m"}))
 		}
 		require.EqualValues(t, calls, made.Load())
+	})
+}
+
+// TestLongMessageIsNotRead: a stream's message beyond MaxRequest is not READ,
+// the handler hears of it, and the messages behind it come.
+func TestLongMessageIsNotRead(t *testing.T) {
+	var heard error
+	var next int
+	handle := func(_ context.Context, s *session.ServerStream) session.Reply {
+		ignore := func(_, body []byte, _ bool) error { next = len(body); return nil }
+		heard = s.Recv(ignore)
+		_ = s.Recv(ignore)
+		return session.Reply{}
+	}
+	served(t, session.ServerConfig{Stream: handle, MaxRequest: 1 << 20}, func(t *testing.T, device *uapi.Context, addr string, _ *session.Server) {
+		s, err := dial(t, device, addr).Open(t.Context(), &session.Call{Method: "m"})
+		require.NoError(t, err)
+		require.NoError(t, s.Send(nil, session.Bytes(make([]byte, 1<<20+1))))
+		require.NoError(t, s.Send(nil, session.Bytes(make([]byte, 1<<20))))
+		require.ErrorIs(t, s.Recv(nil), io.EOF)
+		require.ErrorIs(t, heard, syscall.EMSGSIZE)
+		require.Equal(t, 1<<20, next)
 	})
 }

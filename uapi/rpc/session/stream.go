@@ -41,6 +41,7 @@ type entry struct {
 	body     []byte
 	has      bool  // there is a body
 	slab     *slab // that has the body
+	err      error // in place of a body that was not READ
 	ready    bool
 	bytes    int // of the window
 }
@@ -196,6 +197,9 @@ func (s *stream) receive(take func(metadata, body []byte, has bool) error) error
 		s.link.wake()
 	}
 	s.end.Unlock()
+	if e.err != nil {
+		return e.err
+	}
 	err := take(e.metadata, e.body, e.has)
 	if e.slab != nil {
 		e.slab.drop()

@@ -62,7 +62,7 @@ func (s *Shares) take(h *Share, n int64) {
 // Give gives n places back.
 func (s *Shares) Give(h *Share, n int64) {
 	s.take(h, -n)
-	if h.held == 0 && h.joined == 0 {
+	if h.held == 0 && h.joined == 0 && s.by[h.address] == h {
 		delete(s.by, h.address)
 	}
 }
