@@ -51,8 +51,10 @@ func Command() *cobra.Command {
 input), a line each: time (UTC), direction if the file has it, addresses,
 opcode, queue pair and PSN, extended headers, bytes of payload, and whether the
 ICRC is right. It reads what tcpdump, Wireshark and soft devices with pcap=FILE
-write: Ethernet, Linux cooked and raw IP, with VLAN tags, IPv4 and IPv6. Packets
-of the connection manager are SENDs to queue pair 1, with their message's name,
+write: Ethernet, Linux cooked and raw IP, with VLAN tags, IPv4 and IPv6, and
+inside VXLAN, GENEVE, GRE, ERSPAN, IP in IP, SRv6, MPLS, PPPoE and LLC. Records
+that it does not understand are counted by kind, on standard error; a file that
+has nothing else is an error. Packets of the connection manager are SENDs to queue pair 1, with their message's name,
 the communication identifiers of sender and receiver, service, queue pair and
 PSN, reason, addresses, and bytes of private data (zeros at its end do not
 count).
@@ -116,7 +118,9 @@ are strings in hexadecimal; keys of headers that a packet lacks are absent.
   remarks                with --explain, a list of: kind (retransmission,
                          out-of-order, gap, nak, rnr, repeated-answer, damaged,
                          congestion, rejected, anew), text
-With --summary the last line is an object: pairs, a list of service, a and b
+If there are records that were not understood, the last line is an object:
+others, a list of kind, records, understood, of all that hold no packet.
+With --summary the last line is an object: others, and pairs, a list of service, a and b
 (address, qpn, absent if unknown), first, last, packets, ab and ba: what a asked
 of b, and b of a: messages (send, write, read, atomic, other), bytes,
 read_bytes, requests, retransmitted, retransmission_rate, repeated_bytes,

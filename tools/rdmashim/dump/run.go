@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/flow"
@@ -28,7 +29,8 @@ type dumper struct {
 	file    *pcapngFile
 	begun   string // said when all is ready
 	flush   bool   // a terminal shows them as they come
-	passed  int
+	seen    int
+	passed  int // the filter
 	line    []byte
 	palette cli.Palette
 }
@@ -122,6 +124,10 @@ func (d *dumper) run(name string, from *os.File) (err error) {
 	d.out = bufio.NewWriterSize(d.stdout, 64<<10)
 	d.palette = cli.PaletteFor(d.stdout)
 	damage, err := d.packets()
+	strange := d.others()
+	if d.o.asJSON && d.o.lines() && err == nil && d.r.Others().Strange > 0 {
+		err = json.NewEncoder(d.out).Encode(map[string][]other{"others": newOthers(d.r.Others())})
+	}
 	if d.o.summary && err == nil {
 		err = d.summarise()
 	}
@@ -139,7 +145,26 @@ func (d *dumper) run(name string, from *os.File) (err error) {
 	if n := d.r.Missing(); n > 0 {
 		d.missing(n)
 	}
-	return errors.Join(inCapture(name, damage), err)
+	return errors.Join(inCapture(name, damage), err, inCapture(name, strange))
+}
+
+// others tells of the records that held no packet, if some were not understood
+// or there was no packet at all. That not one was understood is an error.
+func (d *dumper) others() error {
+	o := d.r.Others()
+	if o.Strange == 0 && (d.seen > 0 || d.r.Records() == 0) {
+		return nil
+	}
+	var kinds []string
+	for _, c := range o.Counts() {
+		kinds = append(kinds, fmt.Sprintf("%d %s", c.Records, c.Name))
+	}
+	text := fmt.Sprintf("%d records, %d not understood: %s", d.r.Records(), o.Strange, strings.Join(kinds, "; "))
+	if o.Strange == uint64(d.r.Records()) {
+		return errors.New(text)
+	}
+	fmt.Fprintf(d.stderr, "rdmashim: %s\n", text)
+	return nil
 }
 
 func (d *dumper) missing(n uint64) {
@@ -160,6 +185,7 @@ func (d *dumper) packets() (damage, err error) {
 		if err != nil {
 			return err, nil
 		}
+		d.seen++
 		remarks := d.tracker.Add(&p)
 		if !d.o.filter.passes(&p) {
 			continue

@@ -6,12 +6,28 @@ import (
 	"time"
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/flow"
 )
 
 // Summary is the output of 'dump --summary --json'; the keys are stable.
 type Summary struct {
-	Pairs []pair `json:"pairs"`
+	Pairs  []pair  `json:"pairs"`
+	Others []other `json:"others,omitempty"`
+}
+
+// other is a kind of records without a packet.
+type other struct {
+	Kind       string `json:"kind"`
+	Records    uint64 `json:"records"`
+	Understood bool   `json:"understood"`
+}
+
+func newOthers(o *dissect.Others) (list []other) {
+	for _, c := range o.Counts() {
+		list = append(list, other{c.Name, c.Records, c.Understood})
+	}
+	return list
 }
 
 type pair struct {
@@ -75,7 +91,7 @@ type roundTrip struct {
 
 // summarise prints the pairs that the filter by queue pair leaves.
 func (d *dumper) summarise() error {
-	s := Summary{Pairs: []pair{}}
+	s := Summary{Pairs: []pair{}, Others: newOthers(d.r.Others())}
 	for _, p := range d.tracker.Pairs() {
 		if d.o.filter.hasPair(p) {
 			s.Pairs = append(s.Pairs, newPair(p))

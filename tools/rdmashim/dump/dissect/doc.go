@@ -9,6 +9,7 @@
 // packet behind the headers of its link type and the UDP datagram in that; one
 // to or from the port becomes a Packet: rnic/wire takes it apart and checks its
 // ICRC with the fields of the IP header. A datagram that holds several packets,
-// as systems make them for GSO and GRO, is taken apart first (bundle.go). All
-// other records are passed over.
+// as systems make them for GSO and GRO, is taken apart first (bundle.go). Where
+// there is none, gopacket looks behind tunnels (tunnel.go). All other records
+// are passed over, and counted by kind (others.go).
 package dissect

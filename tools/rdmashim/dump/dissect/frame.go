@@ -53,17 +53,10 @@ type frame struct {
 // not the beginning of one.
 func (f *frame) parse(linkType int, b []byte) (ok bool) {
 	kind, rest := f.network(linkType, b)
-	f.ip = len(b) - len(rest)
-	b = rest
-	switch {
-	case len(b) == 0:
+	if len(rest) == 0 || kind == 0 || kind != etherOf(rest[0]) {
 		return false
-	case kind == etherIPv4 && b[0]>>4 == 4:
-		return f.parse4(b)
-	case kind == etherIPv6 && b[0]>>4 == 6:
-		return f.parse6(b)
 	}
-	return false
+	return f.datagram(b, len(b)-len(rest))
 }
 
 // network cuts the link layer's header off and returns the EtherType of what is
@@ -129,14 +122,20 @@ func (f *frame) parse4(b []byte) bool {
 }
 
 func (f *frame) parse6(b []byte) bool {
-	if len(b) < 40 || b[6] != protocolUDP {
+	if len(b) < 40 {
 		return false
 	}
 	n := int(binary.BigEndian.Uint16(b[4:]))
-	f.class, f.hops = b[0]<<4|b[1]>>4, b[7]
-	f.udp = f.ip + 40
+	payload := b[40:min(40+n, len(b))]
+	protocol, rest, first := skipExtensions(b[6], payload)
+	if protocol != protocolUDP || !first {
+		return false
+	}
+	extensions := len(payload) - len(rest)
+	f.class, f.hops, f.odd = b[0]<<4|b[1]>>4, b[7], extensions > 0
+	f.udp = f.ip + 40 + extensions
 	src, dst := netip.AddrFrom16([16]byte(b[8:24])), netip.AddrFrom16([16]byte(b[24:40]))
-	return f.parseUDP(b[40:min(40+n, len(b))], n, src, dst)
+	return f.parseUDP(rest, n-extensions, src, dst)
 }
 
 // parseUDP takes the IP payload, of which b is there and n bytes were sent.

@@ -25,6 +25,7 @@ type Reader struct {
 	missing uint64
 	file    bool
 
+	others Others // records that are passed over
 	last   Record
 	bundle bundle // the rest of the last record
 }
@@ -129,13 +130,23 @@ func (r *Reader) Next(p *Packet) error {
 		r.number++
 		r.last = rec
 		var f frame
-		if !f.parse(rec.LinkType, rec.Data) || f.src.Port() != r.port && f.dst.Port() != r.port {
-			if r.Other != nil {
-				r.Other(&rec)
+		tunnelled := false
+		if !f.parse(rec.LinkType, rec.Data) || !f.has(r.port) {
+			f = frame{}
+			var kind Kind
+			if kind, tunnelled = f.tunnel(rec.LinkType, rec.Data, r.port); !tunnelled {
+				r.others.add(kind)
+				if r.Other != nil {
+					r.Other(&rec)
+				}
+				continue
 			}
-			continue
 		}
 		if r.bundle.begin(&f) {
+			if tunnelled { // its lengths are the whole bundle's
+				r.last.Data, r.last.LinkType = r.last.Data[f.ip:], linkRaw
+				r.bundle.f.ip, r.bundle.f.udp = 0, f.udp-f.ip
+			}
 			continue
 		}
 		r.emit(p, &f)
@@ -152,6 +163,9 @@ func (r *Reader) emit(p *Packet, f *frame) {
 
 // Records returns how many records were read, packets of other kinds included.
 func (r *Reader) Records() int { return r.number }
+
+// Others counts the records that held no packet.
+func (r *Reader) Others() *Others { return &r.others }
 
 // Missing returns how many packets the capturing side says it left out, as far
 // as the file has been read.
