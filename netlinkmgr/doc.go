@@ -20,8 +20,9 @@
 //     [Manager.PDs], [Manager.SRQs], [Manager.CMIDs], [Manager.Contexts]
 //   - Read counters: [Manager.Counters], [Manager.Summary]
 //   - Follow changes: [Manager.Monitor]
-//   - Rename a device, share devices among network namespaces: [Manager.Rename],
-//     [Manager.System], [Manager.SetNetNS]
+//   - Rename a device, move it to another network namespace, share devices among
+//     them: [Manager.Rename], [Manager.Move], [Manager.SetNetNS]
+//   - The subsystem's settings: [Manager.System], [Manager.SetPrivilegedQKey]
 //   - See what keeps RDMA away: [Manager.Loaded], [Manager.Missing],
 //     [Manager.InstallHint], and the errors of type *…Error
 //   - Test: package netlinktest has a kernel for [New]

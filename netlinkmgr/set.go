@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr/nldev"
@@ -37,6 +38,38 @@ func (m *Manager) SetNetNS(ctx context.Context, shared bool) error {
 	_, err := m.exchange(ctx, Request{Command: "SYS_SET", Attrs: nldev.Encode("NETNS_MODE", uint8(mode))})
 	if errors.Is(err, syscall.EBUSY) {
 		err = fmt.Errorf("there are other network namespaces than the initial one: end them, or set the mode before they are made (module parameter netns_mode of ib_core): %w", err)
+	}
+	return opError(op, permission(op, "CAP_NET_ADMIN", err))
+}
+
+// Move moves a device to another network namespace, of which netns is an open
+// file (/run/netns/NAME, /proc/PID/ns/net). Its users lose it. EOPNOTSUPP from
+// devices that cannot be moved, as rxe's, which go with their network device,
+// and from all in the shared mode (SetNetNS).
+func (m *Manager) Move(ctx context.Context, name string, netns *os.File) error {
+	op := fmt.Sprintf("move %s to the network namespace %s", name, netns.Name())
+	d, err := m.Device(ctx, name)
+	if err != nil {
+		return err
+	}
+	_, err = m.exchange(ctx, about(d, "SET", "NET_NS_FD", uint32(netns.Fd())))
+	if errors.Is(err, syscall.EOPNOTSUPP) {
+		err = fmt.Errorf("the driver cannot move its devices, or the network namespace mode is shared: %w", err)
+	}
+	return opError(op, permission(op, "CAP_NET_ADMIN", err))
+}
+
+// SetPrivilegedQKey says whether programs without CAP_NET_RAW may use Q_Keys
+// with the highest bit set. EINVAL from Linux before 6.7.
+func (m *Manager) SetPrivilegedQKey(ctx context.Context, on bool) error {
+	const op = "set the privileged Q_Key mode"
+	var mode uint8
+	if on {
+		mode = 1
+	}
+	_, err := m.exchange(ctx, Request{Command: "SYS_SET", Attrs: nldev.Encode("PRIVILEGED_QKEY_MODE", mode)})
+	if errors.Is(err, syscall.EINVAL) {
+		err = fmt.Errorf("Linux has it from 6.7: %w", err)
 	}
 	return opError(op, permission(op, "CAP_NET_ADMIN", err))
 }

@@ -3,6 +3,7 @@ package netlinktest
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"net/netip"
 	"syscall"
 
@@ -19,6 +20,8 @@ type request struct {
 	Dev   string  `nldev:"NDEV_NAME"`
 	Char  string  `nldev:"CHARDEV_TYPE"`
 	Mode  uint8   `nldev:"NETNS_MODE"`
+	QKey  *uint8  `nldev:"PRIVILEGED_QKEY_MODE"`
+	NetNS *uint32 `nldev:"NET_NS_FD"`
 }
 
 // rdma answers a request as nldev does.
@@ -37,10 +40,16 @@ func (k *Kernel) rdma(_ context.Context, req netlinkmgr.Request) ([][]byte, erro
 	case "NEWLINK":
 		return nil, k.newLink(r.Name, r.Kind, r.Dev)
 	case "SET":
+		if r.NetNS != nil {
+			return nil, k.refuse("move", fmt.Sprint(*r.Index))
+		}
 		return nil, k.rename(*r.Index, r.Name)
 	case "DELLINK":
 		return nil, k.delLink(*r.Index)
 	case "SYS_SET":
+		if r.QKey != nil {
+			return nil, k.refuse("setqkey", fmt.Sprint(*r.QKey))
+		}
 		return nil, k.setNetNS(r.Mode)
 	}
 	k.Lock()

@@ -31,7 +31,7 @@ type Kernel struct {
 	Symlinks map[string]string
 	// Refuse gives an error for an operation: "newlink", "dellink", "setup",
 	// "setdown", "setmtu", "rename", "listen", "insert NAME", "remove NAME",
-	// "setnetns".
+	// "setnetns", "setqkey", "move".
 	Refuse map[string]error
 	// Before is called, unlocked, before each operation that Refuse knows.
 	Before func(op string)
@@ -305,6 +305,12 @@ func (k *Kernel) Notify(n netlinkmgr.Notice) {
 	for _, l := range k.listeners {
 		l <- n
 	}
+}
+
+// refuse notes a change that has no effect here.
+func (k *Kernel) refuse(op, what string) error {
+	defer k.Unlock()
+	return k.begin(op, what)
 }
 
 // setNetNS refuses what rdma_compatdev_set refuses.

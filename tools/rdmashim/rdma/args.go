@@ -3,6 +3,7 @@ package rdma
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,8 +32,10 @@ func IsName(argv0 string) bool {
 }
 
 // Root is the tree of the program called as rdma.
-func Root() *cobra.Command {
-	root := cli.NewRoot("rdma", Commands(netlinkmgr.Open)...)
+func Root() *cobra.Command { return newRoot(netlinkmgr.Open) }
+
+func newRoot(open func() (*netlinkmgr.Manager, error)) *cobra.Command {
+	root := cli.NewRoot("rdma", Commands(open)...)
 	root.Short = "Show and change RDMA devices, in iproute2's words"
 	root.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 && args[0] != "help" {
@@ -41,7 +44,12 @@ func Root() *cobra.Command {
 		return nil
 	}
 	showVersion := root.Flags().BoolP("version", "V", false, "print the version")
+	file := root.Flags().StringP("batch", "b", "", "run the command lines of FILE, or of standard input (-)")
+	force := root.Flags().BoolP("force", "f", false, "with --batch: go on behind a line that fails")
 	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *file != "" {
+			return batch(cmd, *file, *force, func() *cobra.Command { return newRoot(open) })
+		}
 		if *showVersion {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), "rdma utility, rdmashim-"+cli.Version)
 			return err
@@ -58,6 +66,12 @@ func Root() *cobra.Command {
 // when called as rdma, where no other command can be meant.
 func Args(args []string, shorten bool) []string {
 	n := 0
+	args = slices.Clone(args)
+	for i := 0; shorten && i < len(args) && strings.HasPrefix(args[i], "-"); i++ {
+		if args[i] == "-batch" || args[i] == "-force" { // as iproute2 writes them
+			args[i] = "-" + args[i]
+		}
+	}
 	for n < len(args) && isOption(args[n]) {
 		n++
 	}

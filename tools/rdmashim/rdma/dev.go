@@ -1,7 +1,11 @@
 package rdma
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,18 +16,55 @@ import (
 func (t *tool) dev() *cobra.Command {
 	show := t.command("show [DEV]", "List RDMA devices", "  rdmashim dev show\n  rdmashim dev show rxe0 -d", devShow)
 	show.Aliases = []string{"list"}
-	set := t.command("set DEV name NEW", "Rename a device", "  sudo rdmashim dev set rxe0 name fast", devSet)
-	return t.object("dev", "Show and rename the kernel's RDMA devices",
-		"dev shows and renames the kernel's RDMA devices in iproute2's words.", "  rdmashim dev\n  rdmashim -j dev show rxe0", devShow, show, set)
+	set := t.command("set DEV {name NEW | netns {NAME|PID}}", "Rename a device, or move it to another network namespace",
+		"  sudo rdmashim dev set rxe0 name fast\n  sudo rdmashim dev set mlx5_0 netns blue", devSet)
+	return t.object("dev", "Show, rename and move the kernel's RDMA devices",
+		"dev shows, renames and moves the kernel's RDMA devices in iproute2's words.", "  rdmashim dev\n  rdmashim -j dev show rxe0", devShow, show, set)
 }
 
 func devSet(c *call, args []string) error {
 	w := words{"dev set", args}
-	got, err := w.take("the device's name", "name:the new name")
+	dev, err := w.next("the device's name")
 	if err != nil {
 		return err
 	}
-	return c.m.Rename(c.ctx, got[0], got[1])
+	what, err := w.next("the word name or netns")
+	if err != nil {
+		return err
+	}
+	switch {
+	case strings.HasPrefix("name", what):
+		got, err := w.take("the new name")
+		if err != nil {
+			return err
+		}
+		return c.m.Rename(c.ctx, dev, got[0])
+	case strings.HasPrefix("netns", what):
+		got, err := w.take("the network namespace, a NAME or a PID,")
+		if err != nil {
+			return err
+		}
+		f, err := openNetNS(got[0])
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return c.m.Move(c.ctx, dev, f)
+	}
+	return cli.Usagef("%s: %q stands where the word name or netns belongs", w.cmd, what)
+}
+
+// openNetNS opens a network namespace by the name that 'ip netns add' gave it,
+// by a process in it, or by its file's path.
+func openNetNS(name string) (*os.File, error) {
+	if strings.Contains(name, "/") {
+		return os.Open(name)
+	}
+	f, err := os.Open("/run/netns/" + name)
+	if _, e := strconv.ParseUint(name, 10, 32); e == nil && errors.Is(err, os.ErrNotExist) {
+		return os.Open("/proc/" + name + "/ns/net")
+	}
+	return f, err
 }
 
 func devShow(c *call, args []string) error {

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,6 +23,10 @@ func TestRDMASet(t *testing.T) {
 		{"dev set rxe0 n fast", "rename 0 fast"},
 		{"system set netns exclusive", "setnetns 0"},
 		{"sys set n shared", "setnetns 1"},
+		{"system set privileged-qkey on", "setqkey 1"},
+		{"sys set priv off", "setqkey 0"},
+		{"dev set rxe0 netns /proc/self/ns/net", "move 0"},
+		{"dev set rxe0 netn " + strconv.Itoa(os.Getpid()), "move 0"},
 	} {
 		k := netlinktest.Busy()
 		stdout, stderr, err := runRDMA(t, k, c.line)
@@ -50,7 +55,9 @@ func TestRDMASetUsage(t *testing.T) {
 	for _, c := range []struct{ line, says string }{
 		{"dev set", "device's name"},
 		{"dev set rxe0", "word name"},
-		{"dev set rxe0 netns blue", `"netns"`},
+		{"dev set rxe0 colour blue", `"colour"`},
+		{"dev set rxe0 netns", "NAME or a PID"},
+		{"system set privileged-qkey maybe", "neither on nor off"},
 		{"dev set rxe0 name", "new name"},
 		{"dev set rxe0 name a b", `"b"`},
 		{"system set color", "word netns"},
@@ -84,6 +91,10 @@ func TestRDMARefused(t *testing.T) {
 		{"dev set rxe0 name a%d", "", nil, "cannot be the name of a device"},
 		{"dev set rxe0 name x", "rename", syscall.EPERM, "CAP_NET_ADMIN"},
 		{"system set netns exclusive", "setnetns", syscall.EBUSY, "other network namespaces"},
+		{"system set privileged-qkey on", "setqkey", syscall.EINVAL, "Linux has it from 6.7"},
+		{"dev set rxe0 netns no-such-one", "", nil, "/run/netns/no-such-one"},
+		{"dev set rxe0 netns /proc/self/ns/net", "move", syscall.EOPNOTSUPP, "cannot move its devices"},
+		{"dev set rxe9 netns /proc/self/ns/net", "", nil, `no RDMA device "rxe9"`},
 		{"link up eth0 --mtu 1400", "setmtu", syscall.EPERM, "set the MTU of eth0 to 1400: no permission"},
 		{"link up eth0 --mtu 9001", "", nil, "ip -d link show eth0"},
 	} {

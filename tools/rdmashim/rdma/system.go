@@ -12,7 +12,8 @@ func (t *tool) system() *cobra.Command {
 	return t.object("system", "Show and set what concerns all of the kernel's RDMA",
 		"system shows and sets in iproute2's words what concerns all RDMA devices.", "  rdmashim system", systemShow,
 		t.command("show [netns|privileged-qkey|monitor]", "Show the settings", "  rdmashim system show -j", systemShow),
-		t.command("set netns {shared|exclusive}", "Say whether network namespaces share the RDMA devices", "  sudo rdmashim system set netns exclusive", systemSet))
+		t.command("set {netns {shared|exclusive} | privileged-qkey {on|off}}", "Set the network namespace mode, and who may use controlled Q_Keys",
+			"  sudo rdmashim system set netns exclusive\n  sudo rdmashim system set privileged-qkey off", systemSet))
 }
 
 func systemShow(c *call, args []string) error {
@@ -47,12 +48,25 @@ func systemShow(c *call, args []string) error {
 
 func systemSet(c *call, args []string) error {
 	w := words{"system set", args}
-	got, err := w.take("netns:the mode, shared or exclusive,")
+	what, err := w.next("the word netns or privileged-qkey")
 	if err != nil {
 		return err
 	}
-	if got[0] != "shared" && got[0] != "exclusive" {
-		return cli.Usagef("%s netns: %q is neither shared nor exclusive", w.cmd, got[0])
+	set, on, off := c.m.SetNetNS, "shared", "exclusive"
+	switch {
+	case strings.HasPrefix("netns", what):
+		what = "netns"
+	case strings.HasPrefix("privileged-qkey", what):
+		what, set, on, off = "privileged-qkey", c.m.SetPrivilegedQKey, "on", "off"
+	default:
+		return cli.Usagef("%s: %q stands where the word netns or privileged-qkey belongs", w.cmd, what)
 	}
-	return c.m.SetNetNS(c.ctx, got[0] == "shared")
+	got, err := w.take("the mode, " + on + " or " + off + ",")
+	if err != nil {
+		return err
+	}
+	if got[0] != on && got[0] != off {
+		return cli.Usagef("%s %s: %q is neither %s nor %s", w.cmd, what, got[0], on, off)
+	}
+	return set(c.ctx, got[0] == on)
 }
