@@ -42,7 +42,7 @@ type ServerConfig struct {
 	Kept          int64         // bytes of answers kept for all sessions (1 GiB)
 	SessionKept   int64         // bytes of answers kept for a session (16 MiB)
 	InFlight      int           // bytes of bodies that are READ at a time for a session, but for one (64 MiB)
-	Bodies        int64         // bytes of bodies in READ memory for all sessions, and as many of answers to be READ; at least 129 MiB (512 MiB)
+	Bodies        int64         // bytes of bodies of all sessions' calls, and as many of answers that clients READ; at least 129 MiB (512 MiB)
 	Loans         int           // bytes of a session's Memory that are lent at a time (64 MiB)
 	Lifetime      time.Duration // of a session without a connection, in whole seconds (60 s)
 }

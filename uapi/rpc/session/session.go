@@ -191,6 +191,7 @@ func (s *Server) end(c *core.Session) {
 		x.stop()
 		x.slabs.close()
 	}
+	s.idle.Broadcast()
 }
 
 // expireLater ends the sessions whose time is over after a while, unless that
