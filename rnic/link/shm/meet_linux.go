@@ -68,7 +68,7 @@ func Wrap(l link.Link, o Options) (*Link, error) {
 	s.place.strangers.Most = maxStrangers
 	s.place.conns, s.place.meetings = make(map[*net.UnixConn]struct{}), make(map[netip.AddrPort]*meeting)
 	var err error
-	s.place.listener, err = net.ListenUnix("unixpacket", unixAddr(s.local))
+	s.place.listener, err = net.ListenUnix("unixpacket", unixAddr(s.zoned(s.local)))
 	if err != nil {
 		return nil, fmt.Errorf("shm: %w", err)
 	}
@@ -84,6 +84,15 @@ func Wrap(l link.Link, o Options) (*Link, error) {
 	s.place.stop = arena.Watch(s.arenaGone)
 	s.procs.Go(s.accept)
 	return s, nil
+}
+
+// zoned is an address as this device means it: a link-local one is that of its
+// own network device.
+func (l *Link) zoned(a netip.AddrPort) netip.AddrPort {
+	if !a.Addr().IsLinkLocalUnicast() {
+		return a
+	}
+	return netip.AddrPortFrom(a.Addr().WithZone(l.Caps().Local.Addr().Zone()), a.Port())
 }
 
 func unixAddr(device netip.AddrPort) *net.UnixAddr {
@@ -131,7 +140,7 @@ func (l *Link) drop(c *net.UnixConn) {
 
 // call opens a socket, which is held, to the device of a name.
 func (l *Link) call(device netip.AddrPort, until time.Time) (*net.UnixConn, error) {
-	conn, err := (&net.Dialer{Deadline: until}).Dial("unixpacket", socketName(device))
+	conn, err := (&net.Dialer{Deadline: until}).Dial("unixpacket", socketName(l.zoned(device)))
 	if err != nil {
 		return nil, err
 	}

@@ -16,10 +16,9 @@ import (
 )
 
 // socketName is the abstract name at which a device is met. A name belongs to a
-// network namespace, as the address does.
-func socketName(device netip.AddrPort) string {
-	return "@rdmashim/1/" + bare(device).String()
-}
+// network namespace, as the address does, and that of a link-local address with
+// its zone to a network device.
+func socketName(device netip.AddrPort) string { return "@rdmashim/1/" + device.String() }
 
 // bare is the address by which a device is known: without a zone.
 func bare(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(wire.Bare(a.Addr()), a.Port()) }

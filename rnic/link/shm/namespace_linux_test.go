@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/rnic/link/udp"
@@ -70,4 +72,28 @@ func TestNamespaces(t *testing.T) {
 		until(func() bool { return a.outsLeft() == 0 })
 	}
 	require.Zero(t, counter(a, "shm_fallback"))
+}
+
+// Devices with link-local addresses meet on one network device only: the same
+// address on another one is another host's.
+func TestZones(t *testing.T) {
+	if !netns.Own(t) {
+		return
+	}
+	at := func(device, addr string) netip.AddrPort {
+		l, err := netlink.LinkByName(device)
+		if err != nil {
+			require.NoError(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: device}, PeerName: device + "x"}))
+			l, err = netlink.LinkByName(device)
+		}
+		require.NoError(t, err)
+		require.NoError(t, netlink.LinkSetUp(l))
+		ip := &net.IPNet{IP: net.ParseIP(addr), Mask: net.CIDRMask(64, 128)}
+		require.NoError(t, netlink.AddrAdd(l, &netlink.Addr{IPNet: ip, Flags: unix.IFA_F_NODAD}))
+		return netip.AddrPortFrom(netip.MustParseAddr(addr).WithZone(device), 0)
+	}
+	a, near, far := listenAt(t, at("a", "fe80::1")), listenAt(t, at("a", "fe80::2")), listenAt(t, at("b", "fe80::3"))
+	require.NotZero(t, near.Meet(a.local))
+	require.NotZero(t, a.Meet(near.local))
+	require.Zero(t, far.Meet(a.local))
 }
