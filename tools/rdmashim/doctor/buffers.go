@@ -20,7 +20,7 @@ func checkBuffers(e *exam) Check {
 		return skip("%v", err)
 	}
 	if recv < wantBuffer || send < wantBuffer {
-		return warn(fmt.Sprintf("sysctl -w net.core.rmem_max=%d net.core.wmem_max=%d", wantBuffer, wantBuffer),
+		return warn(fmt.Sprintf("sysctl -w net.core.rmem_max=%d net.core.wmem_max=%d   (or mtu=1024, of which a burst of rdma_rxe fits)", wantBuffer, wantBuffer),
 			"a socket gets %s to receive and %s to send (net.core.rmem_max, wmem_max): bursts are lost, and the window stays small", size(int64(recv)), size(int64(send)))
 	}
 	limit, _ := e.text("proc/sys/net/core/rmem_max")
