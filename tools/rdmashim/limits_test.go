@@ -27,7 +27,7 @@ func TestServerLimits(t *testing.T) {
 		{"clients", []string{"server", "--max-clients", "1"}, "--max-clients", visitServer},
 		{"memory", []string{"server", "--max-total", fmt.Sprint(visitorBuf + 100)}, "--max-total", visitServer},
 		{"clients of perf", []string{"perf", "server", "--max-clients", "1"}, "--max-clients", visitPerf},
-		{"memory of perf", []string{"perf", "server", "--max-total", "80000"}, "--max-total", visitPerf},
+		{"memory of perf", []string{"perf", "server", "--max-total", "500000"}, "--max-total", visitPerf},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
