@@ -69,7 +69,7 @@ func (m *Manager) SetPrivilegedQKey(ctx context.Context, on bool) error {
 	}
 	_, err := m.exchange(ctx, Request{Command: "SYS_SET", Attrs: nldev.Encode("PRIVILEGED_QKEY_MODE", mode)})
 	if errors.Is(err, syscall.EINVAL) {
-		err = fmt.Errorf("Linux has it from 6.7: %w", err)
+		err = fmt.Errorf("not before Linux 6.7: %w", err)
 	}
 	return opError(op, permission(op, "CAP_NET_ADMIN", err))
 }

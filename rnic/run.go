@@ -206,6 +206,9 @@ func (d *Device) serveTimers() {
 			d.timers.wake(q, t)
 		}
 	}
+	if d.gsi.first() <= now && !heard && !d.hear() {
+		return
+	}
 	d.gsi.cm.HandleTimeout(cm.Time(now))
 }
 

@@ -91,7 +91,7 @@ func TestRDMARefused(t *testing.T) {
 		{"dev set rxe0 name a%d", "", nil, "cannot be the name of a device"},
 		{"dev set rxe0 name x", "rename", syscall.EPERM, "CAP_NET_ADMIN"},
 		{"system set netns exclusive", "setnetns", syscall.EBUSY, "other network namespaces"},
-		{"system set privileged-qkey on", "setqkey", syscall.EINVAL, "Linux has it from 6.7"},
+		{"system set privileged-qkey on", "setqkey", syscall.EINVAL, "not before Linux 6.7"},
 		{"dev set rxe0 netns no-such-one", "", nil, "/run/netns/no-such-one"},
 		{"dev set rxe0 netns /proc/self/ns/net", "move", syscall.EOPNOTSUPP, "cannot move its devices"},
 		{"dev set rxe9 netns /proc/self/ns/net", "", nil, `no RDMA device "rxe9"`},
