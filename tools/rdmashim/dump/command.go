@@ -54,10 +54,10 @@ ICRC is right. It reads what tcpdump, Wireshark and soft devices with pcap=FILE
 write: Ethernet, Linux cooked and raw IP, with VLAN tags, IPv4 and IPv6, and
 inside VXLAN, GENEVE, GRE, ERSPAN, IP in IP, SRv6, MPLS, PPPoE and LLC. Records
 that it does not understand are counted by kind, on standard error; a file that
-has nothing else is an error. Packets of the connection manager are SENDs to queue pair 1, with their message's name,
-the communication identifiers of sender and receiver, service, queue pair and
-PSN, reason, addresses, and bytes of private data (zeros at its end do not
-count).
+has nothing else is an error. Packets of the connection manager are SENDs to
+queue pair 1, with their message's name, the communication identifiers of sender
+and receiver, service, queue pair and PSN, reason, addresses, and bytes of
+private data (zeros at its end do not count).
 
 icrc is ok, bad, cut (the end was not captured) or unchecked (an IP header that
 RoCEv2 does not allow). "malformed" says why a packet has no meaning. Datagrams
