@@ -15,10 +15,14 @@ import (
 // Reach implements link.Routed.
 func (s *socket) Reach(peer netip.Addr, patience time.Duration) error {
 	err := reach(s.local.Addr(), peer.Unmap(), s.caps.NetDev, s.caps.IfIndex, patience)
-	if err != nil {
-		return fmt.Errorf("%v cannot be reached from %v on %s: %w", peer.Unmap(), s.local.Addr(), s.caps.NetDev, err)
+	if err == nil {
+		return nil
 	}
-	return nil
+	on := ""
+	if s.caps.NetDev != "" { // lo that is down has no name here
+		on = " on " + s.caps.NetDev
+	}
+	return fmt.Errorf("%v cannot be reached from %v%s: %w", peer.Unmap(), s.local.Addr(), on, err)
 }
 
 // reach looks for the way from local, an address of the interface netdev, to
