@@ -53,7 +53,7 @@ type kvmProbe struct {
 
 func kvmWorks(ctx context.Context, qemu string, h hardware, logf func(string, ...any)) (bool, error) {
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	path, err := cacheDir("accel", sum([]byte(qemu))[:16]+".json")
+	path, err := CacheDir("accel", sum([]byte(qemu))[:16]+".json")
 	if err != nil {
 		return false, err
 	}

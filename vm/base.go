@@ -37,7 +37,7 @@ func (g *goTool) base(ctx context.Context, useCache bool, logf func(string, ...a
 		return nil, err
 	}
 	key := sum(fmt.Appendf(nil, "2 %s %s %s %s", version, guestArch, urootMod, urootSum))[:24]
-	path, err := cacheDir("base", key+".cpio")
+	path, err := CacheDir("base", key+".cpio")
 	if err != nil {
 		return nil, err
 	}

@@ -138,5 +138,8 @@ func (c *Config) nodeEnv(node int) []string {
 	if c.Nodes == 2 {
 		env = append(env, "RDMASHIM_PEER="+nodeAddress(1-node))
 	}
+	if path := libraryPath(); len(c.Add) > 0 && len(path) > 0 {
+		env = append(env, "LD_LIBRARY_PATH="+strings.Join(path, ":"))
+	}
 	return append(env, c.Env...)
 }

@@ -33,7 +33,7 @@ func packagedKernel(ctx context.Context, run runner, logf func(string, ...any)) 
 	if name := os.Getenv(KernelPackageEnv); name != "" {
 		metas = []string{name}
 	}
-	note, err := cacheDir("kernels", metas[0]+".newest")
+	note, err := kernelNote(metas[0])
 	if err != nil {
 		return nil, err
 	}
@@ -61,10 +61,17 @@ func packagedKernel(ctx context.Context, run runner, logf func(string, ...any)) 
 	return k, nil
 }
 
+// kernelNote is the file that names the newest kernel. It lies beside the
+// kernels that hold these modules: a release that wants others finds none.
+func kernelNote(meta string) (string, error) {
+	list := strings.Join(guestModules, " ") + "; " + strings.Join(optionalModules, " ")
+	return CacheDir("kernels", "modules-"+sum([]byte(list))[:16], meta+".newest")
+}
+
 // lastKernel returns the kernel that a note names, or nil.
 func lastKernel(note string) *Kernel {
 	id, err := os.ReadFile(note)
-	if err != nil {
+	if err != nil || filepath.Base(string(id)) != string(id) {
 		return nil
 	}
 	k, err := openKernel(filepath.Join(filepath.Dir(note), string(id)))
@@ -117,7 +124,7 @@ func fetchKernel(ctx context.Context, run runner, packages []string, dir string)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", strings.Join(packages, ", "), err)
 	}
-	image, err := os.ReadFile(vmlinuz)
+	image, err := readBounded(vmlinuz)
 	if err != nil {
 		return nil, err
 	}
@@ -168,6 +175,19 @@ func findInTree(tree string) (vmlinuz, modules string, err error) {
 	dirs := find("lib/modules/*/kernel", "usr/lib/modules/*/kernel")
 	if len(kernels) != 1 || len(dirs) != 1 {
 		return "", "", errors.New("no kernel with its modules in it, or several")
+	}
+	root, err := filepath.EvalSymlinks(tree)
+	if err != nil {
+		return "", "", err
+	}
+	for _, p := range []string{kernels[0], dirs[0]} {
+		to, err := filepath.EvalSymlinks(p)
+		if err != nil {
+			return "", "", err
+		}
+		if rel, err := filepath.Rel(root, to); err != nil || !filepath.IsLocal(rel) {
+			return "", "", fmt.Errorf("%s leads out of the package, to %s", p, to)
+		}
 	}
 	return kernels[0], filepath.Dir(dirs[0]), nil
 }

@@ -130,7 +130,7 @@ func TestPackagedKernelUpdate(t *testing.T) {
 	old, err := packagedKernel(t.Context(), apt.run, t.Logf)
 	require.NoError(t, err)
 	age := func() {
-		path, err := cacheDir("kernels", "linux-image-amd64.newest")
+		path, err := kernelNote("linux-image-amd64")
 		require.NoError(t, err)
 		yesterday := time.Now().Add(-25 * time.Hour)
 		require.NoError(t, os.Chtimes(path, yesterday, yesterday))
@@ -147,6 +147,22 @@ func TestPackagedKernelUpdate(t *testing.T) {
 	again, err := packagedKernel(t.Context(), apt.run, t.Logf)
 	require.NoError(t, err)
 	require.Equal(t, k, again)
+}
+
+// TestPackagedKernelModules: a kernel in the cache serves those who want the
+// modules that it has, and no others.
+func TestPackagedKernelModules(t *testing.T) {
+	testCache(t)
+	apt := debian(t)
+	_, err := packagedKernel(t.Context(), apt.run, t.Logf)
+	require.NoError(t, err)
+	defer func(list []string) { optionalModules = list }(optionalModules)
+	optionalModules = append(slices.Clone(optionalModules), "new")
+	for range 2 {
+		_, err = packagedKernel(t.Context(), apt.run, t.Logf)
+		require.NoError(t, err)
+		require.Len(t, apt.fetched, 2)
+	}
 }
 
 func TestPackagedKernelErrors(t *testing.T) {

@@ -55,7 +55,7 @@ func CachedImage(ctx context.Context, c ImageConfig) (*Image, error) {
 		return nil, err
 	}
 	id := sum(data)
-	path, err := cacheDir("images", id+".cpio")
+	path, err := CacheDir("images", id+".cpio")
 	if err != nil {
 		return nil, err
 	}

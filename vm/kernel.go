@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // Kernel is a kernel with the modules that a guest needs, as files.
@@ -43,7 +44,7 @@ func FindKernel(ctx context.Context, kernel, modules string, logf func(string, .
 }
 
 func ownKernel(kernel, modules string) (*Kernel, error) {
-	image, err := os.ReadFile(kernel)
+	image, err := readBounded(kernel)
 	if err != nil {
 		return nil, fmt.Errorf("kernel: %w", err)
 	}
@@ -56,7 +57,7 @@ func ownKernel(kernel, modules string) (*Kernel, error) {
 	for _, m := range set.files {
 		fmt.Fprintln(key, m.path, sum(m.data))
 	}
-	dir, err := cacheDir("kernels", "own-"+hex.EncodeToString(key.Sum(nil))[:16])
+	dir, err := CacheDir("kernels", "own-"+hex.EncodeToString(key.Sum(nil))[:16])
 	if err != nil {
 		return nil, err
 	}
@@ -82,6 +83,14 @@ func installKernel(dir string, image []byte, set *moduleSet) (*Kernel, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(tmp)
+	if set.release != filepath.Base(set.release) || !filepath.IsLocal(set.release) {
+		return nil, fmt.Errorf("the modules are for release %q, which is not a name", set.release)
+	}
+	root, err := os.OpenRoot(tmp)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
 	// An uncompressed kernel boots 2.6 s earlier under software emulation. One
 	// without a PVH entry has to boot as it is.
 	if elf, err := unpackKernel(image); err == nil {
@@ -94,11 +103,11 @@ func installKernel(dir string, image []byte, set *moduleSet) (*Kernel, error) {
 		files[i].path = path.Join(modules, files[i].path)
 	}
 	for _, f := range append(files, moduleFile{"vmlinux", image}) {
-		full := filepath.Join(tmp, filepath.FromSlash(f.path))
-		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+		name := filepath.FromSlash(f.path)
+		if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			return nil, err
 		}
-		if err := os.WriteFile(full, f.data, 0o644); err != nil {
+		if err := root.WriteFile(name, f.data, 0o644); err != nil {
 			return nil, err
 		}
 	}
@@ -140,12 +149,30 @@ func sumFile(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// cacheDir returns a path in the project's cache and makes its parent.
-func cacheDir(elem ...string) (string, error) {
+// CacheDir returns a path in the project's cache and makes its parent. What is
+// there is booted and run: a cache that another user made or may write to is
+// EPERM.
+func CacheDir(elem ...string) (string, error) {
 	base, err := os.UserCacheDir()
 	if err != nil {
 		return "", fmt.Errorf("no cache directory (%w): set HOME or XDG_CACHE_HOME", err)
 	}
-	path := filepath.Join(append([]string{base, "rdmashim"}, elem...)...)
-	return path, os.MkdirAll(filepath.Dir(path), 0o755)
+	base = filepath.Join(base, "rdmashim")
+	path := filepath.Join(append([]string{base}, elem...)...)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return "", err
+	}
+	return path, checkOwn(base)
+}
+
+// readBounded reads a file that may be none, or not end.
+func readBounded(path string) ([]byte, error) {
+	info, err := os.Stat(path) // to open a pipe would wait
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no file: %w", path, syscall.EINVAL)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return readModule(path)
 }

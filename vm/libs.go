@@ -60,8 +60,8 @@ func expandAdds(adds []Add) (all []Add, size int64, err error) {
 }
 
 // SharedLibraries lists the files that a program's own dynamic linker would
-// load, and the linker; path lists directories that it looks into first. A file
-// that is no dynamic ELF program has none.
+// load, and the linker; path lists directories that it looks into first, before
+// those of LD_LIBRARY_PATH. A file that is no dynamic ELF program has none.
 func SharedLibraries(program string, path ...string) ([]string, error) {
 	f, err := elf.Open(program)
 	if err != nil {
@@ -81,12 +81,23 @@ func SharedLibraries(program string, path ...string) ([]string, error) {
 	}
 	linker := strings.TrimRight(string(name), "\x00")
 	cmd := exec.Command(linker, "--list", program)
-	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+strings.Join(path, ":"))
+	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+strings.Join(append(path[:len(path):len(path)], libraryPath()...), ":"))
 	out, err := outputOf(cmd)
 	if err != nil {
 		return nil, fmt.Errorf("list the shared libraries of %s: %w", program, err)
 	}
 	return append(parseLibraries(string(out)), linker), nil
+}
+
+// libraryPath lists the directories of LD_LIBRARY_PATH. In the guest they have
+// the same names.
+func libraryPath() (list []string) {
+	for _, dir := range filepath.SplitList(os.Getenv("LD_LIBRARY_PATH")) {
+		if abs, err := filepath.Abs(dir); err == nil {
+			list = append(list, abs)
+		}
+	}
+	return list
 }
 
 // parseLibraries reads the linker's list: "name => /path (0x…)" or "/path

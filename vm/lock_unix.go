@@ -5,6 +5,7 @@ package vm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"syscall"
 	"time"
@@ -33,4 +34,16 @@ func lockFile(ctx context.Context, path string) (func(), error) {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
+}
+
+// checkOwn is EPERM for a directory that another user made or may write to.
+func checkOwn(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if s, ok := info.Sys().(*syscall.Stat_t); ok && int(s.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
+		return fmt.Errorf("%s is another user's, or others may write there: chmod go-w it, or set XDG_CACHE_HOME to a directory of your own: %w", dir, syscall.EPERM)
+	}
+	return nil
 }

@@ -41,7 +41,7 @@ type moduleFile struct {
 func readModules(dir string) (*moduleSet, error) {
 	r := moduleReader{dir: dir, paths: map[string]string{}, done: map[string]bool{}}
 	err := filepath.WalkDir(filepath.Join(dir, "kernel"), func(p string, d fs.DirEntry, err error) error {
-		if name, ok := nameOfModule(p); ok && err == nil && !d.IsDir() {
+		if name, ok := nameOfModule(p); ok && err == nil && d.Type()&^fs.ModeSymlink == 0 {
 			rel, _ := filepath.Rel(dir, p)
 			r.paths[name] = filepath.ToSlash(rel)
 		}
@@ -50,7 +50,7 @@ func readModules(dir string) (*moduleSet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("modules: %w (the directory should be like /lib/modules/RELEASE)", err)
 	}
-	if r.set.builtin, err = os.ReadFile(filepath.Join(dir, "modules.builtin")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if r.set.builtin, err = readBounded(filepath.Join(dir, "modules.builtin")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	for _, line := range strings.Fields(string(r.set.builtin)) {

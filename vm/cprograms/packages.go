@@ -63,16 +63,12 @@ func Unpacked(ctx context.Context) (string, error) {
 			return "", fmt.Errorf("no %s here, which fetches ibv_rc_pingpong and perftest", tool)
 		}
 	}
-	cache, err := os.UserCacheDir()
+	dir, err := vm.CacheDir("interop", "programs")
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(cache, "rdmashim", "interop", "programs")
 	if complete(dir) {
 		return dir, nil
-	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return "", err
 	}
 	tmp, err := os.MkdirTemp(filepath.Dir(dir), ".fetch-")
 	if err != nil {
