@@ -70,12 +70,19 @@ func newWatch(t *testing.T, soft *end) *watch {
 	return w
 }
 
-// now reads the counters; lost is what this kernel's queues between the two
-// dropped.
+// now reads the counters while nothing is sent, such as the last
+// acknowledgements of queue pairs that have gone; lost is what this kernel's
+// queues between the two dropped.
 func (w *watch) now(t *testing.T) (sent, received, lost uint64) {
 	t.Helper()
-	c, err := w.e.ctx.Counters()
-	require.NoError(t, err)
+	for again := uint64(1); again != sent; {
+		c, err := w.e.ctx.Counters()
+		require.NoError(t, err)
+		sent, received = c["sent_pkts"], freshCounter("rcvd_pkts")
+		c, err = w.e.ctx.Counters()
+		require.NoError(t, err)
+		again = c["sent_pkts"]
+	}
 	text, err := os.ReadFile("/proc/net/softnet_stat") // a line a processor, the second field is drops
 	require.NoError(t, err)
 	for line := range strings.Lines(string(text)) {
@@ -83,7 +90,7 @@ func (w *watch) now(t *testing.T) (sent, received, lost uint64) {
 		require.NoError(t, err)
 		lost += n
 	}
-	return c["sent_pkts"], freshCounter("rcvd_pkts"), lost
+	return sent, received, lost
 }
 
 func (w *watch) allReceived(t *testing.T) {

@@ -120,9 +120,9 @@ are strings in hexadecimal; keys of headers that a packet lacks are absent.
                          congestion, rejected, anew), text
 If there are records that were not understood, the last line is an object:
 others, a list of kind, records, understood, of all that hold no packet.
-With --summary the last line is an object: others, and pairs, a list of service, a and b
-(address, qpn, absent if unknown), first, last, packets, ab and ba: what a asked
-of b, and b of a: messages (send, write, read, atomic, other), bytes,
+With --summary the last line is an object: others, and pairs, a list of service,
+a and b (address, qpn, absent if unknown), first, last, packets, ab and ba: what
+a asked of b, and b of a: messages (send, write, read, atomic, other), bytes,
 read_bytes, requests, retransmitted, retransmission_rate, repeated_bytes,
 out_of_order, missing, responses, repeated, naks (sequence, invalid, access,
 operational, rnr, other), damaged, marked, waiting, and rtt (samples, min_us,
