@@ -31,7 +31,7 @@ const byOne = "^Test(Pingpong|DatagramPingpong|CMPeer|CMRping|Record|Programs|Co
 
 // onSoft are the tests of uapi/registration that a kernel's device cannot take:
 // it has no faults, is for all processes, and the guest has little memory.
-const onSoft = "^Test(Thousand|AddressTaken|Faults)$"
+const onSoft = "^Test(Thousand|AddressShared|Faults)$"
 
 // TestInterop runs the conformance suite on rxe, compares programs on it, has
 // streams on it, and runs the soft RNIC against rxe. CONFORM_SEED,
