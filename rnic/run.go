@@ -185,8 +185,8 @@ func (d *Device) work() {
 	}
 }
 
-// serveTimers serves the queue pairs whose time has come. What the link has is
-// received before a peer counts as silent: this process may have slept.
+// serveTimers serves the queue pairs whose time has come. The link's packets
+// are received before a peer counts as silent: this process may have slept.
 func (d *Device) serveTimers() {
 	now, heard := d.now(), false
 	for d.timers.first() <= now {

@@ -76,7 +76,7 @@ func groupBy[T any](list []T, alike func(a, b T) bool) (groups [][]T) {
 // is open and does not have the address stays, and Listen opens another beside
 // it. Request.Context tells to which one a request came. See Context.Listen.
 //
-// What Listen opened stays open, with its address, when listener and
+// A context that Listen opened stays open, with its address, when listener and
 // connections have ended: it is the program's default context, whose handles go
 // on. Close gives it back, and all else that the package functions opened.
 func Listen(addr string) (*Listener, error) {

@@ -140,8 +140,8 @@ func requireFlat(t *testing.T, n int, cycle func() error, rest func()) {
 }
 
 // TestEndedConnectionsAreForgotten connects two devices and ends the connection
-// on both. What waits in TIMEWAIT goes when its time is over, though nothing
-// else happens.
+// on both. The state that waits in TIMEWAIT goes when its time is over, though
+// nothing else happens.
 func TestEndedConnectionsAreForgotten(t *testing.T) {
 	if raceEnabled {
 		t.Log("the race detector finds nothing in connections one after the other, and takes long")

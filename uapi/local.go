@@ -30,7 +30,7 @@ func (k deviceKinds) has(kind deviceKind) bool {
 // service of this process. RDMA cards and rdma_rxe are not: they get a
 // *RejectError with reason PORT_CM_REDIRECT.
 //
-// Where config.Device or RDMASHIM_DEVICE names the device it is that one: a
+// A device that config.Device or RDMASHIM_DEVICE names is opened instead: a
 // plain soft or sim is put on the address, with its options, and a device that
 // does not have the address is EADDRNOTAVAIL.
 //

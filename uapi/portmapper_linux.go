@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rdmashim/rdmashim/uapi/parties"
 	"github.com/rdmashim/rdmashim/uapi/peercred"
 )
 
@@ -36,7 +37,7 @@ type portMapper struct {
 	log      *slog.Logger
 	closed   chan struct{}
 	procs    sync.WaitGroup
-	seats    peercred.Seats
+	seats    parties.Seats[int]
 
 	mu     sync.Mutex
 	listen *net.UnixListener // guarded by mu; nil until the name is had
@@ -57,7 +58,7 @@ type taker struct {
 func openPortMapper(addr netip.Addr, redirect func(uint64, uint16) (func(), error), log *slog.Logger) *portMapper {
 	d := &portMapper{
 		name: portMapperName(addr), redirect: redirect, log: log,
-		closed: make(chan struct{}), seats: peercred.Seats{Most: maxBeside},
+		closed: make(chan struct{}), seats: parties.Seats[int]{Most: maxBeside},
 		takers: map[uint64]taker{},
 	}
 	l, err := net.ListenUnix("unix", d.name)

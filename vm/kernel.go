@@ -149,9 +149,9 @@ func sumFile(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// CacheDir returns a path in the project's cache and makes its parent. What is
-// there is booted and run: a cache that another user made or may write to is
-// EPERM.
+// CacheDir returns a path in the project's cache and makes its parent. The
+// files there are booted and run: a cache that another user made or may write
+// to is EPERM.
 func CacheDir(elem ...string) (string, error) {
 	base, err := os.UserCacheDir()
 	if err != nil {

@@ -2,6 +2,5 @@
 // UNIX connection, by the credentials that the kernel noted when it was made: a
 // name or a mode of a file proves less. Of asks the connection, once it stands,
 // for the process and the user; the caller compares. It is there on Linux and
-// macOS only, whose kernels tell. Seats shares a server's places among
-// processes.
+// macOS only, whose kernels tell.
 package peercred

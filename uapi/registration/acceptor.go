@@ -1,7 +1,6 @@
 package registration
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -10,7 +9,24 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rdmashim/rdmashim/uapi/parties"
 	"github.com/rdmashim/rdmashim/uapi/qmux"
+)
+
+const (
+	// handshakes is how many connections of a listener shake hands at a time.
+	handshakes = 128
+	// taken is how many do, or wait for Accept; more wait in the carrier's
+	// backlog.
+	taken = 2 * handshakes
+	// stands is how long no handshake begins or ends before those under way are
+	// held to stand still: then the address that has most of them gets no more.
+	stands = time.Second
+)
+
+var (
+	errCrowded = errors.New("refused: the handshakes of its address stand still, and take all places")
+	errGivenUp = errors.New("TLS handshake stood still: its place was given to another address")
 )
 
 // acceptPause is the pause after a carrier's Accept failed, as it does while
@@ -22,6 +38,9 @@ type acceptor struct {
 	m        *muxed
 	listener net.Listener
 	ready    chan Session
+	seats    parties.Seats[netip.Prefix] // of handshakes
+	left     chan struct{}               // filled when a place was given back
+	moved    time.Time                   // serve's: when one was taken or given back
 
 	life  context.Context // ends with Close
 	end   context.CancelFunc
@@ -38,7 +57,8 @@ func (m *muxed) Listen(_ context.Context, port int) (Acceptor, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &acceptor{m: m, listener: l, ready: make(chan Session), ended: make(chan struct{})}
+	a := &acceptor{m: m, listener: l, ready: make(chan Session), left: make(chan struct{}, 1), ended: make(chan struct{})}
+	a.seats.Most = handshakes
 	a.life, a.end = context.WithCancel(context.Background())
 	go a.serve()
 	return a, nil
@@ -49,33 +69,33 @@ func (a *acceptor) serve() {
 	defer close(a.ended)
 	var answers sync.WaitGroup
 	defer answers.Wait()
-	p := newPlaces()
+	places := make(chan struct{}, taken)
 	for {
+		select {
+		case places <- struct{}{}:
+		case <-a.life.Done():
+			return
+		}
 		conn, err := a.listener.Accept()
 		if err == nil {
-			h, err := p.take(a.life, conn.RemoteAddr())
-			if err != nil {
-				a.m.abort(conn)
-				_ = conn.Close()
-				a.note(err)
+			h := &handshake{a.m.track(conn)}
+			if err = a.seat(h); err == nil {
+				answers.Go(func() {
+					a.answer(h)
+					<-places
+				})
 				continue
 			}
-			answers.Go(func() {
-				defer p.leave()
-				s, err := a.greet(h.life, a.m.track(conn))
-				why := context.Cause(h.life)
-				p.done(h)
-				if err == nil {
-					a.offer(s)
-				} else {
-					a.note(cmp.Or(why, err))
-				}
-			})
-			continue
+			_ = h.Close()
 		}
-		if errors.Is(err, net.ErrClosed) {
+		<-places
+		switch {
+		case errors.Is(err, net.ErrClosed):
 			a.end() // a device that is gone ends its listeners
 			return
+		case errors.Is(err, errCrowded):
+			a.note(err)
+			continue
 		}
 		a.note(err)
 		select {
@@ -85,16 +105,55 @@ func (a *acceptor) serve() {
 	}
 }
 
-// greet shakes hands.
-func (a *acceptor) greet(ctx context.Context, stream *byteStream) (Session, error) {
-	if a.m.config.TLS == nil {
-		return a.m.session(stream, stream, qmux.Server)
-	}
-	return a.m.secure(ctx, stream, tls.Server(stream, a.m.config.TLS), qmux.Server)
+// handshake is a byte stream on which one is under way.
+type handshake struct{ *byteStream }
+
+// Close ends it at once: it stood still.
+func (h *handshake) Close() error {
+	h.m.abort(h.Conn)
+	return h.byteStream.Close()
 }
 
-// offer waits until Accept takes the session.
-func (a *acceptor) offer(s Session) {
+// seat waits for a place: errCrowded if no handshake begins or ends for too
+// long, net.ErrClosed at the acceptor's end.
+func (a *acceptor) seat(h *handshake) error {
+	at, _ := netip.ParseAddrPort(h.RemoteAddr().String())
+	for !a.seats.Take(h, parties.Of(at.Addr())) {
+		select {
+		case <-a.left:
+			a.moved = time.Now()
+		case <-a.life.Done():
+			return net.ErrClosed
+		case <-time.After(time.Until(a.moved.Add(stands))):
+			return errCrowded
+		}
+	}
+	a.moved = time.Now()
+	return nil
+}
+
+// answer shakes hands, gives the place back, and waits until Accept takes the
+// session.
+func (a *acceptor) answer(h *handshake) {
+	var s Session
+	var err error
+	if a.m.config.TLS == nil {
+		s, err = a.m.session(h.byteStream, h.byteStream, qmux.Server)
+	} else {
+		s, err = a.m.secure(a.life, h.byteStream, tls.Server(h.byteStream, a.m.config.TLS), qmux.Server)
+	}
+	a.seats.Leave(h)
+	select {
+	case a.left <- struct{}{}:
+	default:
+	}
+	if err != nil {
+		if errors.Is(err, net.ErrClosed) && a.life.Err() == nil {
+			err = errGivenUp
+		}
+		a.note(err)
+		return
+	}
 	select {
 	case a.ready <- s:
 	case <-a.life.Done():

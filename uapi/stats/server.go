@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rdmashim/rdmashim/kshim/privatefile"
+	"github.com/rdmashim/rdmashim/uapi/parties"
 	"github.com/rdmashim/rdmashim/uapi/peercred"
 )
 
@@ -30,7 +31,7 @@ type Server struct {
 	read    func() []Device
 	listen  *net.UnixListener
 	procs   sync.WaitGroup // run, and a goroutine for each client
-	seats   peercred.Seats
+	seats   parties.Seats[int]
 	reading sync.Mutex // held while read runs
 	closed  sync.Once
 }
@@ -46,7 +47,7 @@ func Serve(process string, read func() []Device) (*Server, error) {
 			failed = errors.Join(failed, err)
 			continue
 		}
-		s := &Server{path: path, process: process, read: read, listen: l, seats: peercred.Seats{Most: maxClients}}
+		s := &Server{path: path, process: process, read: read, listen: l, seats: parties.Seats[int]{Most: maxClients}}
 		s.procs.Go(s.run)
 		return s, nil
 	}

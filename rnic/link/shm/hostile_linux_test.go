@@ -183,7 +183,7 @@ func TestSilentNeighbour(t *testing.T) {
 	<-asked
 	require.NotZero(t, a.Meet(b.local))
 	require.NotZero(t, b.Meet(a.local))
-	// One that claims the neighbour's address waits for its answer, alone.
+	// A dialer that claims the neighbour's address waits alone for its answer.
 	dialAs(t, a, hello{device: neighbour, memory: memorySize})
 	<-asked
 	require.NoError(t, a.Close())

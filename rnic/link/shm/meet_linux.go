@@ -15,7 +15,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/arena"
 	"github.com/rdmashim/rdmashim/rnic/link"
-	"github.com/rdmashim/rdmashim/uapi/peercred"
+	"github.com/rdmashim/rdmashim/uapi/parties"
 )
 
 const (
@@ -38,7 +38,7 @@ type place struct {
 	bell
 	listener  *net.UnixListener
 	conns     map[*net.UnixConn]struct{} // guarded by Link.mu
-	strangers peercred.Seats
+	strangers parties.Seats[int]
 	meetings  map[netip.AddrPort]*meeting // guarded by Link.mu
 	stop      func()                      // ends the watch of arenas
 }

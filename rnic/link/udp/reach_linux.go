@@ -26,8 +26,9 @@ func (s *socket) Reach(peer netip.Addr, patience time.Duration) error {
 }
 
 // reach looks for the way from local, an address of the interface netdev, to
-// peer. What the system does not tell is taken to be well: it is asked of the
-// calling thread's network namespace, which need not be the link's.
+// peer. A peer of which the system does not tell is taken to be reached: the
+// question is about the calling thread's network namespace, which need not be
+// the link's.
 func reach(local, peer netip.Addr, netdev string, index int, patience time.Duration) error {
 	fd, err := routeSocket(local, peer, index)
 	switch {

@@ -52,7 +52,8 @@ func run(t *testing.T, client, server *Side) Result {
 	return r
 }
 
-// What a client makes the server allocate is charged, whatever its wishes.
+// TestChargeCoversSide: a client is charged for all memory that its wishes cost
+// the server.
 func TestChargeCoversSide(t *testing.T) {
 	_, b := uapitest.Pair(t, "")
 	for name, c := range map[string]Config{

@@ -65,7 +65,7 @@ func (b *budget) open(from core.Address) account {
 	return a
 }
 
-// close ends the account. What is in use is given back later.
+// close ends the account. Memory in use is given back later.
 func (a *account) close() {
 	if a.budget == nil {
 		return

@@ -69,7 +69,7 @@ func TestReplayedCalls(t *testing.T) {
 		require.EqualValues(t, 3, n)
 		_, err = say(c, 1)
 		require.Error(t, err)
-		time.Sleep(5 * time.Second) // the server's end lingers
+		pass(5 * time.Second) // the server's end lingers
 		require.EqualValues(t, 1, s.Stats().CutOff)
 		require.Equal(t, 1, s.Stats().Sessions)
 		require.EqualValues(t, 3, s.Stats().Executed)
@@ -134,13 +134,7 @@ func TestTakenOverSession(t *testing.T) {
 // TestAttemptDisturbsNothing: who knows a session's identity, and cannot
 // connect, does not end its connection.
 func TestAttemptDisturbsNothing(t *testing.T) {
-	device, _ := uapitest.Pair(t, "")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	s, err := session.NewServer(session.ServerConfig{Unary: echo})
-	require.NoError(t, err)
-	ended := make(chan error, 1)
-	go func() { ended <- s.ServeOver(device, l) }()
+	device, l, _ := servedOver(t, session.ServerConfig{Unary: echo})
 	var known msgring.Session
 	c, err := session.Dial(nil, "", session.ClientConfig{Connect: func(ctx context.Context, config msgring.Config) (*msgring.Conn, error) {
 		known = config.Session
@@ -156,8 +150,6 @@ func TestAttemptDisturbsNothing(t *testing.T) {
 	require.NoError(t, c.Call(t.Context(), &session.Call{Method: "m"}))
 	require.EqualValues(t, 1, c.Stats().Connections)
 	require.NoError(t, c.Close())
-	s.Stop()
-	require.NoError(t, <-ended)
 }
 
 // attempt asks for a session over TCP, is answered, and hangs up.
@@ -219,7 +211,7 @@ func TestSuspendedServer(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, sum.Load(), n)
 			kill(t, c)
-			time.Sleep(time.Hour)
+			pass(time.Hour)
 		}
 		c := stranger(t, device, l.Addr().String(), 1, 7)
 		require.Equal(t, msgring.SessionUnknown, c.PeerSession().State, "the client hears that its calls' fates are unknown")

@@ -203,7 +203,7 @@ func (s *Server) ServeOver(device *uapi.Context, l net.Listener) error {
 			return err
 		}
 		at := addrPort(channel.RemoteAddr())
-		end, ok := s.exchange(shareOf(at))
+		end, ok := s.exchange(share(at))
 		if !ok || !s.begin(at, func(ctx context.Context, config msgring.Config) (*msgring.Conn, error) {
 			defer end()
 			return msgring.AcceptOver(ctx, device, channel, config)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rdmashim/rdmashim/uapi/msgring"
+	"github.com/rdmashim/rdmashim/uapi/parties"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session/core"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session/wire"
 )
@@ -53,7 +54,7 @@ type running struct {
 // answer admits a client at an address, and answers it until its connection
 // ends.
 func (s *Server) answer(at netip.AddrPort, accept func(context.Context, msgring.Config) (*msgring.Conn, error)) {
-	from, asked := shareOf(at), msgring.Session{}
+	from, asked := share(at), msgring.Session{}
 	config := s.config.ring()
 	config.Admit = func(q msgring.Session) (msgring.Session, error) {
 		s.mu.Lock()
@@ -129,14 +130,8 @@ func (s *Server) connect(from core.Address, asked msgring.Session, l *link) (*se
 	return x, nil
 }
 
-// shareOf is the address that shares count: in IPv6, a network of 2^64.
-func shareOf(at netip.AddrPort) core.Address {
-	a := at.Addr().Unmap()
-	if p, err := a.Prefix(64); a.Is6() && err == nil {
-		a = p.Addr()
-	}
-	return a.As16()
-}
+// share is whose a client is, as shares count it.
+func share(at netip.AddrPort) core.Address { return parties.Of(at.Addr()).Addr().As16() }
 
 // refusal tells the client why the core does not admit it.
 func refusal(err error) *msgring.Refusal {

@@ -69,6 +69,26 @@ func served(t *testing.T, config session.ServerConfig, test func(t *testing.T, d
 	})
 }
 
+// servedOver is a server over TCP until the test's end.
+func servedOver(t *testing.T, config session.ServerConfig) (*uapi.Context, net.Listener, *session.Server) {
+	device, _ := uapitest.Pair(t, "")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s, err := session.NewServer(config)
+	require.NoError(t, err)
+	ended := make(chan error, 1)
+	go func() { ended <- s.ServeOver(device, l) }()
+	t.Cleanup(func() {
+		s.Stop()
+		require.NoError(t, <-ended)
+	})
+	return device, l, s
+}
+
+// pass lets time of the bubble's clock pass: what happens within it has then
+// happened.
+func pass(d time.Duration) { time.Sleep(d) }
+
 func dial(t *testing.T, device *uapi.Context, addr string) *session.Client {
 	c, err := session.Dial(device, addr, session.ClientConfig{})
 	require.NoError(t, err)
@@ -80,20 +100,12 @@ func dial(t *testing.T, device *uapi.Context, addr string) *session.Client {
 // larger numbers than there are sessions, leave nothing behind, and honest ones
 // come in.
 func TestAttemptsLeaveNothing(t *testing.T) {
-	device, _ := uapitest.Pair(t, "")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	s, err := session.NewServer(session.ServerConfig{Unary: echo, Sessions: 8})
-	require.NoError(t, err)
-	ended := make(chan error, 1)
-	go func() { ended <- s.ServeOver(device, l) }()
+	device, l, s := servedOver(t, session.ServerConfig{Unary: echo, Sessions: 8})
 	for i := range 50 {
 		attempt(t, l, [16]byte{byte(i + 1)}, 1)
 	}
 	callOver(t, device, &net.Dialer{}, l)
 	require.LessOrEqual(t, s.Stats().Sessions, 1)
-	s.Stop()
-	require.NoError(t, <-ended)
 }
 
 // callOver is a call of an honest client over TCP.
@@ -113,13 +125,7 @@ func callOver(t *testing.T, device *uapi.Context, d *net.Dialer, l net.Listener)
 // TestSilentChannels: an address that opens channels and says nothing has a
 // bounded number of them, and leaves some to others.
 func TestSilentChannels(t *testing.T) {
-	device, _ := uapitest.Pair(t, "")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	s, err := session.NewServer(session.ServerConfig{Unary: echo})
-	require.NoError(t, err)
-	ended := make(chan error, 1)
-	go func() { ended <- s.ServeOver(device, l) }()
+	device, l, _ := servedOver(t, session.ServerConfig{Unary: echo})
 	var silent []net.Conn
 	for range uapi.DefaultPending {
 		c, err := net.Dial("tcp", l.Addr().String())
@@ -127,15 +133,13 @@ func TestSilentChannels(t *testing.T) {
 		silent = append(silent, c)
 	}
 	for _, c := range silent[uapi.DefaultPending/2:] {
-		_, err = c.Read(make([]byte, 1))
+		_, err := c.Read(make([]byte, 1))
 		require.ErrorIs(t, err, io.EOF)
 	}
 	callOver(t, device, &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}, l)
 	for _, c := range silent {
 		require.NoError(t, c.Close())
 	}
-	s.Stop()
-	require.NoError(t, <-ended)
 }
 
 // TestIdleSessionsMakeRoom: sessions of killed clients, up to the bound of an
@@ -144,7 +148,7 @@ func TestIdleSessionsMakeRoom(t *testing.T) {
 	served(t, session.ServerConfig{Unary: echo, Sessions: 8}, func(t *testing.T, device *uapi.Context, addr string, s *session.Server) {
 		for i := range 20 {
 			kill(t, stranger(t, device, addr, byte(i+1), 1))
-			time.Sleep(time.Second)
+			pass(time.Second)
 		}
 		require.Equal(t, 4, s.Stats().Sessions)
 		require.NoError(t, dial(t, device, addr).Call(t.Context(), &session.Call{Method: "m"}))
@@ -159,7 +163,7 @@ func TestAddressLeavesSessions(t *testing.T) {
 		for i := range 4 {
 			defer kill(t, stranger(t, device, addr, byte(i+1), 1))
 		}
-		time.Sleep(time.Second)
+		pass(time.Second)
 		err := dial(t, device, addr).Call(t.Context(), &session.Call{Method: "m"})
 		require.ErrorContains(t, err, "too many sessions")
 		require.NoError(t, dial(t, other, addr).Call(t.Context(), &session.Call{Method: "m"}))
@@ -178,11 +182,11 @@ func TestKilledClientsHandlersEnd(t *testing.T) {
 	served(t, session.ServerConfig{Unary: handle, Lifetime: 10 * time.Second}, func(t *testing.T, device *uapi.Context, addr string, s *session.Server) {
 		c := stranger(t, device, addr, 1, 1)
 		asks(t, c, "wait", 0, 3)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		kill(t, c)
-		time.Sleep(8 * time.Second)
+		pass(8 * time.Second)
 		require.Zero(t, ended.Load())
-		time.Sleep(5 * time.Second)
+		pass(5 * time.Second)
 		require.EqualValues(t, 3, ended.Load())
 		require.Zero(t, s.Stats().Sessions)
 	})
@@ -199,7 +203,7 @@ func TestGracefulStopOfKilledClients(t *testing.T) {
 		for id := range byte(2) {
 			c := stranger(t, device, addr, id+1, 1)
 			asks(t, c, "wait", 0, 3)
-			time.Sleep(time.Second)
+			pass(time.Second)
 			defer kill(t, c)
 			_ = c.Abort()
 		}
@@ -233,10 +237,10 @@ func TestHandlersAreShared(t *testing.T) {
 		asks(t, c, "wait", 0, 100)
 		neighbour := stranger(t, device, addr, 2, 1)
 		defer kill(t, neighbour)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		require.EqualValues(t, 3, running.Load())
 		asks(t, neighbour, "wait", 0, 100)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		require.EqualValues(t, 5, running.Load())
 		honest := dial(t, elsewhere(t, device), addr)
 		require.NoError(t, honest.Call(t.Context(), &session.Call{Method: "m"}))
@@ -244,10 +248,10 @@ func TestHandlersAreShared(t *testing.T) {
 			_, err := c.Write((&wire.Message{Type: wire.Cancel, Slot: slot, Sequence: 1}).Append(nil))
 			require.NoError(t, err)
 		}
-		time.Sleep(time.Second)
+		pass(time.Second)
 		require.EqualValues(t, 5, running.Load())
 		close(release)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		require.Zero(t, running.Load())
 		require.EqualValues(t, 5, most.Load())
 	})
@@ -284,7 +288,7 @@ func TestBodiesAreBounded(t *testing.T) {
 				go func() { done <- c.Call(t.Context(), &session.Call{Method: "hold", Body: body}) }()
 			}
 		}
-		time.Sleep(time.Second)
+		pass(time.Second)
 		require.EqualValues(t, ofAnAddress, held.Load())
 		require.NoError(t, dial(t, elsewhere(t, device), addr).Call(t.Context(), &session.Call{Method: "m", Body: body}))
 		require.EqualValues(t, ofAnAddress, held.Load())
@@ -319,11 +323,11 @@ func TestAnswersAreBounded(t *testing.T) {
 	served(t, config, func(t *testing.T, device *uapi.Context, addr string, s *session.Server) {
 		c := stranger(t, device, addr, 1, 1)
 		asks(t, c, "m", 0, calls)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		require.EqualValues(t, ofAnAddress, made.Load())
 		require.NoError(t, dial(t, elsewhere(t, device), addr).Call(t.Context(), &session.Call{Method: "m"}))
 		kill(t, c)
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		require.Zero(t, s.Stats().KeptBytes)
 		again := dial(t, device, addr)
 		made.Store(0)

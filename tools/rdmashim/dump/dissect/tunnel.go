@@ -53,7 +53,8 @@ func (f *frame) tunnel(linkType int, b []byte, port uint16) (Kind, bool) {
 		switch l.LayerType() {
 		case gopacket.LayerTypeDecodeFailure, gopacket.LayerTypePayload:
 		default:
-			// What is in a TCP stream is TCP, but a datagram may be a tunnel.
+			// The bytes of a TCP stream are TCP's, but a datagram may be a
+			// tunnel's.
 			if !kind.Understood || carrier[l.LayerType()] {
 				last, kind = l, Kind{l.LayerType().String(), known[l.LayerType()]}
 			}

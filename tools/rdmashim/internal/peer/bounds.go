@@ -14,6 +14,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/parties"
 )
 
 // limits bound the resources that the clients of a server take.
@@ -155,17 +156,9 @@ func (s *Seats) left(from fmt.Stringer) error {
 	return nil
 }
 
-// party is whose a client is: an address of IPv4, or all of the IPv6 network
-// that a host has to itself.
 func party(from fmt.Stringer) netip.Prefix {
 	at, _ := netip.ParseAddrPort(from.String())
-	addr := at.Addr().Unmap().WithZone("")
-	bits := addr.BitLen()
-	if addr.Is6() && !addr.IsLinkLocalUnicast() {
-		bits = 64
-	}
-	p, _ := addr.Prefix(bits)
-	return p
+	return parties.Of(at.Addr())
 }
 
 // errIdle is why a session ends whose client keeps quiet.

@@ -38,8 +38,9 @@ func Dial(ctx context.Context, addr, start string, flags *cli.DeviceFlags, stder
 			c.Close()
 		}
 	}()
-	// That a named device cannot be had is no matter of the server's. A plain
-	// soft one to another machine is put on the connection's address.
+	// A named device is opened before the server is asked, which its faults do
+	// not concern. A plain soft one to another machine is put on the
+	// connection's address.
 	name, options := flags.Named(), flags.Options()
 	if kind, own, _ := strings.Cut(name, "?"); kind == "soft" && away(ctx, addr) {
 		name, options = "", own

@@ -36,7 +36,7 @@ func (s *Shares) Join(a Address) *Share {
 	return h
 }
 
-// Leave is the end of a Join. What is held is given back later.
+// Leave is the end of a Join. Places held are given back later.
 func (s *Shares) Leave(h *Share) {
 	h.joined--
 	s.Give(h, 0)

@@ -1,4 +1,4 @@
-package peercred
+package parties
 
 import (
 	"testing"
@@ -10,13 +10,14 @@ type conn struct{ closed bool }
 
 func (c *conn) Close() error { c.closed = true; return nil }
 
-// Two greedy processes share the seats, and leave each other process its own.
+// TestSeats: two greedy parties share the seats, and leave each other party its
+// own.
 func TestSeats(t *testing.T) {
-	s := Seats{Most: 8}
+	s := Seats[int]{Most: 8}
 	var all []*conn // that got one
-	take := func(pid int) bool {
+	take := func(party int) bool {
 		c := &conn{}
-		ok := s.Take(c, pid)
+		ok := s.Take(c, party)
 		if ok {
 			all = append(all, c)
 		}
@@ -25,7 +26,7 @@ func TestSeats(t *testing.T) {
 	for range 8 {
 		require.True(t, take(1))
 	}
-	require.False(t, take(1), "no process is in its own way for a newer connection")
+	require.False(t, take(1), "no party is in its own way for a newer connection")
 	for range 4 {
 		require.True(t, take(2))
 	}
@@ -34,8 +35,8 @@ func TestSeats(t *testing.T) {
 		require.Equal(t, i < 4, c.closed, "the oldest ones go")
 	}
 	honest := len(all)
-	for pid := range 6 {
-		require.True(t, take(3+pid))
+	for party := range 6 {
+		require.True(t, take(3+party))
 	}
 	require.False(t, take(9), "one each")
 	for _, c := range all[honest:] {
