@@ -8,7 +8,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/rdmashim/rdmashim/netlinkmgr/nldev"
+	"github.com/rdmashim/rdmashim/kshim/nldev"
 )
 
 // exchange sends a request and returns the answers.

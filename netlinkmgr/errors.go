@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rdmashim/rdmashim/netlinkmgr/nldev"
+	"github.com/rdmashim/rdmashim/kshim/nldev"
 )
 
 // Every error here says what to do, and errors.Is finds the errno it stands

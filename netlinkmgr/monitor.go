@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rdmashim/rdmashim/netlinkmgr/nldev"
+	"github.com/rdmashim/rdmashim/kshim/nldev"
 )
 
 // EventKind is the kind of an event. The first six are the kernel's own

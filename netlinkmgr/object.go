@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/rdmashim/rdmashim/netlinkmgr/nldev"
+	"github.com/rdmashim/rdmashim/kshim/nldev"
 )
 
 // GUID is a 64-bit identifier in the machine's order.

@@ -1,6 +1,6 @@
 package netlinkmgr
 
-import "github.com/rdmashim/rdmashim/netlinkmgr/nldev"
+import "github.com/rdmashim/rdmashim/kshim/nldev"
 
 // Flags of include/uapi/linux/netlink.h.
 const (

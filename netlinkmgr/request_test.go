@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/netlinkmgr/nldev"
+	"github.com/rdmashim/rdmashim/kshim/nldev"
 )
 
 // TestRequests holds requests against bytes that Linux 6.1 took from this

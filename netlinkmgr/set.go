@@ -7,7 +7,7 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/rdmashim/rdmashim/netlinkmgr/nldev"
+	"github.com/rdmashim/rdmashim/kshim/nldev"
 )
 
 // Rename gives a device another name; its users keep it.

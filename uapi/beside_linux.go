@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rdmashim/rdmashim/uapi/peercred"
+	"github.com/rdmashim/rdmashim/kshim/peercred"
 )
 
 // mapPatience is how long an answer at a port mapper is waited for: it comes at

@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rdmashim/rdmashim/uapi/parties"
-	"github.com/rdmashim/rdmashim/uapi/peercred"
+	"github.com/rdmashim/rdmashim/kshim/parties"
+	"github.com/rdmashim/rdmashim/kshim/peercred"
 )
 
 // Bounds of a port mapper: processes beside the owner, and services of each.

@@ -19,7 +19,7 @@ import (
 const Module = "github.com/rdmashim/rdmashim"
 
 // Library builds a C library of a Go package of this module, with this C
-// compiler. The package is named from the module's root, "./kshim/preload/lib";
+// compiler. The package is named from the module's root, "./uapi/preload/lib";
 // mode is c-shared or c-archive; link are options for the C compiler as the
 // linker's, and none holds a blank. The names of the packages that are compiled
 // go to progress, a line each.

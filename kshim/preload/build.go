@@ -135,7 +135,7 @@ func build(cache, dir string, progress io.Writer) error {
 	if err := cbuild.Run(stub, io.Discard); err != nil {
 		return err
 	}
-	if err := cbuild.Library(progress, cc, "c-shared", "./kshim/preload/lib", filepath.Join(tmp, kernelFile)); err != nil {
+	if err := cbuild.Library(progress, cc, "c-shared", "./uapi/preload/lib", filepath.Join(tmp, kernelFile)); err != nil {
 		return err
 	}
 	prune(cache)

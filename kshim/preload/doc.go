@@ -3,8 +3,8 @@
 //
 // A stub between the program and its libc (stub/stub.c, by LD_PRELOAD) takes
 // the calls by which rdma-core reaches the kernel, at the paths of RDMA only.
-// They go to a Go library (package lib, a C shared library), which holds the
-// mini kernel and its soft RNICs and is loaded by the first such call. The
+// They go to a Go library (uapi/preload/lib, a C shared library), which holds
+// the mini kernel and its soft RNICs and is loaded by the first such call. The
 // attributes below /sys are planted as real files in a directory of the
 // process, a tree, which other users neither reach nor replace. Sockets of
 // NETLINK_RDMA are real ones of another protocol, to which package

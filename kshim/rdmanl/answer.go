@@ -6,7 +6,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/emu"
-	"github.com/rdmashim/rdmashim/netlinkmgr/nldev"
+	"github.com/rdmashim/rdmashim/kshim/nldev"
 )
 
 // Server answers the requests of one process's sockets. It may be used by

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rdmashim/rdmashim/uapi/peercred"
+	"github.com/rdmashim/rdmashim/kshim/peercred"
 )
 
 // The socket at which a process answers others is a UNIX one in a directory

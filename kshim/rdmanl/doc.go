@@ -5,7 +5,7 @@
 //
 // A Server knows the requests of RDMA_NL_NLDEV that read (answer.go,
 // resource.go) and answers them out of a process of kshim/emu, as Linux 6.1
-// does to a caller with CAP_NET_ADMIN; package netlinkmgr/nldev has the names.
+// does to a caller with CAP_NET_ADMIN; package kshim/nldev has the names.
 // A request that changes something is EINVAL, as is one unknown to the kernel.
 // It has no socket: Answer is bytes for bytes.
 //

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"syscall"
 
-	"github.com/rdmashim/rdmashim/netlinkmgr/nldev"
+	"github.com/rdmashim/rdmashim/kshim/nldev"
 )
 
 // The netlink header (include/uapi/linux/netlink.h): length u32, type u16,

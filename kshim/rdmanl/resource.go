@@ -5,7 +5,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/emu"
-	"github.com/rdmashim/rdmashim/netlinkmgr/nldev"
+	"github.com/rdmashim/rdmashim/kshim/nldev"
 )
 
 // kind is a kind of object.

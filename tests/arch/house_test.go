@@ -163,7 +163,7 @@ func numbers(version string) (n []int) {
 
 // TestShortPages: the two pages to begin with stay short.
 func TestShortPages(t *testing.T) {
-	for name, most := range map[string]int{"README.md": 150, "ARCHITECTURE.md": 200} {
+	for name, most := range map[string]int{"README.md": 150, "ARCHITECTURE.md": 220} {
 		text, err := os.ReadFile(filepath.Join(root, name))
 		require.NoError(t, err)
 		require.LessOrEqual(t, bytes.Count(text, []byte("\n")), most, "lines of %s; docs has room", name)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -77,6 +78,10 @@ var allowed = map[string][]string{
 	"kshim/abi":                           {},
 	"kshim/privatefile":                   {},
 	"kshim/fault":                         {},
+	"kshim/parties":                       {},
+	"kshim/peercred":                      {},
+	"kshim/gidtable":                      {},
+	"kshim/nldev":                         {},
 	"kshim/arena":                         {},
 	"kshim/ring":                          {"kshim/abi"},
 	"kshim/verbs":                         {"kshim/gidtable", "kshim", "kshim/abi", "kshim/ring"},
@@ -88,21 +93,17 @@ var allowed = map[string][]string{
 	"kshim/cbuild":                        {},
 	"kshim/cmemory":                       {"kshim/fault"},
 	"kshim/preload":                       {"kshim", "kshim/cbuild", "kshim/privatefile"},
-	"kshim/preload/lib":                   {"kshim", "kshim/cmemory", "kshim/emu", "kshim/preload", "kshim/rdmanl", "kshim/trace", "uapi"},
-	"kshim/rdmanl":                        {"kshim/abi", "kshim/emu", "netlinkmgr/nldev", "uapi/peercred"},
+	"kshim/rdmanl":                        {"kshim/abi", "kshim/emu", "kshim/nldev", "kshim/peercred"},
 	"kshim/trace":                         {"kshim", "kshim/abi", "kshim/fault", "kshim/privatefile"},
 	"rnic/crc":                            {},
 	"rnic/wire":                           {"rnic/crc"},
 	"rnic/wire/wiretest":                  {"rnic/wire"},
 	"rnic/mem":                            {"kshim/abi", "kshim/fault", "rnic/crc", "rnic/wire"},
 	"rnic/splitmix":                       {},
-	"uapi/parties":                        {},
-	"uapi/peercred":                       {},
-	"kshim/gidtable":                      {},
 	"rnic/link":                           {"rnic/splitmix", "rnic/wire"},
 	"rnic/link/udp":                       {"rnic/link", "rnic/link/udp/ports", "rnic/wire"},
 	"rnic/link/udp/ports":                 {},
-	"rnic/link/shm":                       {"kshim/arena", "kshim/fault", "rnic/link", "rnic/wire", "uapi/parties", "uapi/peercred"},
+	"rnic/link/shm":                       {"kshim/arena", "kshim/fault", "rnic/link", "rnic/wire", "kshim/parties", "kshim/peercred"},
 	"tools/rdmashim/perf/rawudp":          {},
 	"rnic/link/sim":                       {"rnic/link", "rnic/wire"},
 	"rnic/link/capture":                   {"kshim/privatefile", "rnic/link"},
@@ -116,24 +117,25 @@ var allowed = map[string][]string{
 	"rnic/cm":                             {"rnic/wire"},
 	"rnic/engine":                         {"kshim/abi", "rnic/crc", "rnic/mem", "rnic/wire"},
 	"rnic":                                {"kshim/abi", "kshim/driver", "kshim/ring", "rnic/cm", "rnic/engine", "rnic/link", "rnic/mem", "rnic/wire"},
-	"uapi":                                {"kshim/gidtable", "uapi/parties", "uapi/peercred", "kshim", "kshim/abi", "kshim/arena", "kshim/rdmacm", "kshim/ring", "kshim/verbs", "uapi/loopback", "uapi/stats"},
+	"uapi":                                {"kshim", "kshim/abi", "kshim/arena", "kshim/gidtable", "kshim/parties", "kshim/peercred", "kshim/rdmacm", "kshim/ring", "kshim/verbs", "uapi/loopback", "uapi/stats"},
 	"uapi/loopback":                       {},
-	"uapi/stats":                          {"kshim/privatefile", "uapi/parties", "uapi/peercred"},
+	"uapi/stats":                          {"kshim/privatefile", "kshim/parties", "kshim/peercred"},
 	"uapi/qmux/wire":                      {},
 	"uapi/qmux":                           {"uapi/qmux/core", "uapi/qmux/wire"},
 	"uapi/qmux/core":                      {"uapi/qmux/wire"},
 	"uapi/rpc":                            {"uapi", "uapi/rpc/session"},
 	"uapi/capi":                           {"kshim/cbuild"},
 	"uapi/capi/lib":                       {"kshim/cmemory", "uapi"},
+	"uapi/preload/lib":                    {"kshim", "kshim/cmemory", "kshim/emu", "kshim/preload", "kshim/rdmanl", "kshim/trace", "uapi"},
 	"uapi/uapitest":                       {"uapi"},
 	"uapi/msgring":                        {"uapi", "uapi/msgring/core"},
 	"uapi/rdmanet":                        {"uapi", "uapi/loopback", "uapi/msgring"},
 	"uapi/rdmanet/rdmanettest":            {"uapi", "uapi/rdmanet", "uapi/uapitest"},
-	"uapi/registration":                   {"uapi", "uapi/msgring", "uapi/parties", "uapi/qmux", "uapi/rdmanet", "uapi/registration/internal/address"},
+	"uapi/registration":                   {"uapi", "uapi/msgring", "kshim/parties", "uapi/qmux", "uapi/rdmanet", "uapi/registration/internal/address"},
 	"uapi/registration/internal/address":  {},
 	"uapi/registration/quicudp":           {"uapi/qmux", "uapi/registration", "uapi/registration/internal/address"},
 	"uapi/msgring/core":                   {},
-	"uapi/rpc/session":                    {"uapi", "uapi/msgring", "uapi/parties", "uapi/rpc/session/core", "uapi/rpc/session/wire"},
+	"uapi/rpc/session":                    {"uapi", "uapi/msgring", "kshim/parties", "uapi/rpc/session/core", "uapi/rpc/session/wire"},
 	"uapi/rpc/session/wire":               {},
 	"uapi/rpc/session/core":               {"uapi/rpc/session/wire"},
 	"tests/leak":                          {},
@@ -142,14 +144,13 @@ var allowed = map[string][]string{
 	"tests/plant":                         {},
 	"tests/script":                        {},
 	"tests/explore":                       {"rnic/splitmix"},
-	"netlinkmgr":                          {"kshim/gidtable", "netlinkmgr/nldev"},
-	"netlinkmgr/nldev":                    {},
-	"tests/netlinktest":                   {"netlinkmgr", "netlinkmgr/nldev"},
+	"netlinkmgr":                          {"kshim/gidtable", "kshim/nldev"},
+	"tests/netlinktest":                   {"netlinkmgr", "kshim/nldev"},
 	"vm":                                  {"netlinkmgr", "vm/guest"},
 	"vm/guest":                            {"netlinkmgr"},
 	"vm/vmtest":                           {"vm"},
 	"vm/cprograms":                        {"vm"},
-	"tools/rdmashim/internal/peer":        {"uapi", "uapi/parties", "uapi/parties"},
+	"tools/rdmashim/internal/peer":        {"kshim/parties", "uapi"},
 	"tools/rdmashim/demo":                 {"tools/rdmashim/internal/peer", "uapi"},
 	"tools/rdmashim/sample":               {"tools/rdmashim/internal/peer", "tools/rdmashim/samplequic", "tools/rdmashim/sample/samplepb", "uapi", "uapi/rpc", "uapi/rpc/session"},
 	"tools/rdmashim/sample/samplepb":      {},
@@ -161,7 +162,7 @@ var allowed = map[string][]string{
 	"tools/rdmashim/vm":                   {"vm", "vm/guest"},
 	"tools/rdmashim/top":                  {"netlinkmgr", "uapi/stats"},
 	"tools/rdmashim/dump":                 {"kshim/privatefile", "rnic/wire", "tools/rdmashim/dump/dissect", "tools/rdmashim/dump/flow", "tools/rdmashim/dump/live", "tools/rdmashim/dump/qmux", "tools/rdmashim/explain", "uapi/qmux/wire"},
-	"tools/rdmashim/rdma":                 {"netlinkmgr", "netlinkmgr/nldev"},
+	"tools/rdmashim/rdma":                 {"netlinkmgr", "kshim/nldev"},
 	"tools/rdmashim/run":                  {"kshim/preload"},
 	"tools/rdmashim/capi":                 {"uapi/capi"},
 	"tools/rdmashim/kernel":               {"kshim", "kshim/emu", "kshim/trace", "tools/rdmashim/explain", "tools/rdmashim/internal/cli", "uapi"},
@@ -191,6 +192,39 @@ func amongCommands(from, to string) bool {
 		return strings.HasPrefix(to, tool+"/")
 	}
 	return to == shared && strings.HasPrefix(from, tool+"/")
+}
+
+// storeys are the folders at the top, the lowest first. Those of one storey do
+// not know each other.
+var storeys = [][]string{{"kshim"}, {"rnic", "netlinkmgr"}, {"uapi", "vm"}, {"tools"}}
+
+// storey returns the number of a package's storey, -1 for tests.
+func storey(pkg string) int {
+	top, _, _ := strings.Cut(pkg, "/")
+	return slices.IndexFunc(storeys, func(tops []string) bool { return contains(tops, top) })
+}
+
+// TestStoreys: no package of the product imports one of a storey above it, of
+// another folder of its own storey, or of tests.
+func TestStoreys(t *testing.T) {
+	crossed := 0
+	for _, s := range sources(t) {
+		if s.test || storey(s.pkg) < 0 {
+			continue
+		}
+		for _, name := range s.imports {
+			pkg, own := ours(name)
+			from, _, _ := strings.Cut(s.pkg, "/")
+			to, _, _ := strings.Cut(pkg, "/")
+			if !own || from == to || pkg == "tests/leak" && strings.HasSuffix(s.pkg, "test") {
+				continue
+			}
+			if crossed++; storey(pkg) < 0 || storey(pkg) >= storey(s.pkg) {
+				t.Errorf("%s imports %s, which does not lie below it", s.path, pkg)
+			}
+		}
+	}
+	require.NotZero(t, crossed, "the rule looks at nothing")
 }
 
 // assembly lists the files that may put parts together.
@@ -266,7 +300,7 @@ func TestPureBottoms(t *testing.T) {
 
 // unsafeRooms are the few places that may use unsafe; a name that ends in a
 // slash is a package.
-var unsafeRooms = []string{"kshim/cmemory/", "kshim/host/", "kshim/preload/lib/", "kshim/ring/", "uapi/capi/lib/", "kshim/emu/usermem.go", "rnic/mem/word.go", "rnic/link/shm/word.go", "rnic/link/udp/batch_mmsg.go"}
+var unsafeRooms = []string{"kshim/cmemory/", "kshim/host/", "uapi/preload/lib/", "kshim/ring/", "uapi/capi/lib/", "kshim/emu/usermem.go", "rnic/mem/word.go", "rnic/link/shm/word.go", "rnic/link/udp/batch_mmsg.go"}
 
 func TestUnsafeRooms(t *testing.T) {
 	used := map[string]bool{}
@@ -290,7 +324,7 @@ func TestUnsafeRooms(t *testing.T) {
 // TestNoCgo holds the promise of a build without a C compiler.
 func TestNoCgo(t *testing.T) {
 	for _, s := range sources(t) {
-		if contains(s.imports, "C") && s.pkg != "kshim/preload/lib" && s.pkg != "uapi/capi/lib" {
+		if contains(s.imports, "C") && s.pkg != "uapi/preload/lib" && s.pkg != "uapi/capi/lib" {
 			t.Errorf("%s uses cgo", s.path)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"net/netip"
 	"syscall"
 
+	"github.com/rdmashim/rdmashim/kshim/nldev"
 	"github.com/rdmashim/rdmashim/netlinkmgr"
-	"github.com/rdmashim/rdmashim/netlinkmgr/nldev"
 )
 
 // request is the attributes that requests carry.

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing/fstest"
 
+	"github.com/rdmashim/rdmashim/kshim/nldev"
 	"github.com/rdmashim/rdmashim/netlinkmgr"
-	"github.com/rdmashim/rdmashim/netlinkmgr/nldev"
 )
 
 // nldev61 was written by TestRecord of guesttest on Linux 6.1: an rxe link that

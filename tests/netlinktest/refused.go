@@ -3,8 +3,8 @@ package netlinktest
 import (
 	"syscall"
 
+	"github.com/rdmashim/rdmashim/kshim/nldev"
 	"github.com/rdmashim/rdmashim/netlinkmgr"
-	"github.com/rdmashim/rdmashim/netlinkmgr/nldev"
 )
 
 // Refusal is a request that a kernel does not grant.

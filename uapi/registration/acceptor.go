@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rdmashim/rdmashim/uapi/parties"
+	"github.com/rdmashim/rdmashim/kshim/parties"
 	"github.com/rdmashim/rdmashim/uapi/qmux"
 )
 

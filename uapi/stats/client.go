@@ -22,8 +22,8 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/rdmashim/rdmashim/kshim/peercred"
 	"github.com/rdmashim/rdmashim/kshim/privatefile"
-	"github.com/rdmashim/rdmashim/uapi/peercred"
 )
 
 // How long a process may take until it begins to answer, and for the rest. A

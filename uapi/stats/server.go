@@ -14,9 +14,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rdmashim/rdmashim/kshim/parties"
+	"github.com/rdmashim/rdmashim/kshim/peercred"
 	"github.com/rdmashim/rdmashim/kshim/privatefile"
-	"github.com/rdmashim/rdmashim/uapi/parties"
-	"github.com/rdmashim/rdmashim/uapi/peercred"
 )
 
 // maxClients bounds the clients that are served at a time.

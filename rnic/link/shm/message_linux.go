@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmashim/rdmashim/kshim/peercred"
 	"github.com/rdmashim/rdmashim/rnic/wire"
-	"github.com/rdmashim/rdmashim/uapi/peercred"
 )
 
 // socketName is the abstract name at which a device is met. A name belongs to a

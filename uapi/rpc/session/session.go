@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rdmashim/rdmashim/kshim/parties"
 	"github.com/rdmashim/rdmashim/uapi/msgring"
-	"github.com/rdmashim/rdmashim/uapi/parties"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session/core"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session/wire"
 )

@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdmashim/rdmashim/kshim/parties"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 	"github.com/rdmashim/rdmashim/uapi"
-	"github.com/rdmashim/rdmashim/uapi/parties"
 )
 
 // limits bound the resources that the clients of a server take.
