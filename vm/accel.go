@@ -99,7 +99,7 @@ func probeKVM(ctx context.Context, qemu string, h hardware) bool {
 	if err != nil {
 		return false
 	}
-	m := newMachine(0, p, &guestLog{file: file, judge: &logJudge{out: file}})
+	m := newMachine(0, 0, p, &guestLog{file: file, judge: &logJudge{out: file}})
 	defer m.kill()
 	return m.boot(ctx, guest.Setup{}) == nil
 }

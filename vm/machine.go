@@ -24,6 +24,7 @@ type Machine struct {
 	Link  string   // the rxe link that is up, or empty
 	Steps []string // the steps of its setup
 
+	memory  int // MiB; 0: no files are brought back
 	process *process
 	conn    *guest.Conn
 	log     *guestLog
@@ -48,7 +49,7 @@ type guestLog struct {
 	ends  sync.WaitGroup // sources that are still read
 }
 
-func newMachine(node int, p *process, log *guestLog) *Machine {
+func newMachine(node, memory int, p *process, log *guestLog) *Machine {
 	m := &Machine{
 		Node: node, process: p, conn: guest.NewConn(p.control), log: log,
 		hello: make(chan guest.Hello, 1), done: make(chan guest.Done, 1), gone: make(chan struct{}),
@@ -332,14 +333,15 @@ func (m *Machine) pack(adds []Add) error {
 	return out.Flush()
 }
 
-// Pull copies a directory's files from the guest to the host.
+// Pull copies a directory's files from the guest to the host: at most as many
+// bytes as the guest has memory, in which they stood, else EFBIG.
 func (m *Machine) Pull(ctx context.Context, from, to string) error {
 	r, w := io.Pipe()
 	m.setStreams(streams{stdout: w})
 	defer m.setStreams(streams{})
 	unpacked := make(chan error, 1)
 	go func() {
-		err := guest.Unpack(r, to)
+		err := guest.Unpack(r, to, int64(m.memory)<<20)
 		io.Copy(io.Discard, r) // the archive's padding, and bytes that cannot be written
 		r.CloseWithError(io.ErrClosedPipe)
 		unpacked <- err
@@ -352,6 +354,8 @@ func (m *Machine) Pull(ctx context.Context, from, to string) error {
 		return err
 	case d.Error != "":
 		return fmt.Errorf("node %d: bring files back: %s", m.Node, d.Error)
+	case errors.Is(uerr, syscall.EFBIG):
+		return fmt.Errorf("bring files back into %s: a guest's memory of %d MiB bounds them: %w", to, m.memory, uerr)
 	case uerr != nil:
 		return fmt.Errorf("bring files back into %s: %w", to, uerr)
 	}

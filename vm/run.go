@@ -162,7 +162,7 @@ func (s *Session) boot(ctx context.Context, qemu string, h hardware, adds []Add)
 			log.file.Close()
 			return err
 		}
-		s.Nodes = append(s.Nodes, newMachine(i, p, log))
+		s.Nodes = append(s.Nodes, newMachine(i, h.memory, p, log))
 		s.result.Nodes = append(s.result.Nodes, NodeResult{Status: -1})
 	}
 	booting := startBudget(s.config.BootTimeout, s.pids)

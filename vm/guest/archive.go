@@ -10,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -75,9 +76,13 @@ func packOne(tw *tar.Writer, host, name string, info fs.FileInfo) error {
 	return err
 }
 
+// entrySize is what an entry counts beside its content: a tar's header.
+const entrySize = 512
+
 // Unpack writes a tar's files, directories and symbolic links under dir, and
-// nothing outside of it.
-func Unpack(r io.Reader, dir string) error {
+// nothing outside of it. Contents and headers of more than limit bytes are
+// EFBIG; files before that stay. A sparse file counts as it is written: whole.
+func Unpack(r io.Reader, dir string, limit int64) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -95,6 +100,10 @@ func Unpack(r io.Reader, dir string) error {
 		if err != nil {
 			return err
 		}
+		if limit -= entrySize; h.Size > limit {
+			return fmt.Errorf("unpack %s: more files than can be taken: %w", h.Name, syscall.EFBIG)
+		}
+		limit -= h.Size
 		if err := unpackOne(root, h, tr); err != nil {
 			return fmt.Errorf("unpack %s: %w", h.Name, err)
 		}

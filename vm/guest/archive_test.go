@@ -3,9 +3,12 @@ package guest
 import (
 	"archive/tar"
 	"bytes"
+	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,8 +32,8 @@ func TestArchive(t *testing.T) {
 	require.NoError(t, PackPath(tw, from, "tree"))
 	require.NoError(t, PackPath(tw, filepath.Join(from, "link"), "bin/renamed"))
 	require.NoError(t, tw.Close())
-	require.NoError(t, Unpack(bytes.NewReader(b.Bytes()), to))
-	require.NoError(t, Unpack(bytes.NewReader(b.Bytes()), to), "over what is there already")
+	require.NoError(t, Unpack(bytes.NewReader(b.Bytes()), to, math.MaxInt64))
+	require.NoError(t, Unpack(bytes.NewReader(b.Bytes()), to, math.MaxInt64), "over what is there already")
 
 	info, err := os.Lstat(filepath.Join(to, "bin/renamed"))
 	require.NoError(t, err)
@@ -44,7 +47,7 @@ func TestArchive(t *testing.T) {
 	require.DirExists(t, filepath.Join(to, "tree/empty"))
 
 	for n := 1; n < 512; n += 51 { // within the first header
-		require.Error(t, Unpack(bytes.NewReader(b.Bytes()[:n]), t.TempDir()), "cut to %d bytes", n)
+		require.Error(t, Unpack(bytes.NewReader(b.Bytes()[:n]), t.TempDir(), math.MaxInt64), "cut to %d bytes", n)
 	}
 	require.ErrorIs(t, PackPath(tw, filepath.Join(from, "none"), "x"), os.ErrNotExist)
 }
@@ -66,9 +69,48 @@ func TestUnpackStaysInside(t *testing.T) {
 			require.NoError(t, tw.WriteHeader(&h))
 		}
 		require.NoError(t, tw.Close())
-		Unpack(&b, t.TempDir()) // whether it errs or puts it inside does not matter
+		Unpack(&b, t.TempDir(), math.MaxInt64) // whether it errs or puts it inside does not matter
 		require.NoFileExists(t, victim, name)
 	}
+}
+
+// TestUnpackIsBounded: contents and headers count, and so does a sparse file
+// of which the archive has next to nothing (GNU's format 1.0).
+func TestUnpackIsBounded(t *testing.T) {
+	archive := func(h tar.Header, content string) *bytes.Buffer {
+		var b bytes.Buffer
+		tw := tar.NewWriter(&b)
+		for _, name := range []string{"first", "second"} {
+			h.Name, h.Mode, h.Size = name, 0o644, int64(len(content))
+			require.NoError(t, tw.WriteHeader(&h))
+			io.WriteString(tw, content)
+		}
+		require.NoError(t, tw.Close())
+		return &b
+	}
+	dir := t.TempDir()
+	err := Unpack(archive(tar.Header{}, "four"), dir, 2*(512+4)-1)
+	require.ErrorIs(t, err, syscall.EFBIG)
+	require.ErrorContains(t, err, "second")
+	require.FileExists(t, filepath.Join(dir, "first"))
+	require.NoFileExists(t, filepath.Join(dir, "second"))
+	require.NoError(t, Unpack(archive(tar.Header{}, "four"), dir, 2*(512+4)))
+
+	sparse := archive(tar.Header{Format: tar.FormatPAX}, "").Bytes()
+	copy(sparse[156:], "S")               // GNU's old format
+	copy(sparse[257:], "ustar  \x00")     // its magic
+	copy(sparse[483:], "77777777777\x00") // 8 GiB when it is written
+	copy(sparse[386:], "77777777777\x00") // at whose end are …
+	copy(sparse[398:], "00000000000\x00") // … no bytes
+	copy(sparse[148:], "        ")
+	sum := 0
+	for _, c := range sparse[:512] {
+		sum += int(c)
+	}
+	copy(sparse[148:], fmt.Sprintf("%06o\x00 ", sum))
+	dir = t.TempDir()
+	require.ErrorIs(t, Unpack(bytes.NewReader(sparse), dir, 1<<30), syscall.EFBIG)
+	require.NoFileExists(t, filepath.Join(dir, "first"))
 }
 
 func FuzzUnpack(f *testing.F) {
@@ -82,7 +124,7 @@ func FuzzUnpack(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		dir := filepath.Join(outer, "in")
 		require.NoError(t, os.Mkdir(dir, 0o755))
-		_ = Unpack(bytes.NewReader(data), dir)
+		_ = Unpack(bytes.NewReader(data), dir, 1<<20)
 		_ = filepath.WalkDir(dir, func(p string, d os.DirEntry, _ error) error { // so that all can be removed
 			if d != nil && d.IsDir() {
 				_ = os.Chmod(p, 0o700)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -157,7 +158,7 @@ func (g *helper) request(ctx context.Context, f frame) (func() Done, error) {
 		r, w := io.Pipe()
 		g.pushed = w
 		return func() Done {
-			err := Unpack(r, p.Dir)
+			err := Unpack(r, p.Dir, math.MaxInt64)
 			r.CloseWithError(io.ErrClosedPipe) // later output is dropped
 			return doneWith(err)
 		}, nil
