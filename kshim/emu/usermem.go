@@ -43,11 +43,11 @@ func newUserMemory() *UserMemory {
 	m := &UserMemory{live: map[*pinnedRange]struct{}{}, locked: memlock{limit: Unlimited}}
 	// A process that is dropped without Exit, and its device with it, must not
 	// leave pinned memory behind, which the runtime answers with a panic.
-	runtime.SetFinalizer(m, func(m *UserMemory) {
-		for p := range m.live {
+	runtime.AddCleanup(m, func(live map[*pinnedRange]struct{}) {
+		for p := range live {
 			p.pinner.Unpin()
 		}
-	})
+	}, m.live)
 	return m
 }
 

@@ -83,7 +83,7 @@ func TestFoundingStyle(t *testing.T) {
 func TestRequirements(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	require.NoError(t, err)
-	require.LessOrEqual(t, len(regexp.MustCompile(`(?m)^\t\S+ v`).FindAll(text, -1)), 39)
+	require.LessOrEqual(t, len(regexp.MustCompile(`(?m)^\t\S+ v`).FindAll(text, -1)), 31)
 	gRPC := regexp.MustCompile(`^google\.golang\.org/(grpc|protobuf|genproto/googleapis/rpc)(/|$)`)
 	require.NotContains(t, string(text), "\ntool ", "u-root's commands are in vm/uroot.mod")
 	for _, s := range sources(t) {

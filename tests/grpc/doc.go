@@ -2,7 +2,8 @@
 // its own interoperability suite, connect-go, and a Redis client and server.
 // Their dialers and listeners are those of uapi/rdmanet, and nothing else is
 // changed. The same suite runs on uapi/rpc, which has grpc-go's stubs and
-// services but not its HTTP/2 (native_test.go).
+// services but not its HTTP/2 (native_test.go). Prometheus' parser, too, reads
+// here what package stats writes (prometheus_test.go).
 //
 // It is a module of its own, so that programs that import uapi need none of
 // theirs in their list of modules; tools/test runs it after the rest:

@@ -13,8 +13,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/uapi"
@@ -151,11 +149,9 @@ func TestStatsOfAnotherProcess(t *testing.T) {
 
 	o = runReader(t, pidArgs("stats", "--prometheus")...)
 	require.Zero(t, o.Code, o.Stderr)
-	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(strings.NewReader(o.Stdout))
-	require.NoError(t, err)
-	require.Len(t, families["rdmashim_port_sent_pkts_total"].GetMetric(), 2)
-	require.Len(t, families["rdmashim_qp_window_bytes"].GetMetric(), 2)
+	for _, name := range []string{"rdmashim_port_sent_pkts_total", "rdmashim_qp_window_bytes"} {
+		require.Equal(t, 2, strings.Count(o.Stdout, "\n"+name+"{"), name)
+	}
 
 	o = runReader(t, pidArgs("top", "-n", "1", "-i", "0.05")...)
 	require.Zero(t, o.Code, o.Stderr)

@@ -173,3 +173,12 @@ func FuzzFind(f *testing.F) {
 		require.LessOrEqual(t, len(Nearest(question, 4)), 4)
 	})
 }
+
+func TestApart(t *testing.T) {
+	for pair, want := range map[[2]string]int{
+		{"", ""}: 0, {"", "abc"}: 3, {"abc", ""}: 3, {"kitten", "sitting"}: 3, {"flaw", "lawn"}: 2,
+		{"rnr", "rnr_retry"}: 1, {"rnr_retry", "rnr"}: 6,
+	} {
+		require.Equal(t, want, apart(pair[0], pair[1]), "%q", pair)
+	}
+}

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-
-	"github.com/agnivade/levenshtein"
 )
 
 // maxQuestion bounds the work for a senseless question, in bytes.
@@ -52,10 +50,26 @@ func Nearest(question string, n int) (names []string) {
 }
 
 // apart says how different two names are: 1 where one is a part of the other,
-// else their Levenshtein distance.
+// else their Levenshtein distance in bytes.
 func apart(a, b string) int {
 	if len(a) > 2 && strings.Contains(b, a) {
 		return 1
 	}
-	return levenshtein.ComputeDistance(a, b)
+	row := make([]int, len(b)+1) // distances of a's part so far to each part of b
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
 }

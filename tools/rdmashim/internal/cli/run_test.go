@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -29,8 +28,6 @@ func TestRun(t *testing.T) {
 		{"usage within", fmt.Errorf("do: %w", Usagef("x")), 2, "tool: do: x (try 'tool do --help')\n"},
 		{"status", &ExitStatus{Code: 7}, 7, ""},
 		{"status with a line", fmt.Errorf("do: %w", &ExitStatus{Code: 3, Err: errors.New("why")}), 3, "tool: why\n"},
-		{"number", flagError(nil, fmt.Errorf("flag: %w", &strconv.NumError{Func: "ParseInt", Num: "x", Err: strconv.ErrSyntax})), 2,
-			"tool: flag: not a whole number (try 'tool do --help')\n"},
 	} {
 		root := NewRoot("tool", &cobra.Command{Use: "do", RunE: func(*cobra.Command, []string) error { return c.err }})
 		var stdout, stderr bytes.Buffer

@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,24 +24,8 @@ func Words(cmd *cobra.Command) string {
 	return words
 }
 
-// flagError makes a mistake in a flag a usage error. Of a number it says what
-// is wrong without the words of the function that read it.
-func flagError(_ *cobra.Command, err error) error {
-	var number *strconv.NumError
-	if errors.As(err, &number) {
-		why := "not a whole number"
-		switch {
-		case errors.Is(number, strconv.ErrRange):
-			why = "out of range"
-		case number.Func == "ParseFloat":
-			why = "not a number"
-		case number.Func == "ParseUint":
-			why = "not a whole number from 0"
-		}
-		return Usagef("%s", strings.Replace(err.Error(), number.Error(), why, 1))
-	}
-	return &UsageError{err}
-}
+// flagError makes a mistake in a flag a usage error.
+func flagError(_ *cobra.Command, err error) error { return &UsageError{err} }
 
 // NoArgs is cobra.NoArgs as a usage error. Of an unknown command it names those
 // that are spelled alike.
