@@ -112,7 +112,7 @@ func (c *Context) destroyAH(ah AH) error {
 
 // address is the address handle behind a handle, or EBADF.
 func (c *Context) address(ah AH) (*addressHandle, error) {
-	if a := addressHandles.get(int(ah)); a != nil && a.ctx == c {
+	if a := addressHandles.Get(int(ah)); a != nil && a.ctx == c {
 		return a, nil
 	}
 	return nil, c.badHandle("%s is no address handle of this context: zero, destroyed, or another context's", ahName(ah))

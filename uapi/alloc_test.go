@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"math"
 	"os"
+	"reflect"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi/internal/pages"
 )
 
 func TestAlloc(t *testing.T) {
@@ -16,7 +19,7 @@ func TestAlloc(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, mem, n)
 		require.Equal(t, n, cap(mem))
-		require.Zero(t, address(mem)%uintptr(os.Getpagesize()))
+		require.Zero(t, reflect.ValueOf(mem).Pointer()%uintptr(os.Getpagesize()))
 		require.True(t, bytes.Equal(make([]byte, n), mem))
 		mem[n-1] = 1
 		require.NoError(t, Free(mem))
@@ -41,13 +44,13 @@ func TestFreeRefuses(t *testing.T) {
 	require.ErrorIs(t, Free(make([]byte, 10)), syscall.EINVAL)
 	require.ErrorIs(t, Free(mem[1:]), syscall.EINVAL)
 
-	held := allocations.hold(mem[100:200])
+	held := pages.Hold(mem[100:200])
 	require.NotNil(t, held)
 	require.ErrorIs(t, Free(mem), syscall.EBUSY)
-	allocations.release(held)
+	held.Release()
 	require.NoError(t, Free(mem[:10]), "the start is enough")
 	require.ErrorIs(t, Free(mem), syscall.EINVAL, "freed twice")
-	require.Nil(t, allocations.hold(make([]byte, 10)))
+	require.Nil(t, pages.Hold(make([]byte, 10)))
 }
 
 // Memory that is freed while its region's context is being closed goes with the
@@ -55,14 +58,14 @@ func TestFreeRefuses(t *testing.T) {
 func TestFreeBesideClose(t *testing.T) {
 	mem, err := Alloc(2 * os.Getpagesize())
 	require.NoError(t, err)
-	ending, other := allocations.hold(mem), allocations.hold(mem)
-	allocations.end(ending)
+	ending, other := pages.Hold(mem), pages.Hold(mem)
+	ending.End()
 	require.ErrorIs(t, Free(mem), syscall.EBUSY)
-	allocations.release(other)
+	other.Release()
 	require.NoError(t, Free(mem))
 	require.ErrorIs(t, Free(mem), syscall.EINVAL)
 	mem[0] = 1 // it is still there
-	allocations.release(ending)
+	ending.Release()
 }
 
 func TestWordsInMemory(t *testing.T) {

@@ -102,7 +102,7 @@ func (c *Context) failed(list []WC) {
 		if wc.Status == WCSuccess {
 			continue
 		}
-		q := c.qps.get(uint32(wc.QP))
+		q := c.qps.Get(uint32(wc.QP))
 		if q == nil {
 			continue
 		}

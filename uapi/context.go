@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/uapi/internal/handle"
 )
 
 // Context is an open device and all that a program made on it. Its methods
@@ -31,8 +32,8 @@ type Context struct {
 	limits  limits
 	cm      managed
 
-	qps    radix[queuePair] // by number; changed with mu held
-	closed atomic.Bool      // set with mu held
+	qps    handle.Map[queuePair] // by number; changed with mu held
+	closed atomic.Bool           // set with mu held
 
 	mu        sync.Mutex
 	regions   map[MR]*region          // guarded by mu
@@ -47,40 +48,40 @@ type Context struct {
 // those of another context are never taken for one's own. Queue pair numbers
 // are the device's.
 var (
-	regionHandles  handleTable[region]
-	queueHandles   handleTable[completionQueue]
-	addressHandles handleTable[addressHandle]
-	domainHandles  handleTable[domain]
-	sharedHandles  handleTable[sharedQueue]
+	regionHandles  handle.Table[region]
+	queueHandles   handle.Table[completionQueue]
+	addressHandles handle.Table[addressHandle]
+	domainHandles  handle.Table[domain]
+	sharedHandles  handle.Table[sharedQueue]
 )
 
 // enter gives an object its handle and notes it in the context's own table. If
 // there is no handle left it undoes the object; a closed context has.
-func enter[H ~int, T any](c *Context, handles *handleTable[T], own *map[H]*T, object *T, handle *H, undo func() error) error {
+func enter[H ~int, T any](c *Context, handles *handle.Table[T], own *map[H]*T, object *T, out *H, undo func() error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed.Load() {
 		return errContextClosed
 	}
-	if handles.put(object, func(h int) { *handle = H(h) }) == 0 {
+	if handles.Put(object, func(h int) { *out = H(h) }) == 0 {
 		_ = undo()
 		return explain(syscall.ENOMEM, "the process has no handle left")
 	}
-	(*own)[*handle] = object
+	(*own)[*out] = object
 	return nil
 }
 
 // leave makes a handle stale and reports whether this call did it.
-func leave[H ~int, T any](c *Context, handles *handleTable[T], own *map[H]*T, handle H) bool {
+func leave[H ~int, T any](c *Context, handles *handle.Table[T], own *map[H]*T, h H) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(*own, handle)
-	return handles.remove(int(handle))
+	delete(*own, h)
+	return handles.Remove(int(h))
 }
 
-func removeAll[H ~int, T any](handles *handleTable[T], own map[H]*T) {
+func removeAll[H ~int, T any](handles *handle.Table[T], own map[H]*T) {
 	for h := range own {
-		handles.remove(int(h))
+		handles.Remove(int(h))
 	}
 }
 
@@ -144,7 +145,7 @@ func (c *Context) Close() error {
 	}
 	c.addresses, c.domains, c.shared = nil, nil, nil
 	for qp, q := range pairs {
-		c.qps.set(uint32(qp), nil)
+		c.qps.Set(uint32(qp), nil)
 		q.dead.Store(true)
 	}
 	for _, q := range queues {
@@ -222,7 +223,7 @@ func (c *Context) OpenHandles() []string {
 
 // region is the memory region behind a handle, or EBADF.
 func (c *Context) region(mr MR) (*region, error) {
-	if r := regionHandles.get(int(mr)); r != nil && r.ctx == c {
+	if r := regionHandles.Get(int(mr)); r != nil && r.ctx == c {
 		return r, nil
 	}
 	return nil, c.badHandle("%s is no memory region of this context: zero, deregistered, or another context's", mrName(mr))
@@ -231,7 +232,7 @@ func (c *Context) region(mr MR) (*region, error) {
 // pair is the queue pair behind a number, or EBADF.
 func (c *Context) pair(qp QP) (*queuePair, error) {
 	if qp > 0 && qp <= max24 {
-		if q := c.qps.get(uint32(qp)); q != nil {
+		if q := c.qps.Get(uint32(qp)); q != nil {
 			return q, nil
 		}
 	}
@@ -240,7 +241,7 @@ func (c *Context) pair(qp QP) (*queuePair, error) {
 
 // queue is the completion queue behind a handle, or EBADF.
 func (c *Context) queue(cq CQ) (*completionQueue, error) {
-	if q := queueHandles.get(int(cq)); q != nil && q.ctx == c {
+	if q := queueHandles.Get(int(cq)); q != nil && q.ctx == c {
 		return q, nil
 	}
 	return nil, c.badHandle("%s is no completion queue of this context: zero, destroyed, or another context's", cqName(cq))

@@ -69,7 +69,7 @@ func (c *Context) destroyPD(pd PD) error {
 
 // madeDomain is the domain behind a handle, or EBADF.
 func (c *Context) madeDomain(pd PD) (*domain, error) {
-	if d := domainHandles.get(int(pd)); d != nil && d.ctx == c {
+	if d := domainHandles.Get(int(pd)); d != nil && d.ctx == c {
 		return d, nil
 	}
 	return nil, c.badHandle("%s is no protection domain of this context: zero, destroyed, or another context's", pdName(pd))

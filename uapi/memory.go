@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/uapi/internal/pages"
 )
 
 // region is a registered memory region.
@@ -19,8 +20,8 @@ type region struct {
 	made   origin
 
 	mu      sync.Mutex
-	hold    *hold // guarded by mu: of Alloc's memory; nil else
-	dropped bool  // guarded by mu
+	hold    *pages.Held // guarded by mu: of Alloc's memory; nil else
+	dropped bool        // guarded by mu
 }
 
 // regionState holds the fields that ReRegMR changes.
@@ -80,7 +81,7 @@ func (c *Context) register(buf []byte, config MRConfig) (MR, error) {
 		return -1, err
 	}
 	r := &region{ctx: c, pd: config.PD, made: caller()}
-	r.hold = allocations.hold(buf)
+	r.hold = pages.Hold(buf)
 	v, err := pd.RegMR(buf, abi.AccessFlags(config.Access))
 	if err != nil {
 		r.drop()
@@ -118,7 +119,7 @@ func (r *region) drop() {
 
 // letGo lets Alloc's memory be freed again. Preconditions: mu is held.
 func (r *region) letGo() {
-	allocations.release(r.hold)
+	r.hold.Release()
 	r.hold = nil
 }
 
@@ -126,7 +127,7 @@ func (r *region) letGo() {
 func (r *region) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	allocations.end(r.hold)
+	r.hold.End()
 }
 
 // DeregMR deregisters a previously registered memory region. When it returns
@@ -184,14 +185,14 @@ func (c *Context) reRegMR(r *region, buf []byte, access Access) error {
 		return err
 	}
 	change := verbs.Rereg{Flags: abi.ReregAccess, Access: abi.AccessFlags(access)}
-	next, hold := *r.state.Load(), (*hold)(nil)
+	next, hold := *r.state.Load(), (*pages.Held)(nil)
 	if buf != nil {
 		change.Flags |= abi.ReregTranslation
 		change.Buf, next.buf = buf, buf
-		hold = allocations.hold(buf)
+		hold = pages.Hold(buf)
 	}
 	if err := r.verbs.Rereg(change); err != nil {
-		allocations.release(hold)
+		hold.Release()
 		return c.ended(err, &c.closed, "")
 	}
 	next.info = r.describe()

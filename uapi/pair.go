@@ -144,7 +144,7 @@ func (c *Context) newPair(config QPConfig) (*queuePair, error) {
 		return nil, errContextClosed
 	}
 	c.pairs[q.num] = q
-	c.qps.set(uint32(q.num), q)
+	c.qps.Set(uint32(q.num), q)
 	return q, nil
 }
 
@@ -283,9 +283,9 @@ func (c *Context) destroyQP(qp QP) error {
 		return err
 	}
 	c.mu.Lock()
-	won := !c.closed.Load() && c.qps.get(uint32(qp)) == q
+	won := !c.closed.Load() && c.qps.Get(uint32(qp)) == q
 	if won {
-		c.qps.set(uint32(qp), nil)
+		c.qps.Set(uint32(qp), nil)
 		delete(c.pairs, qp)
 		q.dead.Store(true)
 	}

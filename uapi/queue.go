@@ -97,7 +97,7 @@ func (c *Context) destroyCQ(q *completionQueue) error {
 		defer c.mu.Unlock()
 		return explain(syscall.EBUSY, "%d queue pairs use it; destroy them first", q.users)
 	}
-	won := queueHandles.remove(int(q.handle))
+	won := queueHandles.Remove(int(q.handle))
 	if won {
 		delete(c.queues, q.handle)
 		q.dead.Store(true)

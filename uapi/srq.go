@@ -127,7 +127,7 @@ func (c *Context) destroySRQ(srq SRQ) error {
 		defer c.mu.Unlock()
 		return explain(syscall.EBUSY, "queue pairs take its receives; destroy them first")
 	}
-	won := sharedHandles.remove(int(srq))
+	won := sharedHandles.Remove(int(srq))
 	if won {
 		delete(c.shared, srq)
 		s.dead.Store(true)
@@ -244,7 +244,7 @@ func (c *Context) QuerySRQ(srq SRQ) (SRQInfo, error) {
 
 // sharedQueue is the shared receive queue behind a handle, or EBADF.
 func (c *Context) sharedQueue(srq SRQ) (*sharedQueue, error) {
-	if s := sharedHandles.get(int(srq)); s != nil && s.ctx == c {
+	if s := sharedHandles.Get(int(srq)); s != nil && s.ctx == c {
 		return s, nil
 	}
 	return nil, c.badHandle("%s is no shared receive queue of this context: zero, destroyed, or another context's", srqName(srq))

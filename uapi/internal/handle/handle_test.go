@@ -1,0 +1,98 @@
+package handle
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestMap(t *testing.T) {
+	var r Map[int]
+	numbers := []uint32{1, 2, 255, 256, 0xffff, 0x10000, 0x123456, 1<<24 - 1}
+	for i, n := range numbers {
+		require.Nil(t, r.Get(n))
+		r.Set(n, &i)
+	}
+	for i, n := range numbers {
+		require.Equal(t, i, *r.Get(n))
+	}
+	require.Nil(t, r.Get(0))
+	require.Nil(t, r.Get(1<<24))
+	require.Nil(t, r.Get(1<<31))
+	r.Set(255, nil)
+	require.Nil(t, r.Get(255))
+}
+
+func TestHandlesAreNeverMistaken(t *testing.T) {
+	var table Table[int]
+	seen := make(map[int]bool)
+	for i := range 1000 {
+		v := i
+		told := 0
+		h := table.Put(&v, func(handle int) { told = handle })
+		require.Positive(t, h)
+		require.Equal(t, h, told)
+		require.False(t, seen[h], "handle %d was handed out twice", h)
+		seen[h] = true
+		require.Equal(t, i, *table.Get(h))
+		require.True(t, table.Remove(h))
+		require.False(t, table.Remove(h))
+		require.Nil(t, table.Get(h))
+	}
+	for _, h := range []int{0, -1, 1 << 23, 1<<31 - 1, -1 << 31} {
+		require.Nil(t, table.Get(h))
+		require.False(t, table.Remove(h))
+	}
+	for h := range seen {
+		require.Nil(t, table.Get(h))
+	}
+}
+
+// TestMapEmpties: numbers that are gone leave nothing, so that random ones do
+// not fill memory.
+func TestMapEmpties(t *testing.T) {
+	var r Map[int]
+	numbers := []uint32{0, 1, 255, 256, 1<<16 - 1, 1 << 16, 1<<24 - 2, 1<<24 - 1}
+	for _, n := range numbers {
+		r.Set(n, new(int))
+		r.Set(n, new(int))
+	}
+	for i, n := range numbers {
+		require.NotNil(t, r.Get(n))
+		r.Set(n, nil)
+		r.Set(n, nil)
+		require.Nil(t, r.Get(n))
+		for _, other := range numbers[i+1:] {
+			require.NotNil(t, r.Get(other))
+		}
+	}
+	require.Zero(t, r.root.used)
+	for i := range r.root.slots {
+		require.Nil(t, r.root.get(uint32(i)))
+	}
+}
+
+func TestHandlesConcurrently(t *testing.T) {
+	var table Table[int]
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for i := range 2000 {
+				v := i
+				h := table.Put(&v, func(int) {})
+				if *table.Get(h) != i || !table.Remove(h) || table.Get(h) != nil {
+					t.Error("handle does not find its object")
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestHandleLookupAllocatesNothing(t *testing.T) {
+	var table Table[int]
+	h := table.Put(new(int), func(int) {})
+	require.Zero(t, testing.AllocsPerRun(100, func() { table.Get(h) }))
+}
