@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tools/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/demo"
-	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
 // A demo moves its file in pieces, of which some are outstanding at a time.

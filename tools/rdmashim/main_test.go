@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/leak"
+	"github.com/rdmashim/rdmashim/tools/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/demo"
-	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
-	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli/clitest"
 )
 
 const asTool = clitest.AsTool

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
-	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/peer"
+	"github.com/rdmashim/rdmashim/tools/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/internal/peer"
 )
 
 // Report is the result of a transfer. Its JSON keys are stable.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli/clitest"
+	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 )
 
 func decodeDoctor(t *testing.T, o clitest.Outcome) (r Report) {

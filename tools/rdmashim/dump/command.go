@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/rdmashim/rdmashim/tools/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
-	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 	"github.com/spf13/cobra"
 )
 

@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
-	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli/clitest"
 )
 
 // recording is a file of tests/testdata.

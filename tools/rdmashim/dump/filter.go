@@ -9,11 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tools/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/flow"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/live"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/explain"
-	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
 // filter chooses packets. The zero filter passes all.

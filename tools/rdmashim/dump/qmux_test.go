@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/qmux"
-	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli/clitest"
 )
 
 const qmuxRecordings = "qmux/testdata/"

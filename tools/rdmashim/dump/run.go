@@ -11,10 +11,10 @@ import (
 	"os"
 	"strings"
 
+	"github.com/rdmashim/rdmashim/tools/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/flow"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/live"
-	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
 // dumper is a run of dump: packets go from the reader through the tracker and

@@ -11,9 +11,9 @@ import (
 	"github.com/gopacket/gopacket/pcapgo"
 
 	"github.com/rdmashim/rdmashim/kshim/privatefile"
+	"github.com/rdmashim/rdmashim/tools/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/flow"
-	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
 // pcapngFile is the pcapng file that --write makes.

@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/peer"
+	"github.com/rdmashim/rdmashim/tools/internal/peer"
 )
 
 // Report is the result of a measurement. Its JSON keys are stable.

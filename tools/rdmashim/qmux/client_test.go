@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli/clitest"
+	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 )
 
 // TestClient: streams and datagrams come back, over both transports, plain and

@@ -3,7 +3,7 @@ package qmux
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/internal/cli"
 )
 
 // Command is 'rdmashim qmux'.

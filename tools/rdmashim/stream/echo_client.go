@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/internal/cli"
 )
 
 const (

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/internal/cli"
 )
 
 // TestProxyServerEndsFirst: the server's data ends, and the client's goes on.

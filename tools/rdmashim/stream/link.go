@@ -5,7 +5,7 @@ import (
 	"io"
 	"net"
 
-	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/internal/cli"
 )
 
 // Link is a place and the devices that lead there, for commands that put

@@ -3,7 +3,7 @@ package stream
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/internal/cli"
 )
 
 // ProxyCommand is 'rdmashim proxy'.

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/internal/cli"
 	guests "github.com/rdmashim/rdmashim/vm"
 	"github.com/rdmashim/rdmashim/vm/guest"
 )

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli/clitest"
+	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 )
 
 // TestShowDemo: a packet that is missing or wrong is noticed. That a demo has

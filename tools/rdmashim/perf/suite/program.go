@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/internal/cli"
 )
 
 // program is another project's benchmark, run as its manual says: a server and

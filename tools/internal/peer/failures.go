@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/internal/cli"
 )
 
 // FailureLog tells on W of clients that were refused or failed, a line for each
