@@ -10,9 +10,10 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/engine"
 )
 
-// TestGoodputOfPaths holds floors of what one queue pair gets on the paths of
-// perf suite --paths that are hardest, in MB/s of 180 that the wire carries: as
-// many as a bridge in user space. A host takes up to 100 µs to answer.
+// TestGoodputOfPaths holds floors of what one queue pair gets on the hardest of
+// the paths of the suite's --paths (tools/lab), in MB/s of 180 that the wire
+// carries: as many as a bridge in user space. A host takes up to 100 µs to
+// answer.
 func TestGoodputOfPaths(t *testing.T) {
 	const ms = engine.Millisecond
 	for _, c := range []struct {

@@ -41,8 +41,8 @@ var docFence = regexp.MustCompile("(?ms)^```(\\w+) ?([^\n]*)\n(.*?)^```$")
 // docElsewhere has the commands that do not end by themselves, or take long,
 // and the tests that run them: a function of a file, or a line of a script.
 var docElsewhere = map[string]string{
-	"rdmashim perf suite --rounds 1 --run 'WRITE 1 MiB|64 B ping'":                  "tools/rdmashim/perf_suite_test.go:TestPerfSuite",
-	"rdmashim perf suite --rounds 5 --run '^registration' --markdown":               "tools/rdmashim/perf_suite_test.go:TestPerfSuiteTransports",
+	"tools/bench suite --rounds 1 --run 'WRITE 1 MiB|64 B ping'":                    "tools/lab/suite_test.go:TestSuite",
+	"tools/bench suite --rounds 5 --run '^registration' --markdown":                 "tools/lab/suite_test.go:TestSuiteTransports",
 	"rdmashim sample quic server":                                                   "tools/rdmashim/samplequic/quic_test.go:TestQUIC",
 	"rdmashim sample quic client 127.0.0.1 --on 'soft?loss=1%,tcp,udp'":             "tools/rdmashim/samplequic/quic_test.go:TestQUIC",
 	"rdmashim run -- rdma link show":                                                "kshim/preload/netlink_linux_test.go:TestRDMA",
@@ -82,8 +82,8 @@ var docElsewhere = map[string]string{
 	"./tools/test --all":                   "tools/test:all=${CI:-false}",
 	"go tool -modfile=tools/check.mod staticcheck -tags guest ./...":    "tools/test:go tool -modfile=tools/check.mod staticcheck -tags guest ./...",
 	"go tool -modfile=tools/check.mod deadcode -test -tags guest ./...": "tools/test:go tool -modfile=tools/check.mod deadcode -test -tags guest ./...",
-	"tools/bench --run 'Write/1MiB'":                                    "tools/rdmashim/bench_linux_test.go:TestBenchRows",
-	"go test -run - -bench . ./tools/rdmashim/perf/rawudp":              "tools/bench:./tools/rdmashim/perf/rawudp",
+	"tools/bench --run 'Write/1MiB'":                                    "tools/lab/bench_linux_test.go:TestBenchRows",
+	"go test -run - -bench . ./tools/lab/rawudp":                        "tools/bench:./tools/lab/rawudp",
 	"git tag -a v0.1.0 -m 'rdmashim 0.1.0'":                             "tools/rdmashim/version_test.go:TestVersionOfTag",
 	"go build -o rdmashim ./tools/rdmashim":                             "tools/rdmashim/version_test.go:TestVersionOfTag",
 	"./rdmashim version":                                                "tools/rdmashim/version_test.go:TestVersionOfTag",

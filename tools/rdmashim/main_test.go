@@ -109,7 +109,7 @@ func TestUsage(t *testing.T) {
 		{"no such file", "demo /nonexistent/file", 1, "", "no such file"},
 		{"a directory", "demo .", 1, "", "not a regular file"},
 		{"no number", "server --max-bytes x", 2, "", `invalid argument "x" for "--max-bytes" flag: want a number of bytes like 65536, 64K, 1M or 256Mi (try`},
-		{"no fraction", "perf suite -D x", 2, "", `flag: must be a number (try`},
+		{"no fraction", "perf write bw -D x", 2, "", `flag: must be a number (try`},
 		{"number too large", "demo --seed 99999999999999999999", 2, "", `flag: must be a non-negative integer (try`},
 		{"negative memory", "server --max-bytes -1", 2, "", "not negative"},
 		{"unknown device option", "demo --device soft?lose=1%", 1, "", "unknown option"},

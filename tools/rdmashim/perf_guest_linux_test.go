@@ -11,32 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
-	"github.com/rdmashim/rdmashim/tools/rdmashim/perf/suite"
 	"github.com/rdmashim/rdmashim/vm/vmtest"
 )
-
-// TestPerfSuiteGuest measures a few rows in a guest: perftest and this project
-// on rxe0, and both kinds of RNIC over a veth. Figures are not what is tested.
-func TestPerfSuiteGuest(t *testing.T) {
-	vmtest.Config(t) // skips where no guest can be booted
-	o := runTool(t, "perf", "suite", "--vm", "--rounds", "1", "--json", "--run", "goodput on kernel rxe, doorbell=raw|over a veth")
-	require.Contains(t, []int{0, 3}, o.Code, o.Stderr)
-	var rows []suite.Row
-	require.NoError(t, json.Unmarshal([]byte(o.Stdout), &rows), o.Stdout)
-	require.Len(t, rows, 2)
-	for _, r := range rows {
-		if strings.HasPrefix(r.Reason, "no perftest: ") && os.Getenv("CI") != "true" {
-			t.Log(r.Work, ": ", r.Reason)
-			continue
-		}
-		require.Empty(t, r.Reason, r.Work)
-		require.Positive(t, *r.Ours, r.Work)
-		require.Positive(t, *r.ReferenceValue, r.Work)
-		require.Positive(t, *r.Ratio, r.Work)
-		require.NotNil(t, r.Met, r.Work)
-		require.Equal(t, 1, r.Rounds, r.Work)
-	}
-}
 
 // guestPart is a part of TestOnRxe: lines of a script, which finds the files of
 // a directory of the test in /in, and what is held of the files that it leaves

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 )
 
 // TestRunBuilding: a signal ends a run that is still building its libraries,
@@ -28,7 +30,7 @@ func TestRunBuilding(t *testing.T) {
 			t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 			t.Setenv("CC", "cc")
 			t.Setenv("XDG_CACHE_HOME", filepath.Join(bin, "cache"))
-			end, tty := terminal(t, 120, 20)
+			end, tty := clitest.Terminal(t, 120, 20)
 			cmd := tool(t, "run", "--", "true")
 			cmd.Stderr = tty
 			require.NoError(t, cmd.Start())

@@ -15,27 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/stats"
 )
-
-// terminal makes a pseudo-terminal of a size (pts(4)): the other end reads the
-// bytes written to tty.
-func terminal(t *testing.T, width, height uint16) (end, tty *os.File) {
-	t.Helper()
-	end, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	require.NoError(t, err)
-	t.Cleanup(func() { end.Close() })
-	fd := int(end.Fd())
-	require.NoError(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
-	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	require.NoError(t, err)
-	tty, err = os.OpenFile("/dev/pts/"+strconv.Itoa(n), os.O_RDWR|unix.O_NOCTTY, 0)
-	require.NoError(t, err)
-	t.Cleanup(func() { tty.Close() })
-	require.NoError(t, unix.IoctlSetWinsize(int(tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: height, Col: width}))
-	return end, tty
-}
 
 // On a terminal frames lie one over the other and fit; on a dumb one they
 // follow each other.
@@ -73,7 +56,7 @@ func TestTopOnATerminal(t *testing.T) {
 // lines, and returns what it wrote.
 func runOnTerminal(t *testing.T, name string) (string, error) {
 	t.Helper()
-	end, tty := terminal(t, 50, 7)
+	end, tty := clitest.Terminal(t, 50, 7)
 	cmd := tool(t, pidArgs("top", "-n", "2", "-i", "0.05")...)
 	cmd.Env = append(cmd.Env, "TERM="+name)
 	cmd.Stdout = tty

@@ -96,7 +96,8 @@ func SaidError(said *bytes.Buffer, w io.Writer) error {
 	for _, line := range lines[:last] {
 		fmt.Fprintln(w, line)
 	}
-	return errors.New(strings.TrimPrefix(lines[last], "rdmashim: "))
+	text := strings.TrimPrefix(lines[last], "rdmashim: ")
+	return errors.New(strings.TrimPrefix(text, "tools/bench: "))
 }
 
 // PID is its process number.

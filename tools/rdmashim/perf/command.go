@@ -14,9 +14,8 @@ import (
 	"github.com/rdmashim/rdmashim/tools/internal/peer"
 )
 
-// Command is 'rdmashim perf'. More subcommands are those of packages that use
-// this one.
-func Command(more ...*cobra.Command) *cobra.Command {
+// Command is 'rdmashim perf'.
+func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "perf",
 		Short: "Measure bandwidth and latency as perftest does",
@@ -29,7 +28,7 @@ one is 'rdmashim perf server' there.`,
   rdmashim perf read bw -a --check HOST`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return cli.Usagef("perf has no %q: use write, read, send or atomic, server or suite", args[0])
+				return cli.Usagef("perf has no %q: use write, read, send, atomic or server", args[0])
 			}
 			return cmd.Help()
 		},
@@ -37,7 +36,7 @@ one is 'rdmashim perf server' there.`,
 	for _, op := range []Op{Write, Read, Send, Atomic} {
 		cmd.AddCommand(newOp(op))
 	}
-	cmd.AddCommand(append(more, newServer())...)
+	cmd.AddCommand(newServer())
 	return cmd
 }
 

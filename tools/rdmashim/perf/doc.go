@@ -1,7 +1,7 @@
 // Package perf implements 'rdmashim perf': it measures RDMA between two
 // processes, bandwidth, message rate and latency of WRITE, READ, SEND and
 // atomics, on any device that package uapi opens, with perftest's options and
-// columns. It compares nothing with references: package suite does.
+// columns. It compares nothing with references: tools/lab does.
 //
 // The commands, the client and the server talk over package peer's control
 // connection. A Side knows nothing of that, nor which device it is on:

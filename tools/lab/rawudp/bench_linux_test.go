@@ -25,7 +25,7 @@ const turn = 40 * time.Millisecond
 // differently. target is the ratio that is aimed at, 0 where there is none.
 // tools/bench prints them as a table:
 //
-//	go test -run '^$' -bench Write -benchtime 9x ./tools/rdmashim/perf/rawudp
+//	go test -run '^$' -bench Write -benchtime 9x ./tools/lab/rawudp
 func BenchmarkWrite(b *testing.B) {
 	for _, work := range []struct {
 		name   string

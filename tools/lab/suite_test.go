@@ -2,20 +2,34 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
+	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/tools/rdmashim/perf/suite"
+	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
+	"github.com/rdmashim/rdmashim/tools/lab/suite"
 )
 
-// TestPerfSuite: the rows' JSON, of a reference that is built in and of one
-// that is not there. Whether targets are met is not what is tested.
-func TestPerfSuite(t *testing.T) {
-	cmd := perfTool(t, "suite", "--rounds", "2", "-D", "0.002", "--json", "--run", "^WRITE 1 MiB goodput .GB|^READ|^WRITE 64 B ping-pong, waiting|^allocations|^fairness|slow receiver")
+func TestMain(m *testing.M) { clitest.Main(m, commands) }
+
+// suiteTool prepares a run of the suite.
+func suiteTool(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := clitest.Tool(t, append([]string{"suite"}, args...)...)
+	cmd.Env = append(cmd.Env, "RDMASHIM_DEVICE=soft?port=0")
+	return cmd
+}
+
+// TestSuite: the rows' JSON, of a reference that is built in and of one that is
+// not there. Whether targets are met is not what is tested.
+func TestSuite(t *testing.T) {
+	cmd := suiteTool(t, "--rounds", "2", "-D", "0.002", "--json", "--run", "^WRITE 1 MiB goodput .GB|^READ|^WRITE 64 B ping-pong, waiting|^allocations|^fairness|slow receiver")
 	cmd.Env = append(cmd.Env, "PATH=/nonexistent")
-	o := finish(t, cmd)
+	o := clitest.Finish(t, cmd)
 	require.Contains(t, []int{0, 3}, o.Code, o.Stderr)
 	require.LessOrEqual(t, strings.Count(o.Stderr, "\n"), 1, o.Stderr)
 	var rows []map[string]any
@@ -28,7 +42,7 @@ func TestPerfSuite(t *testing.T) {
 		if r["reason"] != nil {
 			names = append(names, "reason")
 		}
-		require.ElementsMatch(t, names, keys(r))
+		require.ElementsMatch(t, names, slices.Collect(maps.Keys(r)))
 		switch ref := r["reference"].(string); {
 		case strings.Contains(ref, "UCX"), strings.Contains(ref, "libfabric"), strings.Contains(ref, "iperf3"):
 			require.Nil(t, r["reference_value"])
@@ -50,9 +64,9 @@ func TestPerfSuite(t *testing.T) {
 	require.Equal(t, unmet > 0, strings.Contains(o.Stderr, "targets not met"))
 }
 
-// TestPerfSuiteStreams: rows of streams, between processes whose devices are
-// found by address.
-func TestPerfSuiteStreams(t *testing.T) {
+// TestSuiteStreams: rows of streams, between processes whose devices are found
+// by address.
+func TestSuiteStreams(t *testing.T) {
 	var rows []suite.Row
 	// An address of which more connections wait, and that confirms none for a
 	// second, is taken for a stranger (uapi/admission.go): so is a client that
@@ -67,9 +81,9 @@ func TestPerfSuiteStreams(t *testing.T) {
 // suiteRows runs the n rows of the suite that run names, once and shortly.
 func suiteRows(t *testing.T, run string, n int, env ...string) (rows []suite.Row) {
 	t.Helper()
-	cmd := perfTool(t, "suite", "--rounds", "1", "-D", "0.002", "--json", "--run", run)
+	cmd := suiteTool(t, "--rounds", "1", "-D", "0.002", "--json", "--run", run)
 	cmd.Env = append(cmd.Env, env...)
-	o := finish(t, cmd)
+	o := clitest.Finish(t, cmd)
 	require.Contains(t, []int{0, 3}, o.Code, o.Stderr)
 	require.NoError(t, json.Unmarshal([]byte(o.Stdout), &rows), o.Stdout)
 	require.Len(t, rows, n)
@@ -80,25 +94,25 @@ func suiteRows(t *testing.T, run string, n int, env ...string) (rows []suite.Row
 	return rows
 }
 
-// TestPerfSuiteTransports: the rows that docs/transports.md has.
-func TestPerfSuiteTransports(t *testing.T) { suiteRows(t, "^registration", 15) }
+// TestSuiteTransports: the rows that docs/transports.md has.
+func TestSuiteTransports(t *testing.T) { suiteRows(t, "^registration", 15) }
 
-// TestPerfSuiteHost: rows of programs that wait, and of shared memory, beside
+// TestSuiteHost: rows of programs that wait, and of shared memory, beside
 // sockets and copies.
-func TestPerfSuiteHost(t *testing.T) {
+func TestSuiteHost(t *testing.T) {
 	suiteRows(t, "^SEND 64 B ping-pong, waiting, p50|^shm, WRITE 64 KiB", 3)
 }
 
-func TestPerfSuiteTables(t *testing.T) {
+func TestSuiteTables(t *testing.T) {
 	for flag, want := range map[string]string{"--markdown": "| work | ours |", "-D0.002": "work "} {
-		o := runPerfTool(t, "suite", "--rounds", "1", "-D", "0.002", "--run", "^READ", flag)
+		o := clitest.Finish(t, suiteTool(t, "--rounds", "1", "-D", "0.002", "--run", "^READ", flag))
 		require.Contains(t, []int{0, 3}, o.Code, o.Stderr)
 		require.True(t, strings.HasPrefix(o.Stdout, want), o.Stdout)
 		require.Equal(t, 1+strings.Count(want, "|")/3+1, strings.Count(o.Stdout, "\n"))
 	}
 }
 
-func TestPerfSuiteUsage(t *testing.T) {
+func TestSuiteUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"--rounds 0":        "--rounds",
 		"-D 0":              "-D",
@@ -107,16 +121,16 @@ func TestPerfSuiteUsage(t *testing.T) {
 		"--json --markdown": "exclude",
 		"x":                 "takes no arguments",
 	} {
-		o := runPerfTool(t, append([]string{"suite"}, strings.Fields(args)...)...)
+		o := clitest.Finish(t, suiteTool(t, strings.Fields(args)...))
 		require.Equal(t, 2, o.Code, args)
 		require.Contains(t, o.Stderr, want)
 	}
 }
 
-// TestPerfSuiteDevice: a device that is not there fails on one line, which is
-// the rows' reason, too.
-func TestPerfSuiteDevice(t *testing.T) {
-	o := runPerfTool(t, "suite", "--json", "--rounds", "1", "-D", "0.002", "--run", "^READ|^fairness", "-d", "nosuch0")
+// TestSuiteDevice: a device that is not there fails on one line, which is the
+// rows' reason, too.
+func TestSuiteDevice(t *testing.T) {
+	o := clitest.Finish(t, suiteTool(t, "--json", "--rounds", "1", "-D", "0.002", "--run", "^READ|^fairness", "-d", "nosuch0"))
 	require.Equal(t, 1, o.Code)
 	require.Equal(t, 1, strings.Count(o.Stderr, "\n"), o.Stderr)
 	var rows []suite.Row

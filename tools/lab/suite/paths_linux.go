@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rdmashim/rdmashim/tools/lab/netpath"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
-	"github.com/rdmashim/rdmashim/tools/rdmashim/perf/netpath"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 

@@ -38,10 +38,8 @@ type suite struct {
 	gid        int    // rxe0's
 }
 
-// Commands are 'rdmashim perf suite' and the processes that it starts.
-func Commands() []*cobra.Command { return []*cobra.Command{newSuite(), newOther()} }
-
-func newSuite() *cobra.Command {
+// Command is 'tools/bench suite'.
+func Command() *cobra.Command {
 	s := &suite{}
 	seconds := 0.25
 	cmd := &cobra.Command{
@@ -55,7 +53,7 @@ not there says why.
 
 Exit status: 0 measured and every target met; 1 a measurement failed; 2 wrong
 usage; 3 a target is not met.`,
-		Example: "  rdmashim perf suite --rounds 3\n  rdmashim perf suite -j --run '^READ'",
+		Example: "  tools/bench suite --rounds 3\n  tools/bench suite -j --run '^READ'",
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if s.rounds < 1 || s.rounds > 1000 {
@@ -179,7 +177,7 @@ func (s *suite) main(ctx context.Context, stdout io.Writer) error {
 	return verdict(slices.Concat(table, inGuest), rows, guestFailed)
 }
 
-// verdict is how the tool ends. inGuest is the error of the guest's part.
+// verdict is how the suite ends. inGuest is the error of the guest's part.
 func verdict(table []comparison, rows []Row, inGuest error) error {
 	var unmet, failed []string
 	judged := 0

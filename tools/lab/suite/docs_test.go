@@ -40,7 +40,7 @@ var explained = map[string]string{
 // order, with their targets, and the day; and explains what it says is not met.
 func TestSuiteDocs(t *testing.T) {
 	read := func(name string) string {
-		text, err := os.ReadFile(filepath.Join("../../../..", name))
+		text, err := os.ReadFile(filepath.Join("../../..", name))
 		require.NoError(t, err)
 		return string(text)
 	}

@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rdmashim/rdmashim/tools/rdmashim/perf/rawudp"
+	"github.com/rdmashim/rdmashim/tools/lab/rawudp"
 )
 
 // rawUDP is the goodput, in bytes a second, of messages over UDP with GSO, GRO,

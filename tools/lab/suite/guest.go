@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -22,8 +23,8 @@ import (
 // Rows about the kernel's rxe are measured in one guest, by the same suite with
 // another table:
 //
-//	here       runGuest boots a guest with perftest in it and runs there
-//	           'rdmashim perf suite --guest --json'
+//	here       runGuest boots a guest with perftest and this program in it, and
+//	           runs there 'suite --guest --json'
 //	in there   guestTable; setUpVeth makes the wire of the last rows
 //
 // The guest is emulated in software: only its ratios mean anything.
@@ -137,16 +138,43 @@ func (s *suite) runGuest(ctx context.Context, table []comparison) ([]Row, error)
 }
 
 // guestMemory is in MiB; the guest's files are in it.
-const guestMemory = 640
+const guestMemory = 704
+
+// guestSelf is this program in the guest.
+const guestSelf = "/bbin/bench"
+
+// buildForGuest builds this program as a static one, with the flags of the
+// guest's image, which has built most parts.
+func buildForGuest(ctx context.Context, file string) error {
+	source, err := sourceOf("tools/lab")
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", file, ".")
+	cmd.Dir, cmd.Env = source, append(os.Environ(), "CGO_ENABLED=0", "GOARCH=amd64")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s for the guest: %w: %s", source, err, out)
+	}
+	return nil
+}
 
 func (s *suite) guestRows(ctx context.Context) ([]Row, error) {
-	args := []string{"rdmashim", "perf", "suite", "--guest", "--json", "--rounds", strconv.Itoa(s.rounds), "--run", s.run}
+	dir, err := os.MkdirTemp("", "rdmashim-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	self := filepath.Join(dir, "bench")
+	if err := buildForGuest(ctx, self); err != nil {
+		return nil, err
+	}
+	args := []string{guestSelf, "suite", "--guest", "--json", "--rounds", strconv.Itoa(s.rounds), "--run", s.run}
 	c := vm.Config{Memory: guestMemory, Timeout: 3*time.Minute + time.Duration(s.rounds)*time.Minute}
 	adds, err := cprograms.Adds(ctx, perftestPrograms...)
 	if err != nil {
 		args = append(args, "--no-programs", "no perftest: "+cli.OneLine(err))
 	}
-	c.Add = adds
+	c.Add = append(adds, vm.Add{Host: self, Guest: guestSelf})
 	var stdout, stderr bytes.Buffer
 	c.Command = vm.Command{Args: args, Stdout: &stdout, Stderr: &stderr}
 	_, err = vm.Run(ctx, c)

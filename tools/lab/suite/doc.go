@@ -9,7 +9,7 @@
 //
 // A series is a command line of 'rdmashim perf', a reference that is built in
 // (raw UDP, Go's TCP), or another project's program where it is installed. A
-// reference's other side is a process of its own, as ours is ('perf other').
+// reference's other side is a process of its own, as ours is ('other').
 //
 // It is not a benchmark of the parts: those lie beside the packages.
 package suite

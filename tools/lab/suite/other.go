@@ -44,17 +44,16 @@ func number(s string) int {
 	return n
 }
 
-// newOther is such a process. It ends when its standard input closes, too.
-func newOther() *cobra.Command {
+// OtherCommand is such a process. It ends when its standard input closes, too.
+func OtherCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:    "other KIND [ARG …]",
-		Short:  "The other process of a reference of 'rdmashim perf suite'",
-		Hidden: true,
-		Args:   cobra.MinimumNArgs(1),
+		Use:   "other KIND [ARG …]",
+		Short: "The other process of a reference of the suite",
+		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			run := others[args[0]]
 			if run == nil {
-				return cli.Usagef("perf other: no %q", args[0])
+				return cli.Usagef("other: no %q", args[0])
 			}
 			ctx, cancel := context.WithCancel(cmd.Context())
 			defer cancel()
@@ -76,7 +75,7 @@ func newOther() *cobra.Command {
 
 // other starts such a process.
 func other(args ...any) partner {
-	words := []string{"perf", "other"}
+	words := []string{"other"}
 	for _, a := range args {
 		words = append(words, fmt.Sprint(a))
 	}
