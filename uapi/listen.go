@@ -14,14 +14,19 @@ import (
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
+	"github.com/rdmashim/rdmashim/uapi/internal/admission"
 )
+
+// DefaultPending is how many requests are being accepted at a time when
+// ListenConfig.Pending says nothing.
+const DefaultPending = 256
 
 // Listener takes requests for connections to an address. It is safe for
 // concurrent use.
 type Listener struct {
 	addr      netip.AddrPort
 	keepAlive time.Duration
-	requests  *admission
+	requests  *admission.Queue[*Request]
 	parts     []*listenPart
 
 	life   context.Context // ends with Close
@@ -101,7 +106,7 @@ func listen(addr netip.AddrPort, ctxs []*Context, config ListenConfig) (*Listene
 		config.Pending = DefaultPending
 	}
 	var err error
-	l := &Listener{requests: newAdmission(config.Pending, config.Backlog), addr: addr, keepAlive: config.KeepAlive, ended: make(chan struct{})}
+	l := &Listener{requests: admission.New[*Request](config.Pending, config.Backlog, errSqueezed), addr: addr, keepAlive: config.KeepAlive, ended: make(chan struct{})}
 	for _, group := range byKernel(ctxs) {
 		p := &listenPart{ctxs: group, heard: make(chan struct{})}
 		if !addr.Addr().IsUnspecified() && !slices.ContainsFunc(group, func(c *Context) bool { return c.hasAddr(addr.Addr()) }) {
@@ -188,7 +193,7 @@ func (l *Listener) hear(p *listenPart) {
 			_ = req.Destroy()
 			continue
 		}
-		if !l.requests.put(r) {
+		if !l.requests.Put(r.place) {
 			_ = req.Destroy()
 		}
 	}
@@ -211,8 +216,10 @@ func (l *Listener) request(p *listenPart, req *rdmacm.Request) (*Request, error)
 			return nil, explain(syscall.ENODEV, "the request is for device %s, which is not open", name)
 		}
 	}
-	return &Request{Context: c, LocalAddr: route.Local, RemoteAddr: route.Remote, PrivateData: req.Peer.Private,
-		req: req, keepAlive: l.keepAlive, admission: l.requests}, nil
+	r := &Request{Context: c, LocalAddr: route.Local, RemoteAddr: route.Remote, PrivateData: req.Peer.Private,
+		req: req, keepAlive: l.keepAlive, queue: l.requests}
+	r.place = &admission.Place[*Request]{Request: r, From: route.Remote.Addr()}
+	return r, nil
 }
 
 func deviceNamed(ctxs []*Context, name string) *Context {
@@ -236,11 +243,11 @@ func (l *Listener) Addr() netip.AddrPort { return l.addr }
 // the listener or its contexts are closed.
 func (l *Listener) Accept(ctx context.Context) (*Request, error) {
 	for l.hears() {
-		if r := l.requests.take(); r != nil {
-			return r, nil
+		if p := l.requests.Take(); p != nil {
+			return p.Request, nil
 		}
 		select {
-		case <-l.requests.wake:
+		case <-l.requests.Wake:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-l.life.Done():
@@ -271,8 +278,8 @@ func (l *Listener) Close() error {
 			}
 		}
 		<-l.ended
-		for _, r := range l.requests.close() {
-			_ = r.req.Destroy()
+		for _, p := range l.requests.Close() {
+			_ = p.Request.req.Destroy()
 		}
 	})
 	return opError("Close", l.addr.String(), err)

@@ -2,6 +2,7 @@ package uapi
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"sync"
 	"syscall"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
+	"github.com/rdmashim/rdmashim/uapi/internal/admission"
 )
 
 // Request is a peer's wish for a connection. Look at it, make its queue pair
@@ -26,8 +28,8 @@ type Request struct {
 
 	req       *rdmacm.Request
 	keepAlive time.Duration
-	admission *admission
-	place     place
+	queue     *admission.Queue[*Request]
+	place     *admission.Place[*Request]
 
 	mu       sync.Mutex
 	pair     managedPair // guarded by mu
@@ -51,6 +53,8 @@ func (r *Request) CreateQP(config QPConfig) (QP, error) {
 	}
 	return r.pair.num, nil
 }
+
+var errSqueezed = fmt.Errorf("%w: it did not confirm, and other requests wait (ListenConfig.Pending)", ErrUnreachable)
 
 var errAnswered error = &explained{text: "the request was answered before", err: syscall.EINVAL}
 
@@ -105,7 +109,7 @@ func (r *Request) accept(ctx context.Context, private []byte) (QP, error) {
 	defer cancel()
 	r.answered = true
 	var err error
-	defer func() { r.admission.done(r, err == nil) }()
+	defer func() { r.queue.Done(r.place, err == nil) }()
 	if r.pair.queuePair == nil {
 		err = r.create(QPConfig{})
 	}
@@ -119,7 +123,7 @@ func (r *Request) accept(ctx context.Context, private []byte) (QP, error) {
 		var squeeze context.CancelCauseFunc
 		inner, squeeze = context.WithCancelCause(inner)
 		defer squeeze(nil)
-		r.admission.replied(r, squeeze)
+		r.queue.Replied(r.place, squeeze)
 		err = r.req.Established(inner)
 	}
 	if err != nil {
@@ -159,7 +163,7 @@ func (r *Request) Reject(reason RejectReason, private []byte) error {
 		err = explain(syscall.EINVAL, "reason %v; the kernel sends %v and %v", reason, RejectedByProgram, RejectedUnsupportedOption)
 	default:
 		r.answered = true
-		defer r.admission.done(r, false)
+		defer r.queue.Done(r.place, false)
 		err = r.req.Reject(abi.UCMRejReason(reason), private)
 		if q := r.pair; q.queuePair != nil {
 			_ = r.Context.destroyQP(q.num)

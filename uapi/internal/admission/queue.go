@@ -1,22 +1,18 @@
-package uapi
+package admission
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"slices"
 	"sync"
 	"time"
 )
 
-// DefaultPending is how many requests are being accepted at a time when
-// ListenConfig.Pending says nothing.
-const DefaultPending = 256
-
 // squeezeAfter is how long a request that was accepted is left to its peer's
 // confirmation when all places are taken: long enough for a round trip and two
-// busy programs, and short enough for DefaultPending places to serve 1,000
-// requests a second from addresses that were made up, which never confirm.
+// busy programs, and short enough for 256 places (uapi.DefaultPending) to serve
+// 1,000 requests a second from addresses that were made up, which never
+// confirm.
 //
 // squeezeOwnAfter is the same for requests of an address that has used its
 // share up, when more of its own wait: they compete among themselves. An
@@ -28,7 +24,7 @@ const (
 	squeezeOwnAfter = time.Second
 )
 
-// admission decides which request Accept gives, and when. Requests cost nothing
+// Queue decides which request is accepted next, and when. Requests cost nothing
 // to send, from made-up addresses, so the work that they cause is bounded: no
 // more than most are being accepted, no more than room wait, and an address has
 // no more than its share of either. When a request waits for a place, the
@@ -36,29 +32,38 @@ const (
 //
 // Invariants: queued counts waiting by source address, and from given; leaving
 // of those given were told to make way.
-type admission struct {
+type Queue[R any] struct {
+	// Wake has one token when a request may go.
+	Wake chan struct{}
+
 	most, room int
+	squeezed   error
 
 	mu      sync.Mutex
-	waiting []*Request // guarded by mu, as all below; the oldest first
-	given   []*Request // by Accept, and not connected or refused yet; the oldest first
+	waiting []*Place[R] // guarded by mu, as all below; the oldest first
+	given   []*Place[R] // by Take, and not connected or refused yet; the oldest first
 	queued  map[netip.Addr]int
 	from    map[netip.Addr]int
 	heard   map[netip.Addr]time.Time // of those in from: when one was confirmed last
 	leaving int
-	timer   *time.Timer   // calls press; nil until needed
-	wake    chan struct{} // one token: a request may go
+	timer   *time.Timer // calls press; nil until needed
 }
 
-// place is a request's entry in an admission. Guarded by admission.mu.
-type place struct {
+// Place is a request's entry in a Queue.
+type Place[R any] struct {
+	Request R
+	From    netip.Addr // its sender
+
+	// Guarded by the queue's mu.
 	replied time.Time               // when the peer was answered; zero: not yet
 	squeeze context.CancelCauseFunc // makes the request give its place up; nil: not now
 	left    bool                    // it was told to
 }
 
-func newAdmission(most, room int) *admission {
-	return &admission{most: most, room: room, queued: map[netip.Addr]int{}, from: map[netip.Addr]int{}, heard: map[netip.Addr]time.Time{}, wake: make(chan struct{}, 1)}
+// New makes a queue in which room requests may wait, and as many as most be
+// accepted at a time. The cause of one that has to make way is squeezed.
+func New[R any](most, room int, squeezed error) *Queue[R] {
+	return &Queue[R]{most: most, room: room, squeezed: squeezed, queued: map[netip.Addr]int{}, from: map[netip.Addr]int{}, heard: map[netip.Addr]time.Time{}, Wake: make(chan struct{}, 1)}
 }
 
 // addressShare is how many of n places one address may have: three quarters, so
@@ -66,11 +71,11 @@ func newAdmission(most, room int) *admission {
 // others beside it.
 func addressShare(n int) int { return max(n*3/4, 1) }
 
-// put lets a request wait, if there is room.
-func (a *admission) put(r *Request) bool {
+// Put lets a request wait, if there is room.
+func (a *Queue[R]) Put(r *Place[R]) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	from := r.RemoteAddr.Addr()
+	from := r.From
 	if len(a.waiting) >= a.room || a.queued[from] >= addressShare(a.room) {
 		return false
 	}
@@ -80,8 +85,8 @@ func (a *admission) put(r *Request) bool {
 	return true
 }
 
-// take gives the oldest request that may go; nil if there is none.
-func (a *admission) take() *Request {
+// Take gives the oldest request that may go; nil if there is none.
+func (a *Queue[R]) Take() *Place[R] {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	i := a.next()
@@ -91,7 +96,7 @@ func (a *admission) take() *Request {
 	r := a.waiting[i]
 	a.waiting = slices.Delete(a.waiting, i, i+1)
 	a.given = append(a.given, r)
-	from := r.RemoteAddr.Addr()
+	from := r.From
 	release(a.queued, from)
 	a.from[from]++
 	a.press()
@@ -100,51 +105,51 @@ func (a *admission) take() *Request {
 
 // next is the index of the oldest request that may go, or -1. Preconditions,
 // here and below: mu is held.
-func (a *admission) next() int {
+func (a *Queue[R]) next() int {
 	if len(a.given) >= a.most {
 		return -1
 	}
 	for i, r := range a.waiting {
-		if a.from[r.RemoteAddr.Addr()] < addressShare(a.most) {
+		if a.from[r.From] < addressShare(a.most) {
 			return i
 		}
 	}
 	return -1
 }
 
-// replied notes that r waits for its peer's confirmation.
-func (a *admission) replied(r *Request, squeeze context.CancelCauseFunc) {
+// Replied notes that r waits for its peer's confirmation.
+func (a *Queue[R]) Replied(r *Place[R], squeeze context.CancelCauseFunc) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	r.place = place{replied: time.Now(), squeeze: squeeze}
+	r.replied, r.squeeze, r.left = time.Now(), squeeze, false
 	a.press()
 }
 
-// done gives r's place back; its peer has confirmed it or not.
-func (a *admission) done(r *Request, confirmed bool) {
+// Done gives r's place back; its peer has confirmed it or not.
+func (a *Queue[R]) Done(r *Place[R], confirmed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.given = slices.DeleteFunc(a.given, func(g *Request) bool { return g == r })
-	from := r.RemoteAddr.Addr()
+	a.given = slices.DeleteFunc(a.given, func(g *Place[R]) bool { return g == r })
+	from := r.From
 	if confirmed {
 		a.heard[from] = time.Now()
 	}
 	if release(a.from, from); a.from[from] == 0 {
 		delete(a.heard, from)
 	}
-	if r.place.left {
+	if r.left {
 		a.leaving--
 	}
-	r.place = place{}
+	r.replied, r.squeeze, r.left = time.Time{}, nil, false
 	a.press()
 }
 
 // press wakes an Accept if a request may go. If none may, it makes room for the
 // waiting requests, or says when it will.
-func (a *admission) press() {
+func (a *Queue[R]) press() {
 	if a.next() >= 0 {
 		select {
-		case a.wake <- struct{}{}:
+		case a.Wake <- struct{}{}:
 		default:
 		}
 		return
@@ -155,9 +160,9 @@ func (a *admission) press() {
 	}
 	var soonest time.Duration
 	for _, r := range a.given {
-		after, from := squeezeAfter, r.RemoteAddr.Addr()
+		after, from := squeezeAfter, r.From
 		switch {
-		case r.place.squeeze == nil:
+		case r.squeeze == nil:
 			continue
 		case a.leaving < wanted:
 		case a.queued[from] > 0 && time.Since(a.heard[from]) > squeezeOwnAfter:
@@ -165,14 +170,14 @@ func (a *admission) press() {
 		default:
 			continue
 		}
-		if left := after - time.Since(r.place.replied); left > 0 {
+		if left := after - time.Since(r.replied); left > 0 {
 			if soonest == 0 || left < soonest {
 				soonest = left
 			}
 			continue
 		}
-		r.place.squeeze(errSqueezed)
-		r.place.squeeze, r.place.left = nil, true
+		r.squeeze(a.squeezed)
+		r.squeeze, r.left = nil, true
 		a.leaving++
 	}
 	if soonest > 0 {
@@ -188,7 +193,7 @@ func release(m map[netip.Addr]int, from netip.Addr) {
 }
 
 // later calls press.
-func (a *admission) later(after time.Duration) {
+func (a *Queue[R]) later(after time.Duration) {
 	if a.timer == nil {
 		a.timer = time.AfterFunc(after, func() {
 			a.mu.Lock()
@@ -200,8 +205,8 @@ func (a *admission) later(after time.Duration) {
 	a.timer.Reset(after)
 }
 
-// close ends it and returns the requests that wait.
-func (a *admission) close() []*Request {
+// Close ends it and returns the requests that wait.
+func (a *Queue[R]) Close() []*Place[R] {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	left := a.waiting
@@ -212,5 +217,3 @@ func (a *admission) close() []*Request {
 	}
 	return left
 }
-
-var errSqueezed = fmt.Errorf("%w: it did not confirm, and other requests wait (ListenConfig.Pending)", ErrUnreachable)
