@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -246,6 +247,7 @@ func TestPacketsFromAnotherPort(t *testing.T) {
 type shared struct {
 	link.Link
 	ring, hears atomic.Bool
+	gone        func(device uint64)
 }
 
 func (l *shared) Recv(batch []link.Packet) (int, error) {
@@ -256,13 +258,42 @@ func (l *shared) Recv(batch []link.Packet) (int, error) {
 	return n, err
 }
 
-func (*shared) Meet(netip.AddrPort) uint64  { return 1 }
-func (*shared) Lease([]byte) *wire.Lease    { return nil }
-func (*shared) Recall(*wire.Lease)          {}
-func (*shared) Holds() bool                 { return false }
-func (*shared) Reaches(uint64) bool         { return true }
-func (l *shared) Hears(uint64) bool         { return l.hears.Load() }
-func (*shared) SetGone(func(device uint64)) {}
+func (*shared) Meet(netip.AddrPort) uint64 { return 1 }
+func (*shared) Lease([]byte) *wire.Lease   { return nil }
+func (*shared) Recall(*wire.Lease)         {}
+func (*shared) Holds() bool                { return false }
+func (*shared) Reaches(uint64) bool        { return true }
+func (l *shared) Hears(uint64) bool        { return l.hears.Load() }
+
+func (l *shared) SetGone(f func(device uint64)) { l.gone = f }
+
+// TestGoneWithoutConnection: where no connection manager tells a program that
+// its peer has gone, a request fails some time later, so that the program reads
+// first what was completed before.
+func TestGoneWithoutConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := sim.NewNetwork(sim.Options{})
+		l, err := net.Attach(netip.AddrPort{})
+		require.NoError(t, err)
+		way := &shared{Link: l}
+		own := newDevice(t, way, 1<<16, qpOptions{})
+		l, err = net.Attach(netip.AddrPort{})
+		require.NoError(t, err)
+		peer := newDevice(t, l, 1<<16, qpOptions{})
+		long := defaults()
+		long.timeout = 31 // hours
+		own.qp.connectTo(peer.qp, long)
+		require.NoError(t, peer.Close())
+		own.qp.post(write(own, peer, 1, 0, 0, 8))
+		start := time.Now()
+		way.gone(1)
+		synctest.Wait()
+		require.Zero(t, own.counter(t, "retry_exceeded_err"))
+		own.qp.send.waitStatus(1, abi.WCRetryExcErr)
+		require.Equal(t, goneGrace, time.Since(start), "virtual")
+		require.NoError(t, own.Close())
+	})
+}
 
 // TestPacketsBesideTheRing: a peer that was met in shared memory is a soft
 // device, so that no packet from another port is its own from the beginning,

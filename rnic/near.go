@@ -2,6 +2,7 @@ package rnic
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/rnic/cm"
@@ -107,10 +108,18 @@ const (
 	goneLooks = 64
 )
 
-// peerGone fails the requests that wait for a near device that has gone, when
-// all that it sent was received, and ends its connections, as a kernel's DREQ
-// does when a process has gone. A queue pair that waits for nothing goes on:
-// its receives wait as if the way had been a wire.
+// goneGrace is how long requests of a queue pair without connection manager
+// wait for a near device that has gone. On a wire their silence lasts for all
+// retries: 537 ms with the attributes of rdma-core's examples. A busy program
+// reads its last completions meanwhile, and may want no others: two programs
+// that count messages end while the slower one's surplus is on the way.
+const goneGrace = 500 * time.Millisecond
+
+// peerGone is called when a near device has gone. Once all that it sent was
+// received, its connections end, as a kernel's DREQ ends them when a process
+// has gone, and the requests that wait for it fail: those of connections now,
+// others after goneGrace. A queue pair that waits for nothing goes on: its
+// receives wait as if the way had been a wire.
 func (d *Device) peerGone(device uint64) {
 	d.rx.Lock()
 	for batch, empty := 0, 0; batch < goneBatches && empty < goneLooks; batch++ {
@@ -128,12 +137,29 @@ func (d *Device) peerGone(device uint64) {
 	if d.closing {
 		return
 	}
+	connected := map[wire.QPN]bool{}
 	d.gsi.cm.PeerGone(cm.Time(d.now()), func(n wire.QPN) bool {
 		q := d.qps[n]
-		return q != nil && q.near == device
+		connected[n] = q != nil && q.near == device
+		return connected[n]
 	})
+	d.failWaiting(device, func(q *QP) bool { return connected[q.num] })
+	d.final.drop(func(p *finalAck) bool { return p.near == device })
+	time.AfterFunc(goneGrace, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.failWaiting(device, func(*QP) bool { return true })
+	})
+}
+
+// failWaiting fails the requests of chosen queue pairs that wait for a near
+// device that has gone. Preconditions: d.mu is held.
+func (d *Device) failWaiting(device uint64, chosen func(*QP) bool) {
+	if d.closing {
+		return
+	}
 	for _, q := range d.qps {
-		if q == nil || q.near != device {
+		if q == nil || q.near != device || !chosen(q) {
 			continue
 		}
 		if rc, ok := q.engine.(*engine.QP); ok {
@@ -141,6 +167,5 @@ func (d *Device) peerGone(device uint64) {
 			d.touch(q)
 		}
 	}
-	d.final.drop(func(p *finalAck) bool { return p.near == device })
 	d.settle(doorbellBatches)
 }
