@@ -44,6 +44,9 @@ func reach(local, peer netip.Addr, netdev string, index int, patience time.Durat
 		return nil
 	}
 	defer unix.Close(fd)
+	if peer.WithZone("") == local.WithZone("") {
+		return nil // also before the kernel has its route: that of a new IPv6 address comes later
+	}
 	ask, err := dialRoutes()
 	if err != nil {
 		return nil

@@ -215,7 +215,7 @@ func TestSoftDevice(t *testing.T) {
 		at := &net.IPNet{IP: net.ParseIP("fe80::77"), Mask: net.CIDRMask(64, 128)}
 		require.NoError(t, netlink.AddrAdd(l, &netlink.Addr{IPNet: at, Flags: unix.IFA_F_NODAD}))
 		r := expect(t, Options{Device: "soft:[fe80::77%local0]"}, "gid", Warn, "link-local fe80::77", "take another address")
-		require.Equal(t, Pass, find(t, r, "loopback").Status)
+		require.Equal(t, Pass, find(t, r, "loopback").Status, "%+v", find(t, r, "loopback"))
 		r = expect(t, Options{Device: "soft:[fe80::77%nosuch0]"}, "netdev", Fail, "no network device has the address fe80::77%nosuch0", "ip addr add")
 		require.Equal(t, "see netdev", find(t, r, "loopback").Fix)
 	})
