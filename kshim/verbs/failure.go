@@ -55,13 +55,16 @@ func (cq *CQ) failureOf(qp *QP) Failure {
 		if !recv && qp.isProbe(seq) {
 			return Failure{wc, true}
 		}
-		q := &qp.sq
-		if recv {
-			q = &qp.rq
+		q, e := &qp.rq, entry{opcode: abi.WCRecv}
+		if !recv {
+			q = &qp.sq
 		}
 		q.mu.Lock()
-		e := q.entries[seq&q.mask]
+		id := q.ids[seq&q.mask]
+		if !recv {
+			e = q.entries[seq&q.mask]
+		}
 		q.mu.Unlock()
-		return Failure{WC: WC{ID: e.id, Status: wc.Status, Opcode: e.opcode, VendorErr: wc.VendorErr, QPN: qp.num}}
+		return Failure{WC: WC{ID: id, Status: wc.Status, Opcode: e.opcode, VendorErr: wc.VendorErr, QPN: qp.num}}
 	}
 }

@@ -52,7 +52,8 @@ func (qp *QP) putSends(batch []SendWR) (n int, err error) {
 			err = qp.fail("post send", putErr)
 			break
 		}
-		qp.sq.add(wr.ID, wcOpcodes[wr.Opcode], length)
+		qp.sq.entries[qp.sq.head&qp.sq.mask] = entry{wcOpcodes[wr.Opcode], length}
+		qp.sq.add(wr.ID)
 	}
 	if n > 0 {
 		qp.send.publish(n)
@@ -84,14 +85,15 @@ func (qp *QP) fail(op string, err error) error {
 // before it.
 func (qp *QP) sendDone(wc *WC, seq uint32) bool {
 	qp.sq.mu.Lock()
-	e, ok := qp.sq.retire(seq)
+	e := qp.sq.entries[seq&qp.sq.mask]
+	id, ok := qp.sq.retire(seq)
 	qp.sq.mu.Unlock()
 	if !ok {
 		return false
 	}
 	// The length is ours too: verbs promises one for receives, READs and
 	// atomics only (ibv_poll_cq).
-	*wc = WC{ID: e.id, Status: wc.Status, Opcode: e.opcode, VendorErr: wc.VendorErr, ByteLen: e.length, QPN: qp.num,
+	*wc = WC{ID: id, Status: wc.Status, Opcode: e.opcode, VendorErr: wc.VendorErr, ByteLen: e.length, QPN: qp.num,
 		// The kernel says WITH_IMM of a sender's completion, too, and gives no
 		// immediate.
 		Flags: wc.Flags &^ (abi.WCWithImm | abi.WCWithInvalidate)}
@@ -150,7 +152,7 @@ func (qp *QP) putRecvs(batch []RecvWR) (n int, wake bool, err error) {
 				break
 			}
 		}
-		qp.rq.add(wr.ID, abi.WCRecv, 0)
+		qp.rq.add(wr.ID)
 	}
 	switch {
 	case n == 0:
@@ -188,11 +190,11 @@ func (qp *QP) recvDone(wc *WC, seq uint32) bool {
 		qp.rq.mu.Unlock()
 		return false
 	}
-	e, ok := qp.rq.retire(seq)
+	id, ok := qp.rq.retire(seq)
 	qp.rq.mu.Unlock()
-	wc.ID, wc.QPN = e.id, qp.num
+	wc.ID, wc.QPN = id, qp.num
 	if wc.Status != abi.WCSuccess {
-		*wc = WC{ID: e.id, Status: wc.Status, Opcode: abi.WCRecv, VendorErr: wc.VendorErr, QPN: qp.num}
+		*wc = WC{ID: id, Status: wc.Status, Opcode: abi.WCRecv, VendorErr: wc.VendorErr, QPN: qp.num}
 	}
 	return ok
 }
@@ -206,8 +208,8 @@ func (qp *QP) flushSoft(wc []WC) (n int) {
 		return 0
 	}
 	for ; n < len(wc) && qp.rq.outstanding() > 0; n++ {
-		e, _ := qp.rq.retire(qp.rq.tail)
-		wc[n] = WC{ID: e.id, Status: abi.WCWRFlushErr, Opcode: abi.WCRecv, QPN: qp.num}
+		id, _ := qp.rq.retire(qp.rq.tail)
+		wc[n] = WC{ID: id, Status: abi.WCWRFlushErr, Opcode: abi.WCRecv, QPN: qp.num}
 	}
 	qp.ringEnd = qp.rq.tail
 	qp.recvCQ.soft.Add(-int32(n))

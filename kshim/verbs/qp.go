@@ -139,6 +139,7 @@ func (pd *PD) createQP(init *QPInit) (*QP, error) {
 		MaxSendSGE: int(resp.MaxSendSGE), MaxRecvSGE: int(resp.MaxRecvSGE), MaxInline: int(resp.MaxInlineData),
 	}
 	qp.sq.init(init.MaxSendWR)
+	qp.sq.entries = make([]entry, len(qp.sq.ids))
 	qp.rq.init(init.MaxRecvWR)
 	name := qp.name()
 	qp.sendFull = &Error{"post send", name, errSendFull}

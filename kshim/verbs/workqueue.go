@@ -28,19 +28,19 @@ func splitID(id uint64) (recv bool, gen, seq uint32) {
 	return id&idRecv != 0, uint32(id>>genShift) & genMask, uint32(id)
 }
 
-// entry is the client's record of an outstanding work request.
+// entry is the client's record of an outstanding send, besides its id.
 type entry struct {
-	id     uint64 // the caller's
 	opcode abi.WCOpcode
-	length uint32 // of a send's message
+	length uint32 // of the message
 }
 
 // workQueue counts one direction of a queue pair: head-tail requests are
 // outstanding, at most depth.
 type workQueue struct {
 	mu      sync.Mutex
-	dead    error // set when the queue pair is destroyed
-	entries []entry
+	dead    error    // set when the queue pair is destroyed
+	ids     []uint64 // the caller's
+	entries []entry  // of sends alone
 	mask    uint32
 	depth   uint32
 	head    uint32 // sequence number of the next request
@@ -53,7 +53,7 @@ type workQueue struct {
 
 func (q *workQueue) init(depth int) {
 	size := 1 << bits.Len(uint(max(depth, 1)-1))
-	q.entries = make([]entry, size)
+	q.ids = make([]uint64, size)
 	q.mask = uint32(size - 1)
 	q.depth = uint32(depth)
 }
@@ -62,20 +62,20 @@ func (q *workQueue) outstanding() uint32 { return q.head - q.tail }
 
 func (q *workQueue) full() bool { return q.outstanding() >= q.depth }
 
-func (q *workQueue) add(id uint64, opcode abi.WCOpcode, length uint32) {
-	q.entries[q.head&q.mask] = entry{id, opcode, length}
+func (q *workQueue) add(id uint64) {
+	q.ids[q.head&q.mask] = id
 	q.head++
 }
 
 // retire takes out the request seq and, with it, all before it: sends that
 // asked for no completion, or whose completion was lost when the completion
 // queue overran. False if seq is not outstanding.
-func (q *workQueue) retire(seq uint32) (entry, bool) {
+func (q *workQueue) retire(seq uint32) (id uint64, ok bool) {
 	if seq-q.tail >= q.outstanding() {
-		return entry{}, false
+		return 0, false
 	}
 	q.tail = seq + 1
-	return q.entries[seq&q.mask], true
+	return q.ids[seq&q.mask], true
 }
 
 // forget drops all that is outstanding. Sequence numbers go on: a generation

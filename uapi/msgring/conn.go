@@ -65,7 +65,8 @@ type Conn struct {
 	// to it that there is one.
 	request [1]uapi.WR
 	piece   [1]uapi.SGE
-	batch   batch
+	wcs     [batchSize]uapi.WC
+	batch   *batch
 }
 
 // Info describes a connection.

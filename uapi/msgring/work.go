@@ -10,9 +10,8 @@ import (
 // batchSize is how many completions the leader takes at a time.
 const batchSize = 32
 
-// batch is the leader's scratch memory.
+// batch is the leader's scratch memory, made for the first completions.
 type batch struct {
-	wcs      [batchSize]uapi.WC
 	receives [batchSize]uapi.WR
 	pieces   [batchSize]uapi.SGE
 	controls [batchSize][]byte
@@ -26,7 +25,7 @@ const receiveID = uapi.WRID(1) << 62
 // work handles completions, for which it waits if it shall, and returns how
 // many there were.
 func (c *Conn) work(w *waiter, wait bool) int {
-	wcs := c.batch.wcs[:]
+	wcs := c.wcs[:]
 	n, err := c.completions(wcs, wait)
 	if err != nil {
 		c.mu.Lock()
@@ -48,7 +47,10 @@ func (c *Conn) work(w *waiter, wait bool) int {
 // tells core of them, makes the posts that this allows, and wakes the waiters
 // other than w that can go on. w is nil for a Worker.
 func (c *Conn) handle(w *waiter, wcs []uapi.WC) (ended bool) {
-	b := &c.batch
+	if len(wcs) > 0 && c.batch == nil {
+		c.batch = new(batch)
+	}
+	b := c.batch
 	repost := c.repost(b, wcs)
 	c.mu.Lock()
 	if w != nil {
@@ -126,7 +128,7 @@ func (c *Conn) receive(wr *uapi.WR, piece []uapi.SGE, k int) {
 // postReceives posts all receives, before the peer can send. Lists of batchSize
 // keep small what the queue pair allocates for its longest one.
 func (c *Conn) postReceives() error {
-	b := &c.batch
+	b := new(batch)
 	for next, end := 0, c.config.receives(); next < end; {
 		n := min(batchSize, end-next)
 		for i := range n {

@@ -164,25 +164,29 @@ func party(from fmt.Stringer) netip.Prefix {
 // errIdle is why a session ends whose client keeps quiet.
 var errIdle = errors.New("the client has been idle (--idle)")
 
-// EndIdle cancels a session, with errIdle, when heard has given the same for
-// the limit. heard changes with each message from the client.
+// EndIdle returns at once, and cancels a session, with errIdle, when heard has
+// given the same for the limit. heard changes with each message from the
+// client. A timer looks: a goroutine would cost each session a stack.
 func EndIdle(ctx context.Context, cancel context.CancelCauseFunc, limit time.Duration, heard func() uint64) {
 	const looks = 4 // within the limit, which is kept to a quarter
-	tick := time.NewTicker(max(limit/looks, time.Millisecond))
-	defer tick.Stop()
-	for last, same := heard(), 0; same < looks; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	gap := max(limit/looks, time.Millisecond)
+	last, same := heard(), 0
+	var tick *time.Timer
+	tick = time.AfterFunc(math.MaxInt64, func() {
 		if now := heard(); now == last {
 			same++
 		} else {
 			last, same = now, 0
 		}
-	}
-	cancel(fmt.Errorf("%w: nothing came for %v", errIdle, limit))
+		switch {
+		case same == looks:
+			cancel(fmt.Errorf("%w: nothing came for %v", errIdle, limit))
+		case ctx.Err() == nil:
+			tick.Reset(gap)
+		}
+	})
+	tick.Reset(gap)
+	context.AfterFunc(ctx, func() { tick.Stop() })
 }
 
 // heardOn gives a number that changes with every request that comes to the

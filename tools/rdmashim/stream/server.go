@@ -126,14 +126,14 @@ func (s *server) join(ctx context.Context, client stream) (there, back int64, er
 		}).Stop()
 	}
 	if s.idle > 0 {
-		go peer.EndIdle(ctx, cancel, s.idle, moved)
+		peer.EndIdle(ctx, cancel, s.idle, moved)
 	}
-	var both sync.WaitGroup
-	both.Go(func() { carry(target, client, &to, cancel) })
+	var other sync.WaitGroup
 	if target != client {
-		both.Go(func() { carry(client, target, &fro, cancel) })
+		other.Go(func() { carry(client, target, &fro, cancel) })
 	}
-	both.Wait()
+	carry(target, client, &to, cancel)
+	other.Wait()
 	if stop() {
 		_ = client.Close()
 		_ = target.Close()

@@ -1,0 +1,43 @@
+//go:build !race
+
+package stream
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/rdmanet"
+)
+
+// TestStrangersMemory: a silent connection makes no more of the server resident
+// than docs/limits.md says, its rings, goroutines and handshake included.
+func TestStrangersMemory(t *testing.T) {
+	t.Setenv("GOMEMLIMIT", "1MiB") // garbage is no connection's
+	const few, many, kib = 16, 112, 80
+	s := start(t, "echo", "server", "--listen", ownAddr(), "--silence", "0")
+	device, err := uapi.Open("soft:" + strings.TrimSuffix(ownAddr(), ":0"))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = device.Close() })
+	dial := func(n int) (resident int) {
+		for range n {
+			c, err := (&rdmanet.Dialer{Context: device}).DialContext(t.Context(), "rdma", s.addr)
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = c.Close() })
+		}
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.cmd.Process.Pid))
+		require.NoError(t, err)
+		pages, err := strconv.Atoi(strings.Fields(string(text))[1])
+		require.NoError(t, err)
+		return pages * os.Getpagesize()
+	}
+	before := dial(few) // what the first ones bring is the server's
+	each := (dial(many) - before) / many
+	t.Logf("%d bytes each", each)
+	require.Less(t, each, kib<<10)
+}
