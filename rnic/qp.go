@@ -29,8 +29,8 @@ type QP struct {
 	initial abi.QueryQPResp // attr in RESET
 
 	bell     atomic.Bool // a doorbell that finds d.mu taken may leave a note
-	noted    atomic.Bool // in d.notes
-	nextNote *QP         // of d.notes
+	noted    atomic.Bool // in the notes of d.mu (token.go)
+	nextNote *QP         // in them
 	flying   atomic.Bool // packets await an acknowledgement
 	stream   stream
 

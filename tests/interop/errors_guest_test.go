@@ -35,7 +35,7 @@ func beyond(to *end) (uint64, uint32) { return to.region.Addr + to.region.Length
 func askew(to *end) (uint64, uint32)  { return to.region.Addr + 4, to.region.RKey }
 
 // failures as the two kernels see them. Where they differ the soft RNIC follows
-// the specification; ARCHITECTURE.md declares it.
+// the specification; docs/design/differences.md declares it.
 var failures = []failure{
 	{name: "WRITE with a bad key", wr: remote(uapi.OpWrite, 100, badKey), softAsks: uapi.WCRemAccessErr, rxeAsks: uapi.WCRemAccessErr},
 	{name: "WRITE beyond the region", wr: remote(uapi.OpWrite, 100, beyond), softAsks: uapi.WCRemAccessErr, rxeAsks: uapi.WCRemAccessErr},

@@ -103,7 +103,7 @@ func (r *receiver) socketsTurn(start time.Time) bool {
 }
 
 // takeFrom adds a ring's packets to batch[n:], and returns the new n. A ring
-// that breaks the rules is emptied of its consumer; dropBroken removes it.
+// that breaks the rules is marked bad, and read no more; dropBroken removes it.
 func (l *Link) takeFrom(d *device, batch []link.Packet, n int) int {
 	r := &l.rx
 	if r.buf == nil {
