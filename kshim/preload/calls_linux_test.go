@@ -71,6 +71,7 @@ func TestSignals(t *testing.T) {
 		{"faults, handlers before the library", device, []string{faults, "before"}, "all faults were the program's\n"},
 		{"faults, handlers after the library", device, []string{faults, "after"}, "all faults were the program's\n"},
 		{"alarms", device, []string{compile(t, "alarms", "-libverbs")}, "no message was lost\n"},
+		{"urgent", device, []string{compile(t, "urgent", "-libverbs")}, "no signal came\n"},
 		{"threads", device, []string{compile(t, "threads", "-libverbs")}, "the threads have gone\n"},
 		{"closing", device, []string{compile(t, "closing", "-libverbs")}, "the program ends\n"},
 		// Programs that it executes have an address of their own.
