@@ -18,10 +18,11 @@ import (
 // Module is the module's path.
 const Module = "github.com/rdmashim/rdmashim"
 
-// noPreemption has the runtime of a library send no SIGURG, by which it preempts
-// goroutines that run for 10 ms. The signal may come when the thread is back in
-// the C program, and ends there what no SA_RESTART resumes, such as recv of a
-// socket with SO_RCVTIMEO (signal(7)). Goroutines are preempted at calls then.
+// noPreemption has the runtime of a library send no SIGURG, by which it
+// preempts goroutines that run for 10 ms. The signal may come when the thread
+// is back in the C program, and ends there what no SA_RESTART resumes, such as
+// recv of a socket with SO_RCVTIMEO (signal(7)). Goroutines are preempted at
+// calls then.
 const noPreemption = "-X=runtime.godebugDefault=asyncpreemptoff=1"
 
 // Library builds a C library of a Go package of this module, with this C

@@ -26,8 +26,8 @@ type scoreboard struct {
 	lastLoss       Time // 0: there was none
 
 	// When the packet resent, una then, was sent again, those before tail had
-	// left; 0: no such packet is noted. The note counts from tailAt on; 0: resent
-	// has not arrived.
+	// left; 0: no such packet is noted. The note counts from tailAt on; 0:
+	// resent has not arrived.
 	resent, tail seq
 	tailAt       Time
 
