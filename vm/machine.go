@@ -51,7 +51,7 @@ type guestLog struct {
 
 func newMachine(node, memory int, p *process, log *guestLog) *Machine {
 	m := &Machine{
-		Node: node, process: p, conn: guest.NewConn(p.control), log: log,
+		Node: node, memory: memory, process: p, conn: guest.NewConn(p.control), log: log,
 		hello: make(chan guest.Hello, 1), done: make(chan guest.Done, 1), gone: make(chan struct{}),
 	}
 	log.ends.Add(2)

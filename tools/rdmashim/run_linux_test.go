@@ -36,7 +36,7 @@ func TestRunBuilding(t *testing.T) {
 			require.NoError(t, cmd.Start())
 			require.NoError(t, tty.Close())
 			var shown strings.Builder
-			for b := make([]byte, 4096); !strings.Contains(shown.String(), "packages compiled (2/-"); {
+			for b := make([]byte, 4096); !strings.Contains(shown.String(), "packages compiled (2)"); {
 				n, err := end.Read(b)
 				require.NoError(t, err, "%s", &shown)
 				shown.Write(b[:n])

@@ -114,7 +114,7 @@ func addressed(name, prefix string) error {
 // TestReach: the errors are those of addr.c, and a neighbour that is there is
 // found by asking for it.
 func TestReach(t *testing.T) {
-	spaces, made, done := make(chan *os.File, 1), make(chan error, 1), make(chan struct{})
+	spaces, made, named, done := make(chan *os.File, 1), make(chan error, 1), make(chan error, 1), make(chan struct{})
 	var there sync.WaitGroup
 	there.Go(func() {
 		defer close(spaces)
@@ -128,7 +128,7 @@ func TestReach(t *testing.T) {
 			spaces <- f
 			if err := <-made; err == nil {
 				err = addressed("eth0", "10.77.0.2/24")
-				made <- err
+				named <- err
 			}
 			<-done
 		})
@@ -143,7 +143,7 @@ func TestReach(t *testing.T) {
 		err := wired(other)
 		made <- err
 		if err == nil {
-			err = <-made
+			err = <-named
 		}
 		dst := func(s string) *net.IPNet { _, n, _ := net.ParseCIDR(s); return n }
 		err = errors.Join(err, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "eth1"}, PeerName: "eth2"}),
