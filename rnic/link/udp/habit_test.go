@@ -21,6 +21,10 @@ func TestIdentificationsOfSoftPeers(t *testing.T) {
 		_, err := c.WriteToUDPAddrPort(wire.AppendICRC(p, flow.ICRC(id, p)), b.Caps().Local)
 		require.NoError(t, err)
 	}
+	for range doesNotCount {
+		send(2)
+		recvN(t, b, 1)
+	}
 	for _, id := range []uint16{0, 64, 63, 0xffff, 1} {
 		send(id)
 	}
@@ -40,13 +44,20 @@ func TestIdentificationsOfSoftPeers(t *testing.T) {
 	require.Equal(t, uint64(3), counter(t, b, "drop_icrc"))
 }
 
-// TestHabit: the first packet is taken at its word, but not from a soft
-// device's port.
+// TestHabit: a peer that counts is taken at its word wherever it begins, but
+// not from a soft device's port.
 func TestHabit(t *testing.T) {
-	rxe := habitOf(0xc123, wire.Port)
-	require.True(t, rxe.takes(64))
-	require.True(t, rxe.takes(0))
-	require.True(t, rxe.takes(0xffff))
+	for _, first := range []uint16{0, 1, 63, 64, 0xffff} {
+		rxe := habitOf(0xc123, wire.Port)
+		for n := range uint16(2 * maxSegments) {
+			require.True(t, rxe.takes(first+n), "%d of those from %d on", n, first)
+		}
+	}
+	quiet := habitOf(0xc123, wire.Port)
+	for range doesNotCount {
+		require.True(t, quiet.takes(0))
+	}
+	require.False(t, quiet.takes(64), "it does not count")
 	for _, port := range []uint16{wire.Port, 5000} {
 		soft := habitOf(port, 5000)
 		for range 3 {
