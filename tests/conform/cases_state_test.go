@@ -5,6 +5,8 @@ package conform
 import (
 	"fmt"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
@@ -286,7 +288,13 @@ var stateTests = append(transitionTests(), []test{
 	{"state/drain-not-finished", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.timeout = 21 }) // the peer is waited for for a long time
 		r.must(b.qp.Destroy())
+		before, err := a.qp.Query()
+		r.must(err)
 		a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
+		require.True(r, eventually(func() bool { // what was not begun would wait for RTS
+			now, err := a.qp.Query()
+			return err != nil || now.SQPSN != before.SQPSN
+		}))
 		a.to(abi.QPSSQD)
 		a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
 		q, err := a.qp.Query()
