@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -21,6 +22,11 @@ func TestRunBuilding(t *testing.T) {
 			bin := t.TempDir()
 			gate := filepath.Join(bin, "gate")
 			require.NoError(t, unix.Mkfifo(gate, 0o600))
+			t.Cleanup(func() { // when the test failed a script waits there
+				g, err := os.OpenFile(gate, os.O_RDWR, 0)
+				require.NoError(t, err)
+				require.NoError(t, g.Close())
+			})
 			for name, script := range map[string]string{
 				"cc": "",
 				"go": "printf 'one/package\\nanother\\n'; read word <" + gate + "; exit 1",
@@ -35,6 +41,7 @@ func TestRunBuilding(t *testing.T) {
 			cmd.Stderr = tty
 			require.NoError(t, cmd.Start())
 			require.NoError(t, tty.Close())
+			require.NoError(t, end.SetReadDeadline(time.Now().Add(2*time.Minute)))
 			var shown strings.Builder
 			for b := make([]byte, 4096); !strings.Contains(shown.String(), "packages compiled (2)"); {
 				n, err := end.Read(b)

@@ -13,13 +13,13 @@ import (
 )
 
 // Terminal makes a pseudo-terminal of a size (pts(4)): the other end reads the
-// bytes written to tty.
+// bytes written to tty, and takes a deadline.
 func Terminal(t *testing.T, width, height uint16) (end, tty *os.File) {
 	t.Helper()
-	end, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	require.NoError(t, err)
+	end = os.NewFile(uintptr(fd), "/dev/ptmx")
 	t.Cleanup(func() { end.Close() })
-	fd := int(end.Fd())
 	require.NoError(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
 	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
 	require.NoError(t, err)
