@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
 // lookupIP resolves host names.
@@ -22,11 +24,11 @@ func resolve(ctx context.Context, addr string) ([]netip.AddrPort, error) {
 	}
 	host, service, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, explain(syscall.EINVAL, "%v; write HOST:PORT", err)
+		return nil, errs.Explain(syscall.EINVAL, "%v; write HOST:PORT", err)
 	}
 	port, err := net.DefaultResolver.LookupPort(ctx, "tcp", service)
 	if err != nil {
-		return nil, explain(syscall.EINVAL, "port %q is neither 0 … 65535 nor a service: %v", service, err)
+		return nil, errs.Explain(syscall.EINVAL, "port %q is neither 0 … 65535 nor a service: %v", service, err)
 	}
 	if host == "" {
 		return []netip.AddrPort{netip.AddrPortFrom(netip.IPv6Unspecified(), uint16(port))}, nil
@@ -203,28 +205,4 @@ func share(ctx context.Context, n int) (context.Context, context.CancelFunc) {
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeout(ctx, max(time.Until(end)/time.Duration(n), minShare))
-}
-
-// triedError is the errors of all attempts, of which none succeeded.
-type triedError []error
-
-func (e triedError) Error() string {
-	texts := make([]string, len(e))
-	for i, err := range e {
-		texts[i] = err.Error()
-	}
-	return strings.Join(texts, "; ")
-}
-
-func (e triedError) Unwrap() []error { return e }
-
-// tried is one error of all, nil of none.
-func tried(errs []error) error {
-	switch len(errs) {
-	case 0:
-		return nil
-	case 1:
-		return errs[0]
-	}
-	return triedError(errs)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
 // addressHandle is an address handle.
@@ -54,7 +55,7 @@ func (c *Context) createAH(remote netip.AddrPort, config AHConfig) (AH, error) {
 	case c.closed.Load():
 		return -1, errContextClosed
 	case !addr.IsValid() || addr.IsUnspecified():
-		return -1, explain(syscall.EINVAL, "%v is not the address of a device", remote.Addr())
+		return -1, errs.Explain(syscall.EINVAL, "%v is not the address of a device", remote.Addr())
 	}
 	pd, err := c.domain(config.PD)
 	if err == nil {
@@ -90,7 +91,7 @@ func (c *Context) reaches(addr netip.Addr, port uint16) error {
 		return err
 	}
 	if c.backend.spec.kind == kindHost && port != RoCEPort {
-		return explain(syscall.EADDRNOTAVAIL, "the peer is at UDP port %d, and a device of the kernel sends to %d only; open the soft device on that port", port, RoCEPort)
+		return errs.Explain(syscall.EADDRNOTAVAIL, "the peer is at UDP port %d, and a device of the kernel sends to %d only; open the soft device on that port", port, RoCEPort)
 	}
 	return nil
 }

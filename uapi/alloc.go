@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"syscall"
 
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 	"github.com/rdmashim/rdmashim/uapi/internal/pages"
 )
 
@@ -16,7 +17,7 @@ import (
 // crossing of page boundaries.
 func Alloc(n int) ([]byte, error) {
 	if n <= 0 || n > maxAlloc {
-		return nil, opError("Alloc", "", explain(syscall.EINVAL, "%d bytes are not in 1 … %d", n, maxAlloc))
+		return nil, opError("Alloc", "", errs.Explain(syscall.EINVAL, "%d bytes are not in 1 … %d", n, maxAlloc))
 	}
 	mem, err := pages.Alloc(n)
 	if err != nil {
@@ -37,9 +38,9 @@ func Free(mem []byte) error {
 	regions, err := pages.Free(mem)
 	switch err {
 	case syscall.EINVAL:
-		err = explain(err, "the memory is not from Alloc, or was freed")
+		err = errs.Explain(err, "the memory is not from Alloc, or was freed")
 	case syscall.EBUSY:
-		err = explain(err, "%d memory regions lie in it; deregister them first", regions)
+		err = errs.Explain(err, "%d memory regions lie in it; deregister them first", regions)
 	}
 	return opError("Free", "", err)
 }

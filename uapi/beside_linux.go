@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rdmashim/rdmashim/kshim/peercred"
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
 // mapPatience is how long an answer at a port mapper is waited for: it comes at
@@ -32,7 +33,7 @@ func dialPortMapper(addr netip.Addr) (*net.UnixConn, error) {
 		return nil, err
 	case uid != os.Geteuid():
 		c.Close()
-		return nil, explain(syscall.EADDRINUSE, "%v belongs to a process of user %d", addr, uid)
+		return nil, errs.Explain(syscall.EADDRINUSE, "%v belongs to a process of user %d", addr, uid)
 	}
 	return c, nil
 }
@@ -240,7 +241,7 @@ func (v *visit) listen(service uint64) error {
 		return nil
 	}
 	if _, err := fmt.Sscanf(answer, "taken %d", &held.pid); err != nil {
-		return explain(syscall.ENOBUFS, "the owner of %v has no room for more listeners of other processes", v.n.addr)
+		return errs.Explain(syscall.ENOBUFS, "the owner of %v has no room for more listeners of other processes", v.n.addr)
 	}
 	return held
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/gidtable"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
 // choice is the port, GID and MTU that are used of a device, and why.
@@ -76,7 +77,7 @@ func (c *Context) choose(config OpenConfig) error {
 // choosePort takes the port asked for, else the first active one.
 func (c *Context) choosePort(ask int) (port verbs.PortAttr, err error) {
 	if ask < 0 || ask > c.limits.ports {
-		return port, explain(syscall.EINVAL, "the device has ports 1 … %d, not %d", c.limits.ports, ask)
+		return port, errs.Explain(syscall.EINVAL, "the device has ports 1 … %d, not %d", c.limits.ports, ask)
 	}
 	first, last := ask, ask
 	if ask == 0 {
@@ -92,17 +93,17 @@ func (c *Context) choosePort(ask int) (port verbs.PortAttr, err error) {
 			return port, nil
 		}
 	}
-	return port, explain(syscall.ENETDOWN, "none of the device's %d ports is active (port %d is %v); is its interface up?", c.limits.ports, last, port.State)
+	return port, errs.Explain(syscall.ENETDOWN, "none of the device's %d ports is active (port %d is %v); is its interface up?", c.limits.ports, last, port.State)
 }
 
 func (c *Context) chooseMTU(ask, active int) error {
 	switch {
 	case active == 0:
-		return explain(syscall.EIO, "the port has no active MTU")
+		return errs.Explain(syscall.EIO, "the port has no active MTU")
 	case ask == 0:
 		c.chosen.mtu = active
 	case !isPathMTU(ask) || ask > active:
-		return explain(syscall.EINVAL, "MTU %d is not a path MTU up to the port's %d", ask, active)
+		return errs.Explain(syscall.EINVAL, "MTU %d is not a path MTU up to the port's %d", ask, active)
 	default:
 		c.chosen.mtu = ask
 	}
@@ -121,12 +122,12 @@ func chooseGID(gids []verbs.GID, ask *int) (verbs.GID, string, error) {
 	if ask != nil {
 		i := slices.IndexFunc(gids, func(g verbs.GID) bool { return g.Index == *ask })
 		if i < 0 {
-			return verbs.GID{}, "", explain(syscall.EINVAL, "the port's GID table has no entry %d (%d entries)", *ask, len(gids))
+			return verbs.GID{}, "", errs.Explain(syscall.EINVAL, "the port's GID table has no entry %d (%d entries)", *ask, len(gids))
 		}
 		return gids[i], fmt.Sprintf("index %d was asked for", *ask), nil
 	}
 	if len(gids) == 0 {
-		return verbs.GID{}, "", explain(syscall.EADDRNOTAVAIL, "the port's GID table is empty; has its interface an address?")
+		return verbs.GID{}, "", errs.Explain(syscall.EADDRNOTAVAIL, "the port's GID table is empty; has its interface an address?")
 	}
 	best := bestGID(gids)
 	rank := gidRank(best)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
 // LocalEndpoint returns the endpoint that the peer's ConnectQP needs to connect
@@ -81,7 +82,7 @@ func (q *queuePair) connect(remote Endpoint) error {
 		return err
 	}
 	if !q.remote.IsZero() {
-		return explain(syscall.EISCONN, "it is connected to %v; a queue pair is connected once", q.remote)
+		return errs.Explain(syscall.EISCONN, "it is connected to %v; a queue pair is connected once", q.remote)
 	}
 	if err := q.init(); err != nil {
 		return err
@@ -101,9 +102,9 @@ func (q *queuePair) connect(remote Endpoint) error {
 func reachable(local, remote netip.Addr) error {
 	switch {
 	case local.Is4() != remote.Is4():
-		return explain(syscall.EAFNOSUPPORT, "this device is at %v and the peer at %v: one is IPv4, the other IPv6", local, remote)
+		return errs.Explain(syscall.EAFNOSUPPORT, "this device is at %v and the peer at %v: one is IPv4, the other IPv6", local, remote)
 	case local.IsLoopback() && !remote.IsLoopback():
-		return explain(syscall.ENETUNREACH, "this device is at %v, which reaches this machine only, and the peer at %v; open soft:ADDRESS with an address of the interface to the peer", local, remote)
+		return errs.Explain(syscall.ENETUNREACH, "this device is at %v, which reaches this machine only, and the peer at %v; open soft:ADDRESS with an address of the interface to the peer", local, remote)
 	}
 	return nil
 }
@@ -117,14 +118,14 @@ func (q *queuePair) fitsRoute(remote Endpoint) error {
 	case most == 0:
 		return q.noWay(remote)
 	case most < mtu:
-		return explain(syscall.EMSGSIZE, "the route to %v carries packets for a path MTU of %d at most, and %d would be used; connect with ConnectOver, which agrees on one, or open one of the devices with mtu=%d, or set MTU to %d in its QPConfig",
+		return errs.Explain(syscall.EMSGSIZE, "the route to %v carries packets for a path MTU of %d at most, and %d would be used; connect with ConnectOver, which agrees on one, or open one of the devices with mtu=%d, or set MTU to %d in its QPConfig",
 			remote.Addr.Addr(), most, mtu, most, most)
 	}
 	return nil
 }
 
 func (q *queuePair) noWay(remote Endpoint) error {
-	return explain(syscall.EMSGSIZE, "the route to %v does not even carry packets for the smallest path MTU, 256", remote.Addr.Addr())
+	return errs.Explain(syscall.EMSGSIZE, "the route to %v does not even carry packets for the smallest path MTU, 256", remote.Addr.Addr())
 }
 
 // routeMTU is the largest path MTU that both sides offer and the route to the
@@ -248,7 +249,7 @@ func (q *queuePair) disconnect() error {
 	q.modify.Lock()
 	defer q.modify.Unlock()
 	if !q.inited.Load() {
-		return explain(syscall.ENOTCONN, "it was never connected")
+		return errs.Explain(syscall.ENOTCONN, "it was never connected")
 	}
 	return q.move(verbs.QPAttr{State: abi.QPSErr}, 0)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
 // connection is the state of a queue pair that was connected by address.
@@ -195,7 +196,7 @@ func (c *Context) connectionOf(qp QP) (*connection, error) {
 	}
 	conn := q.conn.Load()
 	if conn == nil {
-		return nil, explain(syscall.ENOTCONN, "it was not connected by Dial or Request.Accept")
+		return nil, errs.Explain(syscall.ENOTCONN, "it was not connected by Dial or Request.Accept")
 	}
 	return conn, nil
 }
@@ -327,7 +328,7 @@ func (q managedPair) carried(attr *verbs.QPAttr) error {
 	case most == 0:
 		return q.noWay(remote)
 	}
-	return explain(syscall.EMSGSIZE, "the route to %v carries packets for a path MTU of %d at most, and the connection would use %d; open one of the devices with mtu=%d",
+	return errs.Explain(syscall.EMSGSIZE, "the route to %v carries packets for a path MTU of %d at most, and the connection would use %d; open one of the devices with mtu=%d",
 		remote.Addr.Addr(), most, remote.MTU, most)
 }
 

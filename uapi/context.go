@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 	"github.com/rdmashim/rdmashim/uapi/internal/handle"
 )
 
@@ -65,7 +66,7 @@ func enter[H ~int, T any](c *Context, handles *handle.Table[T], own *map[H]*T, o
 	}
 	if handles.Put(object, func(h int) { *out = H(h) }) == 0 {
 		_ = undo()
-		return explain(syscall.ENOMEM, "the process has no handle left")
+		return errs.Explain(syscall.ENOMEM, "the process has no handle left")
 	}
 	(*own)[*out] = object
 	return nil
@@ -251,7 +252,7 @@ func (c *Context) badHandle(format, name string) error {
 	if c.closed.Load() {
 		return errContextClosed
 	}
-	return explain(syscall.EBADF, format, name)
+	return errs.Explain(syscall.EBADF, format, name)
 }
 
 // ended replaces the error of a call that Close or a destroy overtook by one

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
 // QPType is a queue pair's transport service (enum ib_qp_type).
@@ -75,20 +76,20 @@ func (q *queuePair) startDatagrams() error {
 func (q *queuePair) checkType(wr *WR, s *verbs.SendWR) error {
 	if q.config.Type != TypeUD {
 		if wr.AH != 0 {
-			return explain(syscall.EINVAL, "it has an address handle, and the queue pair is connected; one of TypeUD is for datagrams")
+			return errs.Explain(syscall.EINVAL, "it has an address handle, and the queue pair is connected; one of TypeUD is for datagrams")
 		}
 		if q.config.Type == TypeUC && wr.Op > OpSendImm {
-			return explain(syscall.EINVAL, "%v on an unreliable connection, which answers nothing; one of TypeRC does", wr.Op)
+			return errs.Explain(syscall.EINVAL, "%v on an unreliable connection, which answers nothing; one of TypeRC does", wr.Op)
 		}
 		return q.checkAnswers(wr.Op)
 	}
 	switch {
 	case wr.Op != OpSend && wr.Op != OpSendImm:
-		return explain(syscall.EINVAL, "%v on a queue pair for datagrams, which can only be sent", wr.Op)
+		return errs.Explain(syscall.EINVAL, "%v on a queue pair for datagrams, which can only be sent", wr.Op)
 	case wr.AH == 0:
-		return explain(syscall.EINVAL, "a datagram needs an address: use PostSendTo, or set AH, RemoteQPN and RemoteQKey")
+		return errs.Explain(syscall.EINVAL, "a datagram needs an address: use PostSendTo, or set AH, RemoteQPN and RemoteQKey")
 	case wr.RemoteQPN > max24:
-		return explain(syscall.EINVAL, "queue pair number %#x has more than 24 bits", wr.RemoteQPN)
+		return errs.Explain(syscall.EINVAL, "queue pair number %#x has more than 24 bits", wr.RemoteQPN)
 	}
 	a, err := q.ctx.address(wr.AH)
 	if err != nil {
@@ -100,7 +101,7 @@ func (q *queuePair) checkType(wr *WR, s *verbs.SendWR) error {
 	var length uint64
 	for i := range wr.SGE {
 		if length += wr.SGE[i].Length; length > uint64(q.ctx.chosen.mtu) || wr.SGE[i].Length > uint64(q.ctx.chosen.mtu) {
-			return explain(syscall.EMSGSIZE, "a datagram is one packet, of at most %d bytes on this port", q.ctx.chosen.mtu)
+			return errs.Explain(syscall.EMSGSIZE, "a datagram is one packet, of at most %d bytes on this port", q.ctx.chosen.mtu)
 		}
 	}
 	s.AHNum, s.RemoteQPN, s.RemoteQKey = a.verbs.Num(), wr.RemoteQPN, wr.RemoteQKey
@@ -117,7 +118,7 @@ func (q *queuePair) checkReceive(wr *WR) error {
 		length += min(wr.SGE[i].Length, GRHLen)
 	}
 	if length < GRHLen {
-		return explain(syscall.EINVAL, "a receive for datagrams begins with %d bytes of route header: make it GRHLen longer than the message", GRHLen)
+		return errs.Explain(syscall.EINVAL, "a receive for datagrams begins with %d bytes of route header: make it GRHLen longer than the message", GRHLen)
 	}
 	return nil
 }
@@ -128,7 +129,7 @@ func (q *queuePair) checkReceive(wr *WR) error {
 // CreateAH. EINVAL for bytes that are no route header.
 func DatagramSource(receive []byte) (netip.Addr, error) {
 	if len(receive) < GRHLen {
-		return netip.Addr{}, opError("DatagramSource", "", explain(syscall.EINVAL, "%d bytes; a route header has %d", len(receive), GRHLen))
+		return netip.Addr{}, opError("DatagramSource", "", errs.Explain(syscall.EINVAL, "%d bytes; a route header has %d", len(receive), GRHLen))
 	}
 	// IBA A17.4.5: the IPv6 header, or 20 bytes of anything and the IPv4
 	// header, whose checksum decides if both seem to be there.
@@ -140,7 +141,7 @@ func DatagramSource(receive []byte) (netip.Addr, error) {
 	case is6:
 		return netip.AddrFrom16([16]byte(receive[8:])), nil
 	}
-	return netip.Addr{}, opError("DatagramSource", "", explain(syscall.EINVAL, "they are no route header"))
+	return netip.Addr{}, opError("DatagramSource", "", errs.Explain(syscall.EINVAL, "they are no route header"))
 }
 
 // ip4Sum is the ones' complement sum of an IPv4 header's 16-bit words.
@@ -158,5 +159,5 @@ func (q *queuePair) noConnection() error {
 	if q.config.Type != TypeUD {
 		return nil
 	}
-	return explain(syscall.EINVAL, "queue pairs of %v are not connected: say in each datagram where it goes (PostSendTo)", q.config.Type)
+	return errs.Explain(syscall.EINVAL, "queue pairs of %v are not connected: say in each datagram where it goes (PostSendTo)", q.config.Type)
 }

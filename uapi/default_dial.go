@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
 // Dial is Context.Dial on the default context. If that is not open yet,
@@ -19,7 +21,7 @@ func Dial(ctx context.Context, addr string, config DialConfig) (QP, error) {
 		return -1, opError("Dial", addr, err)
 	}
 	ways := byFamily(silentLast(onThisHost(remotes, loopbackListeners())))
-	var errs []error
+	var failed []error
 	for i, way := range ways {
 		c, fresh, err := defaultContext(func() (*Context, error) {
 			if os.Getenv("RDMASHIM_DEVICE") != "" {
@@ -40,12 +42,12 @@ func Dial(ctx context.Context, addr string, config DialConfig) (QP, error) {
 				return qp, nil
 			}
 		}
-		errs = append(errs, err)
+		failed = append(failed, err)
 		if inner.Err() != nil || c != nil && (!fresh || !elsewhere(err)) || i == len(ways)-1 || c != nil && !withdraw(c) {
 			break
 		}
 	}
-	return -1, opError("Dial", addr, tried(errs))
+	return -1, opError("Dial", addr, errs.Tried(failed))
 }
 
 // byFamily parts addresses by IP version, in the order of the first of each.
@@ -101,7 +103,7 @@ func listenAt(addrs []netip.AddrPort) (*Listener, error) {
 			return listen(at, ctxs, ListenConfig{})
 		}
 	}
-	var errs []error
+	var failed []error
 	for _, at := range addrs {
 		c, err := toListen(at.Addr())
 		if err == nil {
@@ -110,9 +112,9 @@ func listenAt(addrs []netip.AddrPort) (*Listener, error) {
 				return l, nil
 			}
 		}
-		errs = append(errs, err)
+		failed = append(failed, err)
 	}
-	return nil, tried(errs)
+	return nil, errs.Tried(failed)
 }
 
 // toListen returns the default context or, where its device does not have the

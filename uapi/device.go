@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
 // DefaultDevice is the device that an empty name opens when RDMASHIM_DEVICE is
@@ -411,5 +412,5 @@ func setName(s *deviceSpec, text string) error {
 func isPathMTU(n int) bool { return n > 0 && abi.FitMTU(n).Bytes() == n }
 
 func badDevice(format string, args ...any) error {
-	return &explained{text: "device " + fmt.Sprintf(format, args...), err: syscall.EINVAL}
+	return errs.Explain(syscall.EINVAL, "device "+format, args...)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 	"github.com/rdmashim/rdmashim/uapi/loopback"
 )
 
@@ -94,7 +95,7 @@ func (c *Context) Dial(ctx context.Context, addr string, config DialConfig) (QP,
 // made from it.
 func (c *Context) dial(ctx, inner context.Context, remotes []netip.AddrPort, config *DialConfig) (QP, error) {
 	if len(config.Private) > MaxDialPrivate {
-		return -1, explain(syscall.EINVAL, "%d bytes of private data; a request carries %d", len(config.Private), MaxDialPrivate)
+		return -1, errs.Explain(syscall.EINVAL, "%d bytes of private data; a request carries %d", len(config.Private), MaxDialPrivate)
 	}
 	ch, err := c.channel()
 	if err != nil {
@@ -102,7 +103,7 @@ func (c *Context) dial(ctx, inner context.Context, remotes []netip.AddrPort, con
 	}
 	d := dialling{c: c, ch: ch, config: config, ctx: ctx}
 	remotes = silentLast(onThisHost(remotes, c.hostAddrs()))
-	var errs []error
+	var failed []error
 	for i, remote := range remotes {
 		err := d.try(inner, remote, len(remotes)-i)
 		if err == nil {
@@ -111,14 +112,14 @@ func (c *Context) dial(ctx, inner context.Context, remotes []netip.AddrPort, con
 		if len(remotes) > 1 {
 			err = fmt.Errorf("%v %w", remote.Addr(), err)
 		}
-		if errs = append(errs, err); inner.Err() != nil || !elsewhere(err) {
+		if failed = append(failed, err); inner.Err() != nil || !elsewhere(err) {
 			break
 		}
 	}
 	if d.q.queuePair != nil {
 		_ = c.destroyQP(d.q.num)
 	}
-	return -1, loopback.Explain(tried(errs))
+	return -1, loopback.Explain(errs.Tried(failed))
 }
 
 // elsewhere reports whether another address of the peer may do: no peer has

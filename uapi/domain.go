@@ -5,6 +5,7 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
 // domain is a protection domain that CreatePD made.
@@ -59,7 +60,7 @@ func (c *Context) destroyPD(pd PD) error {
 	}
 	switch err := d.verbs.Dealloc(); {
 	case errors.Is(err, syscall.EBUSY):
-		return explain(syscall.EBUSY, "regions, queue pairs or address handles are in it; destroy them first")
+		return errs.Explain(syscall.EBUSY, "regions, queue pairs or address handles are in it; destroy them first")
 	case err != nil: // of two that destroy it at once the later, or Close was faster
 		return c.ended(err, &c.closed, "")
 	}
@@ -91,5 +92,5 @@ func (c *Context) domain(pd PD) (*verbs.PD, error) {
 // the post. The device would refuse it too (IBA vol. 1, 11.6.2: LOC_PROT_ERR),
 // and end the queue pair.
 func otherDomain(object string, pd, queue PD) error {
-	return explain(syscall.EINVAL, "%s is in %s, and the queue in %s: make both in one protection domain", object, pdName(pd), pdName(queue))
+	return errs.Explain(syscall.EINVAL, "%s is in %s, and the queue in %s: make both in one protection domain", object, pdName(pd), pdName(queue))
 }

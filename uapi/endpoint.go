@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
 // Endpoint names one side of a connection. LocalEndpoint makes it, the program
@@ -64,19 +66,19 @@ func (e Endpoint) Validate() error {
 	addr := e.Addr.Addr()
 	switch {
 	case !addr.IsValid() || addr.IsUnspecified() || addr.IsMulticast():
-		return explain(syscall.EINVAL, "endpoint: %q is not an address of one device", addr.String())
+		return errs.Explain(syscall.EINVAL, "endpoint: %q is not an address of one device", addr.String())
 	case addr.Zone() != "":
-		return explain(syscall.EINVAL, "endpoint: the address %s has a zone, which means nothing to the peer", addr)
+		return errs.Explain(syscall.EINVAL, "endpoint: the address %s has a zone, which means nothing to the peer", addr)
 	case e.Addr.Port() == 0:
-		return explain(syscall.EINVAL, "endpoint: the UDP port is 0")
+		return errs.Explain(syscall.EINVAL, "endpoint: the UDP port is 0")
 	case e.QPN == 0 || e.QPN > max24:
-		return explain(syscall.EINVAL, "endpoint: queue pair number %#x is not in 1 … 0xffffff", e.QPN)
+		return errs.Explain(syscall.EINVAL, "endpoint: queue pair number %#x is not in 1 … 0xffffff", e.QPN)
 	case e.PSN > max24:
-		return explain(syscall.EINVAL, "endpoint: packet sequence number %#x has more than 24 bits", e.PSN)
+		return errs.Explain(syscall.EINVAL, "endpoint: packet sequence number %#x has more than 24 bits", e.PSN)
 	case !isPathMTU(e.MTU):
-		return explain(syscall.EINVAL, "endpoint: %d is not a path MTU (256, 512, 1024, 2048, 4096)", e.MTU)
+		return errs.Explain(syscall.EINVAL, "endpoint: %d is not a path MTU (256, 512, 1024, 2048, 4096)", e.MTU)
 	case e.MaxRdAtomic < 0 || e.MaxRdAtomic > maxRdAtomic:
-		return explain(syscall.EINVAL, "endpoint: %d READs at a time is not in 0 … %d", e.MaxRdAtomic, maxRdAtomic)
+		return errs.Explain(syscall.EINVAL, "endpoint: %d READs at a time is not in 0 … %d", e.MaxRdAtomic, maxRdAtomic)
 	}
 	return nil
 }
@@ -111,21 +113,21 @@ func (e *Endpoint) UnmarshalText(text []byte) error {
 func ParseEndpoint(text string) (Endpoint, error) {
 	var e Endpoint
 	if len(text) > maxEndpointText {
-		return e, explain(syscall.EINVAL, "endpoint: %d bytes of text are more than one has", len(text))
+		return e, errs.Explain(syscall.EINVAL, "endpoint: %d bytes of text are more than one has", len(text))
 	}
 	fields := strings.Split(strings.TrimSpace(text), ",")
 	if fields[0] != endpointPrefix {
 		if strings.HasPrefix(fields[0], "rc") && len(fields) > 1 {
-			return e, explain(syscall.EPROTONOSUPPORT, "endpoint: version %q; this side speaks %s", fields[0], endpointPrefix)
+			return e, errs.Explain(syscall.EPROTONOSUPPORT, "endpoint: version %q; this side speaks %s", fields[0], endpointPrefix)
 		}
-		return e, explain(syscall.EINVAL, "endpoint: %q does not begin with %s,", text, endpointPrefix)
+		return e, errs.Explain(syscall.EINVAL, "endpoint: %q does not begin with %s,", text, endpointPrefix)
 	}
 	if len(fields) != 6 {
-		return e, explain(syscall.EINVAL, "endpoint: %q has %d fields, not rc1,ADDR:PORT,qpn=,psn=,mtu=,rd=", text, len(fields))
+		return e, errs.Explain(syscall.EINVAL, "endpoint: %q has %d fields, not rc1,ADDR:PORT,qpn=,psn=,mtu=,rd=", text, len(fields))
 	}
 	addr, err := netip.ParseAddrPort(fields[1])
 	if err != nil {
-		return e, explain(syscall.EINVAL, "endpoint: %q is not ADDR:PORT", fields[1])
+		return e, errs.Explain(syscall.EINVAL, "endpoint: %q is not ADDR:PORT", fields[1])
 	}
 	e.Addr = netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
 	var qpn, psn, mtu, rd uint64
@@ -135,7 +137,7 @@ func ParseEndpoint(text string) (Endpoint, error) {
 		}
 	}
 	if mtu > 1<<16 || rd > 1<<16 {
-		return Endpoint{}, explain(syscall.EINVAL, "endpoint: %q: mtu or rd is out of range", text)
+		return Endpoint{}, errs.Explain(syscall.EINVAL, "endpoint: %q: mtu or rd is out of range", text)
 	}
 	e.QPN, e.PSN, e.MTU, e.MaxRdAtomic = uint32(qpn), uint32(psn), int(mtu), int(rd)
 	if err := e.Validate(); err != nil {
@@ -155,7 +157,7 @@ func (f *numberField) parse(what, text string) error {
 	digits, ok := strings.CutPrefix(text, f.key)
 	v, err := strconv.ParseUint(digits, 0, f.bits)
 	if !ok || err != nil {
-		return explain(syscall.EINVAL, "%s: %q is not %sNUMBER of %d bits", what, text, f.key, f.bits)
+		return errs.Explain(syscall.EINVAL, "%s: %q is not %sNUMBER of %d bits", what, text, f.key, f.bits)
 	}
 	*f.dst = v
 	return nil
@@ -189,13 +191,13 @@ func (e Endpoint) AppendBinary(b []byte) ([]byte, error) {
 func (e *Endpoint) UnmarshalBinary(b []byte) error {
 	switch {
 	case len(b) < 6 || string(b[:4]) != endpointMagic:
-		return explain(syscall.EINVAL, "endpoint: %d bytes that do not begin with %s", len(b), endpointMagic)
+		return errs.Explain(syscall.EINVAL, "endpoint: %d bytes that do not begin with %s", len(b), endpointMagic)
 	case b[4] != endpointVersion:
-		return explain(syscall.EPROTONOSUPPORT, "endpoint: version %d; this side speaks %d", b[4], endpointVersion)
+		return errs.Explain(syscall.EPROTONOSUPPORT, "endpoint: version %d; this side speaks %d", b[4], endpointVersion)
 	case int(b[5]) != endpointSize || len(b) != endpointSize:
-		return explain(syscall.EINVAL, "endpoint: %d bytes that say %d; version 1 has %d", len(b), b[5], endpointSize)
+		return errs.Explain(syscall.EINVAL, "endpoint: %d bytes that say %d; version 1 has %d", len(b), b[5], endpointSize)
 	case b[35] != 0 || binary.BigEndian.Uint32(b[36:]) != 0:
-		return explain(syscall.EINVAL, "endpoint: reserved bits are set")
+		return errs.Explain(syscall.EINVAL, "endpoint: reserved bits are set")
 	}
 	parsed := Endpoint{
 		Addr:        netip.AddrPortFrom(netip.AddrFrom16([16]byte(b[8:24])).Unmap(), binary.BigEndian.Uint16(b[6:])),

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim"
 )
@@ -80,26 +79,6 @@ func (e *WCError) Unwrap() []error {
 		return []error{e.WC.Status}
 	}
 	return []error{e.WC.Status, e.Cause}
-}
-
-// explained is an errno with a sentence that says what was wrong and what to
-// do.
-type explained struct {
-	text string
-	err  error
-}
-
-func (e *explained) Error() string {
-	if e.err == syscall.ENOMEM { // a queue or a table is full, and memory is not the matter
-		return e.text
-	}
-	return e.text + " (" + e.err.Error() + ")"
-}
-func (e *explained) Unwrap() error { return e.err }
-
-// explain makes an error that Is err.
-func explain(err error, format string, args ...any) error {
-	return &explained{text: fmt.Sprintf(format, args...), err: err}
 }
 
 // errContextClosed is the error of calls on a closed context.

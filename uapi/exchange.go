@@ -10,6 +10,8 @@ import (
 	"net"
 	"syscall"
 	"time"
+
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
 // Introduction is the message that two programs exchange, over TCP say, before
@@ -79,7 +81,7 @@ func Exchange(ctx context.Context, conn net.Conn, mine Introduction) (theirs Int
 func exchangeReady(ctx context.Context, conn net.Conn) error {
 	answer, err := swapFrames(ctx, conn, frameReady, nil)
 	if err == nil && len(answer) != 0 {
-		err = explain(syscall.EPROTO, "the peer's ready frame has %d bytes", len(answer))
+		err = errs.Explain(syscall.EPROTO, "the peer's ready frame has %d bytes", len(answer))
 	}
 	return err
 }
@@ -93,7 +95,7 @@ func exchangePath(ctx context.Context, conn net.Conn, mtu int) (int, error) {
 		return 0, err
 	}
 	if len(answer) != 4 || !isPathMTU(int(binary.BigEndian.Uint32(answer))) {
-		return 0, explain(syscall.EPROTO, "the peer's path frame has %d bytes, %x", len(answer), answer)
+		return 0, errs.Explain(syscall.EPROTO, "the peer's path frame has %d bytes, %x", len(answer), answer)
 	}
 	return min(mtu, int(binary.BigEndian.Uint32(answer))), nil
 }
@@ -109,7 +111,7 @@ func connName(conn net.Conn) string {
 // needs the other to begin, nor buffers in between.
 func swapFrames(ctx context.Context, conn net.Conn, kind byte, payload []byte) ([]byte, error) {
 	if conn == nil {
-		return nil, explain(syscall.EINVAL, "there is no connection")
+		return nil, errs.Explain(syscall.EINVAL, "there is no connection")
 	}
 	conn.SetDeadline(time.Time{}) // of the caller's use before
 	if err := ctx.Err(); err != nil {
@@ -164,13 +166,13 @@ func readFrame(r io.Reader, kind byte) ([]byte, error) {
 	length := binary.BigEndian.Uint32(head[8:])
 	switch {
 	case string(head[:4]) != frameMagic:
-		return nil, explain(syscall.EPROTO, "the peer sent %q, not an introduction: is that the right port?", head[:4])
+		return nil, errs.Explain(syscall.EPROTO, "the peer sent %q, not an introduction: is that the right port?", head[:4])
 	case head[4] != frameVersion:
-		return nil, explain(syscall.EPROTONOSUPPORT, "the peer speaks version %d of the exchange, this side %d", head[4], frameVersion)
+		return nil, errs.Explain(syscall.EPROTONOSUPPORT, "the peer speaks version %d of the exchange, this side %d", head[4], frameVersion)
 	case head[5] != kind || head[6] != 0 || head[7] != 0:
-		return nil, explain(syscall.EPROTO, "the peer sent frame %d where %d is due", head[5], kind)
+		return nil, errs.Explain(syscall.EPROTO, "the peer sent frame %d where %d is due", head[5], kind)
 	case length > maxIntroPayload:
-		return nil, explain(syscall.EMSGSIZE, "the peer announces %d bytes; an introduction has at most %d", length, maxIntroPayload)
+		return nil, errs.Explain(syscall.EMSGSIZE, "the peer announces %d bytes; an introduction has at most %d", length, maxIntroPayload)
 	}
 	payload := make([]byte, length)
 	if _, err := io.ReadFull(r, payload); err != nil {
@@ -189,7 +191,7 @@ func hungUp(err error) error {
 // append encodes the introduction without its frame.
 func (in *Introduction) append(b []byte) ([]byte, error) {
 	if len(in.Regions) > maxRegions || len(in.Data) > maxIntroData {
-		return b, explain(syscall.EMSGSIZE, "an introduction has at most %d regions and %d bytes of data, not %d and %d",
+		return b, errs.Explain(syscall.EMSGSIZE, "an introduction has at most %d regions and %d bytes of data, not %d and %d",
 			maxRegions, maxIntroData, len(in.Regions), len(in.Data))
 	}
 	b, err := in.Endpoint.AppendBinary(b)
@@ -210,7 +212,7 @@ func (in *Introduction) append(b []byte) ([]byte, error) {
 func parseIntroduction(b []byte) (Introduction, error) {
 	var in Introduction
 	if len(b) < introFixed {
-		return in, explain(syscall.EINVAL, "an introduction of %d bytes is cut off", len(b))
+		return in, errs.Explain(syscall.EINVAL, "an introduction of %d bytes is cut off", len(b))
 	}
 	if err := in.Endpoint.UnmarshalBinary(b[:endpointSize]); err != nil {
 		return in, err
@@ -219,7 +221,7 @@ func parseIntroduction(b []byte) (Introduction, error) {
 	data := binary.BigEndian.Uint32(b[endpointSize+4:])
 	b = b[introFixed:]
 	if regions > maxRegions || data > maxIntroData || len(b) != int(regions)*RegionSize+int(data) {
-		return Introduction{}, explain(syscall.EINVAL, "an introduction with %d regions and %d bytes of data does not have %d bytes more",
+		return Introduction{}, errs.Explain(syscall.EINVAL, "an introduction with %d regions and %d bytes of data does not have %d bytes more",
 			regions, data, len(b))
 	}
 	for i := range int(regions) {

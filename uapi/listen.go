@@ -15,6 +15,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/uapi/internal/admission"
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
 // DefaultPending is how many requests are being accepted at a time when
@@ -110,7 +111,7 @@ func listen(addr netip.AddrPort, ctxs []*Context, config ListenConfig) (*Listene
 	for _, group := range byKernel(ctxs) {
 		p := &listenPart{ctxs: group, heard: make(chan struct{})}
 		if !addr.Addr().IsUnspecified() && !slices.ContainsFunc(group, func(c *Context) bool { return c.hasAddr(addr.Addr()) }) {
-			err = explain(syscall.EADDRNOTAVAIL, "the device has the address %v, not %v", group[0].chosen.addr.Addr(), addr.Addr())
+			err = errs.Explain(syscall.EADDRNOTAVAIL, "the device has the address %v, not %v", group[0].chosen.addr.Addr(), addr.Addr())
 		} else if p.cm, err = group[0].listenCM(l.addr, config.Backlog); err != nil {
 			err = takenError(group[0].backend, l.addr, err)
 		}
@@ -174,7 +175,7 @@ func takenError(s *backend, addr netip.AddrPort, err error) error {
 		return held
 	}
 	if addr.Port() != 0 && (errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL)) {
-		return explain(syscall.EADDRINUSE, "port %d is taken by another listener", addr.Port())
+		return errs.Explain(syscall.EADDRINUSE, "port %d is taken by another listener", addr.Port())
 	}
 	return err
 }
@@ -213,7 +214,7 @@ func (l *Listener) request(p *listenPart, req *rdmacm.Request) (*Request, error)
 		}
 		if c = deviceNamed(p.ctxs, name); c == nil {
 			p.ctxs[0].log.Debug("a request was refused: it is for a device that is not open", "device", name, "from", route.Remote)
-			return nil, explain(syscall.ENODEV, "the request is for device %s, which is not open", name)
+			return nil, errs.Explain(syscall.ENODEV, "the request is for device %s, which is not open", name)
 		}
 	}
 	r := &Request{Context: c, LocalAddr: route.Local, RemoteAddr: route.Remote, PrivateData: req.Peer.Private,

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
 // deviceKinds are the kinds of devices that may be opened; none means all.
@@ -44,16 +46,16 @@ func OpenLocal(addr string, config OpenConfig) (*Context, error) {
 	if strings.HasPrefix(withAnyPort(addr), ":") {
 		list = []netip.AddrPort{{}}
 	}
-	var errs []error
+	var failed []error
 	for _, at := range list {
 		var c *Context
 		if c, err = openLocal(at.Addr(), config); err == nil {
 			return c, nil
 		}
-		errs = append(errs, err)
+		failed = append(failed, err)
 	}
-	if len(errs) > 0 {
-		err = tried(errs)
+	if len(failed) > 0 {
+		err = errs.Tried(failed)
 	}
 	return nil, opError("OpenLocal", addr, err)
 }
@@ -61,7 +63,7 @@ func OpenLocal(addr string, config OpenConfig) (*Context, error) {
 // openLocal is OpenLocal of an address; of none it is the device's own.
 func openLocal(addr netip.Addr, config OpenConfig) (*Context, error) {
 	if addr.IsUnspecified() || addr.IsMulticast() {
-		return nil, explain(syscall.EINVAL, "%v is not an address of one interface", addr)
+		return nil, errs.Explain(syscall.EINVAL, "%v is not an address of one interface", addr)
 	}
 	kinds := deviceKinds(config.Kinds)
 	if name, said := orVariable(config.Device); name != "" {
@@ -70,7 +72,7 @@ func openLocal(addr netip.Addr, config OpenConfig) (*Context, error) {
 	if !addr.IsValid() {
 		addr = loopbacks()[0]
 	}
-	c, errs := openHostAt(addr, config)
+	c, failed := openHostAt(addr, config)
 	if c != nil {
 		return c, nil
 	}
@@ -82,12 +84,12 @@ func openLocal(addr netip.Addr, config OpenConfig) (*Context, error) {
 		if errors.Is(err, syscall.EADDRNOTAVAIL) {
 			err = noDevice(addr, kinds)
 		}
-		errs = append(errs, err)
+		failed = append(failed, err)
 	}
-	if len(errs) == 0 {
-		errs = append(errs, noDevice(addr, kinds))
+	if len(failed) == 0 {
+		failed = append(failed, noDevice(addr, kinds))
 	}
-	return nil, tried(errs)
+	return nil, errs.Tried(failed)
 }
 
 // openNamedAt opens the device that was named, which errors call said, if it
@@ -99,17 +101,17 @@ func openNamedAt(name, said string, addr netip.Addr, config OpenConfig) (*Contex
 	case err != nil:
 		return nil, opError("Open", said, err)
 	case !kinds.has(spec.kind):
-		return nil, explain(syscall.EINVAL, "%s is of kind %s, and %s was asked for", said, spec.kind, strings.Join(kinds, " or "))
+		return nil, errs.Explain(syscall.EINVAL, "%s is of kind %s, and %s was asked for", said, spec.kind, strings.Join(kinds, " or "))
 	case spec.kind == kindHost && addr.IsValid():
-		switch c, errs := openHostAt(addr, config, spec.host); {
+		switch c, failed := openHostAt(addr, config, spec.host); {
 		case c != nil:
 			return c, nil
-		case len(errs) > 0:
-			return nil, tried(errs)
+		case len(failed) > 0:
+			return nil, errs.Tried(failed)
 		}
-		return nil, explain(syscall.EADDRNOTAVAIL, "%s does not have the address %v", said, addr)
+		return nil, errs.Explain(syscall.EADDRNOTAVAIL, "%s does not have the address %v", said, addr)
 	case spec.addr.IsValid() && addr.IsValid() && spec.addr != addr:
-		return nil, explain(syscall.EADDRNOTAVAIL, "%s is on %v, not %v", said, spec.addr, addr)
+		return nil, errs.Explain(syscall.EADDRNOTAVAIL, "%s is on %v, not %v", said, spec.addr, addr)
 	case !spec.addr.IsValid():
 		spec.addr = addr
 	}
@@ -130,7 +132,7 @@ func openNamedAt(name, said string, addr netip.Addr, config OpenConfig) (*Contex
 // openHostAt opens the kernel's device that has an address, of the named ones
 // if any are named. It returns nil without an error when no device has it.
 func openHostAt(addr netip.Addr, config OpenConfig, named ...string) (*Context, []error) {
-	var errs []error
+	var failed []error
 	if runtime.GOOS != "linux" || !deviceKinds(config.Kinds).has(kindHost) {
 		return nil, nil
 	}
@@ -144,9 +146,9 @@ func openHostAt(addr netip.Addr, config OpenConfig, named ...string) (*Context, 
 		if err == nil {
 			return c, nil
 		}
-		errs = append(errs, err)
+		failed = append(failed, err)
 	}
-	return nil, errs
+	return nil, failed
 }
 
 // openSoftAt opens the soft device on an address, beside that of another
@@ -188,7 +190,7 @@ func noDevice(addr netip.Addr, kinds deviceKinds) error {
 		}
 	}
 	if len(there) == 0 {
-		return explain(syscall.EADDRNOTAVAIL, "no device has the address %v; there is none of kind %s", addr, strings.Join(kinds, " or "))
+		return errs.Explain(syscall.EADDRNOTAVAIL, "no device has the address %v; there is none of kind %s", addr, strings.Join(kinds, " or "))
 	}
-	return explain(syscall.EADDRNOTAVAIL, "no device has the address %v; there are %s", addr, strings.Join(there, ", "))
+	return errs.Explain(syscall.EADDRNOTAVAIL, "no device has the address %v; there are %s", addr, strings.Join(there, ", "))
 }

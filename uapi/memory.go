@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 	"github.com/rdmashim/rdmashim/uapi/internal/pages"
 )
 
@@ -100,11 +101,11 @@ func (c *Context) register(buf []byte, config MRConfig) (MR, error) {
 func checkRegion(empty bool, access Access) error {
 	switch {
 	case empty:
-		return explain(syscall.EINVAL, "the memory is empty")
+		return errs.Explain(syscall.EINVAL, "the memory is empty")
 	case access&^knownAccess != 0:
-		return explain(syscall.EINVAL, "access %v has unknown flags", access)
+		return errs.Explain(syscall.EINVAL, "access %v has unknown flags", access)
 	case access&(AccessRemoteWrite|AccessRemoteAtomic) != 0 && access&AccessLocalWrite == 0:
-		return explain(syscall.EINVAL, "access %v: remote writing and atomics need AccessLocalWrite too", access)
+		return errs.Explain(syscall.EINVAL, "access %v: remote writing and atomics need AccessLocalWrite too", access)
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package uapi
 import (
 	"net/netip"
 	"syscall"
+
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
 // MulticastQPN is the queue pair number of datagrams to a multicast group.
@@ -43,7 +45,7 @@ func (c *Context) DetachMulticast(qp QP, group netip.Addr) error {
 // isGroup refuses an address of no multicast group, or of the other IP version.
 func (c *Context) isGroup(group netip.Addr) error {
 	if !group.Unmap().IsMulticast() || group.Unmap().Is4() != c.chosen.addr.Addr().Is4() {
-		return explain(syscall.EINVAL, "%v is not a multicast group that %v can be in", group, c.chosen.addr.Addr())
+		return errs.Explain(syscall.EINVAL, "%v is not a multicast group that %v can be in", group, c.chosen.addr.Addr())
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/host"
 	"github.com/rdmashim/rdmashim/kshim/trace"
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
 // Three files put parts together: open.go knows the real kernel and the tracer,
@@ -114,7 +115,7 @@ func softAt(addr netip.Addr) deviceSpec {
 
 func openSpec(spec deviceSpec, config OpenConfig) (*Context, error) {
 	if kinds := deviceKinds(config.Kinds); !kinds.has(spec.kind) {
-		return nil, explain(syscall.EINVAL, "it is of kind %s, and %s was asked for", spec.kind, strings.Join(kinds, " or "))
+		return nil, errs.Explain(syscall.EINVAL, "it is of kind %s, and %s was asked for", spec.kind, strings.Join(kinds, " or "))
 	}
 	s, release, err := acquire(spec, config.logger())
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
 // queuePair is a queue pair.
@@ -167,7 +168,7 @@ func (q *queuePair) attachCQs() error {
 			size += q.srq.config.Depth
 		}
 		if size > c.limits.cqe {
-			return explain(syscall.EINVAL, "one completion queue for its sends and receives needs %d entries, and the device makes %d: use CreateQPWith with two",
+			return errs.Explain(syscall.EINVAL, "one completion queue for its sends and receives needs %d entries, and the device makes %d: use CreateQPWith with two",
 				size, c.limits.cqe)
 		}
 		cq, err := c.createCQ(size, true)
@@ -247,7 +248,7 @@ func (q *queuePair) detachCQs() error {
 func (c *Context) onlyCQ(qp QP) (*queuePair, *completionQueue, error) {
 	q, err := c.pair(qp)
 	if err == nil && q.send != q.recv {
-		err = explain(syscall.EINVAL, "it has two completion queues; use Poll and Wait on %s and %s",
+		err = errs.Explain(syscall.EINVAL, "it has two completion queues; use Poll and Wait on %s and %s",
 			cqName(q.send.handle), cqName(q.recv.handle))
 	}
 	if err != nil {
@@ -268,7 +269,7 @@ func (q *queuePair) noneCanCome() error {
 	if q.connected.Load() || q.inited.Load() && !q.refused.Load() || !q.verbs.Idle() {
 		return nil
 	}
-	return explain(syscall.EINVAL, "no completion can come: it was never connected, and nothing is outstanding; call ConnectQP, then post")
+	return errs.Explain(syscall.EINVAL, "no completion can come: it was never connected, and nothing is outstanding; call ConnectQP, then post")
 }
 
 // DestroyQP destroys a queue pair. Requests that are outstanding end without a
@@ -321,13 +322,13 @@ func (c *Context) resolve(q QPConfig) (QPConfig, error) {
 		q.Type = TypeRC
 	case TypeRC, TypeUC, TypeUD:
 	default:
-		return q, explain(syscall.EINVAL, "Type %v is none of TypeRC, TypeUC and TypeUD", q.Type)
+		return q, errs.Explain(syscall.EINVAL, "Type %v is none of TypeRC, TypeUC and TypeUD", q.Type)
 	}
 	if q.managed && q.Type != TypeRC {
-		return q, explain(syscall.EINVAL, "connections are of TypeRC; queue pairs of %v are not connected by address", q.Type)
+		return q, errs.Explain(syscall.EINVAL, "connections are of TypeRC; queue pairs of %v are not connected by address", q.Type)
 	}
 	if q.Type != TypeUD && q.QKey != 0 {
-		return q, explain(syscall.EINVAL, "a Q_Key is of datagrams: set Type to TypeUD")
+		return q, errs.Explain(syscall.EINVAL, "a Q_Key is of datagrams: set Type to TypeUD")
 	}
 	var err error
 	number := func(name string, v *int, standard, least, most int) {
@@ -337,11 +338,11 @@ func (c *Context) resolve(q QPConfig) (QPConfig, error) {
 		case *v == -1 && least == 0:
 			*v = 0
 		case (*v < max(least, 1) || *v > most) && err == nil:
-			err = explain(syscall.EINVAL, "%s %d is not in %d … %d", name, *v, max(least, 1), most)
+			err = errs.Explain(syscall.EINVAL, "%s %d is not in %d … %d", name, *v, max(least, 1), most)
 		}
 	}
 	if q.SendDepth < 0 || q.SendDepth > c.limits.depth || q.RecvDepth < 0 || q.RecvDepth > c.limits.depth {
-		return q, explain(syscall.EINVAL, "%d sends and %d receives: the device's queues hold 0 … %d", q.SendDepth, q.RecvDepth, c.limits.depth)
+		return q, errs.Explain(syscall.EINVAL, "%d sends and %d receives: the device's queues hold 0 … %d", q.SendDepth, q.RecvDepth, c.limits.depth)
 	}
 	number("SendSGE", &q.SendSGE, 1, 1, c.limits.sge)
 	number("RecvSGE", &q.RecvSGE, 1, 1, c.limits.sge)
@@ -356,7 +357,7 @@ func (c *Context) resolve(q QPConfig) (QPConfig, error) {
 	case q.MTU == 0:
 		q.MTU = c.chosen.mtu
 	case !isPathMTU(q.MTU) || q.MTU > c.chosen.mtu:
-		err = explain(syscall.EINVAL, "MTU %d is not a path MTU up to the port's %d", q.MTU, c.chosen.mtu)
+		err = errs.Explain(syscall.EINVAL, "MTU %d is not a path MTU up to the port's %d", q.MTU, c.chosen.mtu)
 	}
 	const remote = AccessRemoteWrite | AccessRemoteRead | AccessRemoteAtomic
 	switch {
@@ -366,7 +367,7 @@ func (c *Context) resolve(q QPConfig) (QPConfig, error) {
 	case q.Access == AccessLocalWrite: // the device's own
 		q.Access = 0
 	case q.Access&^(remote|AccessLocalWrite) != 0:
-		err = explain(syscall.EINVAL, "access %v has flags that a queue pair does not know", q.Access)
+		err = errs.Explain(syscall.EINVAL, "access %v has flags that a queue pair does not know", q.Access)
 	}
 	return q, err
 }

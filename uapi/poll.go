@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
 // pollBatch is how many completions are taken out of the ring at a time.
@@ -72,7 +73,7 @@ func (c *Context) Poll(cq CQ, wc []WC) (int, error) {
 	return noCompletion(wc, opError("Poll", cqName(cq), err))
 }
 
-var errNoRoom = explain(syscall.EINVAL, "wc is empty: there is no room for a completion")
+var errNoRoom = errs.Explain(syscall.EINVAL, "wc is empty: there is no room for a completion")
 
 // poll takes completions, and looks after programs that spin.
 func (q *completionQueue) poll(wc []WC) (int, error) {

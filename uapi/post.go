@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
 // PostWrite posts an RDMA WRITE operation: length bytes at localOffset of the
@@ -178,7 +179,7 @@ func (q *queuePair) post(wrs []WR, number bool) (n int, err error) {
 // held.
 func (q *queuePair) postSends(wrs []WR) (int, error) {
 	if q.config.SendDepth == 0 {
-		return 0, explain(syscall.ENOMEM, "it was made without room for sends")
+		return 0, errs.Explain(syscall.ENOMEM, "it was made without room for sends")
 	}
 	l := &q.sends
 	l.empty()
@@ -204,10 +205,10 @@ func (q *queuePair) postSends(wrs []WR) (int, error) {
 // held.
 func (q *queuePair) postRecvs(wrs []WR) (int, error) {
 	if q.srq != nil {
-		return 0, explain(syscall.EINVAL, "it takes the receives of %s: use PostSRQRecv", srqName(q.config.SRQ))
+		return 0, errs.Explain(syscall.EINVAL, "it takes the receives of %s: use PostSRQRecv", srqName(q.config.SRQ))
 	}
 	if q.config.RecvDepth == 0 {
-		return 0, explain(syscall.ENOMEM, "it was made without room for receives")
+		return 0, errs.Explain(syscall.ENOMEM, "it was made without room for receives")
 	}
 	l := &q.recvs
 	l.empty()
@@ -238,11 +239,11 @@ func (q *queuePair) translate(wr *WR, s *verbs.SendWR) error {
 	const known = Fence | Signaled | Solicited | Inline
 	switch {
 	case wr.Op > OpFetchAdd:
-		return explain(syscall.EINVAL, "%v cannot be posted", wr.Op)
+		return errs.Explain(syscall.EINVAL, "%v cannot be posted", wr.Op)
 	case wr.Flags&^known != 0:
-		return explain(syscall.EINVAL, "flags %v are unknown", wr.Flags)
+		return errs.Explain(syscall.EINVAL, "flags %v are unknown", wr.Flags)
 	case wr.Flags&Inline != 0 && wr.Op > OpSendImm:
-		return explain(syscall.EINVAL, "%v cannot be inline", wr.Op)
+		return errs.Explain(syscall.EINVAL, "%v cannot be inline", wr.Op)
 	}
 	*s = verbs.SendWR{
 		ID:         uint64(wr.ID),
@@ -270,7 +271,7 @@ func (q *queuePair) translate(wr *WR, s *verbs.SendWR) error {
 	}
 	if wr.Op == OpCompareSwap || wr.Op == OpFetchAdd {
 		if len(s.SGE) != 1 || s.SGE[0].Length != 8 {
-			return explain(syscall.EINVAL, "an atomic's old value takes one piece of 8 bytes")
+			return errs.Explain(syscall.EINVAL, "an atomic's old value takes one piece of 8 bytes")
 		}
 	}
 	return nil
@@ -285,9 +286,9 @@ func (q *queuePair) checkAnswers(op Op) error {
 		q.config.MaxRdAtomic > 0 && q.remote.MaxRdAtomic > 0:
 		return nil
 	case q.config.MaxRdAtomic == 0:
-		return explain(syscall.EINVAL, "%v: its QPConfig has MaxRdAtomic -1, so that it has no READ or atomic outstanding", op)
+		return errs.Explain(syscall.EINVAL, "%v: its QPConfig has MaxRdAtomic -1, so that it has no READ or atomic outstanding", op)
 	}
-	return explain(syscall.EINVAL, "%v: the peer answers none: it offered no resources for READs and atomics when the queue pair was connected (MaxRdAtomic of its QPConfig, responder_resources of rdma_cm)", op)
+	return errs.Explain(syscall.EINVAL, "%v: the peer answers none: it offered no resources for READs and atomics when the queue pair was connected (MaxRdAtomic of its QPConfig, responder_resources of rdma_cm)", op)
 }
 
 // gather resolves a scatter/gather list of a queue in the domain pd and appends
@@ -295,7 +296,7 @@ func (q *queuePair) checkAnswers(op Op) error {
 // length 0.
 func (c *Context) gather(sges *[]verbs.SGE, list []SGE, most int, longest uint64, pd PD) ([]verbs.SGE, error) {
 	if len(list) > most {
-		return nil, explain(syscall.EINVAL, "%d pieces; the queue was made for %d", len(list), most)
+		return nil, errs.Explain(syscall.EINVAL, "%d pieces; the queue was made for %d", len(list), most)
 	}
 	start := len(*sges)
 	var total uint64
@@ -326,7 +327,7 @@ func (q *queuePair) gatherInline(list []SGE) ([]byte, error) {
 		}
 		total += list[i].Length
 		if total > uint64(q.config.Inline) {
-			return nil, explain(syscall.EINVAL, "%d bytes inline; the queue pair was made for %d", total, q.config.Inline)
+			return nil, errs.Explain(syscall.EINVAL, "%d bytes inline; the queue pair was made for %d", total, q.config.Inline)
 		}
 		*inline = append(*inline, r.buf[list[i].Offset:list[i].Offset+list[i].Length]...)
 	}
@@ -346,11 +347,11 @@ func (c *Context) locate(piece *SGE, room uint64) (*regionState, error) {
 	}
 	r := region.state.Load()
 	if piece.Offset > r.info.Length || piece.Length > r.info.Length-piece.Offset {
-		return nil, explain(syscall.EINVAL, "%s has %d bytes; offset %d and length %d go past them",
+		return nil, errs.Explain(syscall.EINVAL, "%s has %d bytes; offset %d and length %d go past them",
 			mrName(piece.MR), r.info.Length, piece.Offset, piece.Length)
 	}
 	if piece.Length > room {
-		return nil, explain(syscall.EINVAL, "the message is longer than the device's maximum of %d bytes", c.limits.message)
+		return nil, errs.Explain(syscall.EINVAL, "the message is longer than the device's maximum of %d bytes", c.limits.message)
 	}
 	return r, nil
 }
@@ -360,13 +361,13 @@ func (c *Context) locate(piece *SGE, room uint64) (*regionState, error) {
 func (q *queuePair) notConnected(receives bool, err error) error {
 	switch {
 	case receives && !q.inited.Load():
-		return explain(syscall.EINVAL, "it is in RESET: call LocalEndpoint or ConnectQP before posting receives")
+		return errs.Explain(syscall.EINVAL, "it is in RESET: call LocalEndpoint or ConnectQP before posting receives")
 	case !receives:
-		if e := (*explained)(nil); errors.As(err, &e) {
+		if e := (*errs.Explained)(nil); errors.As(err, &e) {
 			return err // the request itself was wrong
 		}
 		q.refused.Store(true)
-		return explain(syscall.EINVAL, "it is not connected: call ConnectQP first")
+		return errs.Explain(syscall.EINVAL, "it is not connected: call ConnectQP first")
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
 // completionQueue is a completion queue.
@@ -62,7 +63,7 @@ func (c *Context) createCQ(size int, private bool) (*completionQueue, error) {
 
 func (c *Context) checkCQE(size int) error {
 	if size < 1 || size > c.limits.cqe {
-		return explain(syscall.EINVAL, "a completion queue of %d entries; the device makes 1 … %d", size, c.limits.cqe)
+		return errs.Explain(syscall.EINVAL, "a completion queue of %d entries; the device makes 1 … %d", size, c.limits.cqe)
 	}
 	return nil
 }
@@ -73,7 +74,7 @@ func (c *Context) checkCQE(size int) error {
 func (c *Context) DestroyCQ(cq CQ) error {
 	q, err := c.queue(cq)
 	if err == nil && q.private {
-		err = explain(syscall.EBUSY, "it belongs to its queue pair; destroy that")
+		err = errs.Explain(syscall.EBUSY, "it belongs to its queue pair; destroy that")
 	}
 	if err == nil {
 		err = c.destroyCQ(q)
@@ -84,7 +85,7 @@ func (c *Context) DestroyCQ(cq CQ) error {
 // claim reserves n entries. Preconditions: the context's mu is held.
 func (q *completionQueue) claim(n int) error {
 	if need := q.claimed + n; need > q.size {
-		return explain(syscall.EINVAL, "%s has %d entries; %d can be outstanding on its other queue pairs and %d on this one, unsignaled requests too: make it %d with CreateCQ or ResizeCQ, or use another one",
+		return errs.Explain(syscall.EINVAL, "%s has %d entries; %d can be outstanding on its other queue pairs and %d on this one, unsignaled requests too: make it %d with CreateCQ or ResizeCQ, or use another one",
 			cqName(q.handle), q.size, q.claimed, n, need)
 	}
 	q.claimed += n
@@ -95,7 +96,7 @@ func (c *Context) destroyCQ(q *completionQueue) error {
 	c.mu.Lock()
 	if q.users > 0 {
 		defer c.mu.Unlock()
-		return explain(syscall.EBUSY, "%d queue pairs use it; destroy them first", q.users)
+		return errs.Explain(syscall.EBUSY, "%d queue pairs use it; destroy them first", q.users)
 	}
 	won := queueHandles.Remove(int(q.handle))
 	if won {
@@ -151,7 +152,7 @@ func (q *completionQueue) shrink(size int) (was int, err error) {
 	q.ctx.mu.Lock()
 	defer q.ctx.mu.Unlock()
 	if size < q.claimed {
-		return 0, explain(syscall.EINVAL, "%d entries are too few: %d can be outstanding on its queue pairs", size, q.claimed)
+		return 0, errs.Explain(syscall.EINVAL, "%d entries are too few: %d can be outstanding on its queue pairs", size, q.claimed)
 	}
 	was = q.size
 	q.size = min(was, size)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"syscall"
+
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
 // Region is a memory region as a peer names it, to read or write it.
@@ -52,11 +54,11 @@ func (c *Context) RegRegion(buf []byte, config MRConfig) (MR, Region, error) {
 func (r Region) Validate() error {
 	switch {
 	case r.Length == 0:
-		return explain(syscall.EINVAL, "region: it has no bytes")
+		return errs.Explain(syscall.EINVAL, "region: it has no bytes")
 	case r.Addr+r.Length < r.Addr:
-		return explain(syscall.EINVAL, "region: %d bytes at %#x go past the end of memory", r.Length, r.Addr)
+		return errs.Explain(syscall.EINVAL, "region: %d bytes at %#x go past the end of memory", r.Length, r.Addr)
 	case r.Access&^knownAccess != 0:
-		return explain(syscall.EINVAL, "region: access %#x has unknown flags", uint32(r.Access))
+		return errs.Explain(syscall.EINVAL, "region: access %#x has unknown flags", uint32(r.Access))
 	}
 	return nil
 }
@@ -88,15 +90,15 @@ func (r *Region) UnmarshalText(text []byte) error {
 // else; errors are EINVAL, and EPROTONOSUPPORT for another version.
 func ParseRegion(text string) (Region, error) {
 	if len(text) > maxRegionText {
-		return Region{}, explain(syscall.EINVAL, "region: %d bytes of text are more than one has", len(text))
+		return Region{}, errs.Explain(syscall.EINVAL, "region: %d bytes of text are more than one has", len(text))
 	}
 	fields := strings.Split(strings.TrimSpace(text), ",")
 	switch {
 	case len(fields) == 5 && fields[0] == regionPrefix:
 	case len(fields) > 1 && fields[0] != regionPrefix && strings.HasPrefix(fields[0], "mr"):
-		return Region{}, explain(syscall.EPROTONOSUPPORT, "region: version %q; this side speaks %s", fields[0], regionPrefix)
+		return Region{}, errs.Explain(syscall.EPROTONOSUPPORT, "region: version %q; this side speaks %s", fields[0], regionPrefix)
 	default:
-		return Region{}, explain(syscall.EINVAL, "region: %q is not mr1,addr=,length=,rkey=,access=", text)
+		return Region{}, errs.Explain(syscall.EINVAL, "region: %q is not mr1,addr=,length=,rkey=,access=", text)
 	}
 	var r Region
 	var rkey, access uint64
@@ -133,7 +135,7 @@ func (r Region) AppendBinary(b []byte) ([]byte, error) {
 // of private data its first RegionSize bytes; errors are EINVAL.
 func (r *Region) UnmarshalBinary(b []byte) error {
 	if len(b) != RegionSize {
-		return explain(syscall.EINVAL, "region: %d bytes; one has %d", len(b), RegionSize)
+		return errs.Explain(syscall.EINVAL, "region: %d bytes; one has %d", len(b), RegionSize)
 	}
 	parsed := Region{
 		Addr:   binary.BigEndian.Uint64(b),

@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
 // backend is a device with the facts that its kernel does not tell. open.go and
@@ -103,7 +104,7 @@ func (r *registry) acquire(spec deviceSpec, log *slog.Logger) (*backend, error) 
 		at := netip.AddrPortFrom(spec.addr, spec.udpPort())
 		if s := r.find(spec, at); s != nil {
 			if s.spec.comparable() != spec.comparable() {
-				return nil, explain(syscall.EINVAL, "%s is open in this process with other options: %s; use the same, or close it first",
+				return nil, errs.Explain(syscall.EINVAL, "%s is open in this process with other options: %s; use the same, or close it first",
 					s.device(), s.spec.optionString())
 			}
 			s.users++
@@ -176,7 +177,7 @@ func (r *registry) acquireLoopback(spec deviceSpec, log *slog.Logger) (*backend,
 	}
 	if spec.port > 0 {
 		if taken == nil {
-			taken = explain(syscall.EADDRINUSE, "this process has a device on each of them")
+			taken = errs.Explain(syscall.EADDRINUSE, "this process has a device on each of them")
 		}
 		return nil, fmt.Errorf("UDP port %d is not free on any loopback address: %w", spec.port, taken)
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
 // fakeStarts runs no device: it only knows which addresses are taken.
@@ -25,7 +27,7 @@ func (f *fakeStarts) start(spec deviceSpec, at netip.AddrPort, name string, log 
 		at = netip.AddrPortFrom(at.Addr(), port)
 	}
 	if f.taken[at] || f.running[at] {
-		return nil, explain(syscall.EADDRINUSE, "%v is taken, likely by rdma_rxe", at)
+		return nil, errs.Explain(syscall.EADDRINUSE, "%v is taken, likely by rdma_rxe", at)
 	}
 	f.running[at] = true
 	return &backend{addr: at, stop: func() error { delete(f.running, at); return nil }}, nil

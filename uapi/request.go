@@ -11,6 +11,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/uapi/internal/admission"
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
 // Request is a peer's wish for a connection. Look at it, make its queue pair
@@ -56,12 +57,12 @@ func (r *Request) CreateQP(config QPConfig) (QP, error) {
 
 var errSqueezed = fmt.Errorf("%w: it did not confirm, and other requests wait (ListenConfig.Pending)", ErrUnreachable)
 
-var errAnswered error = &explained{text: "the request was answered before", err: syscall.EINVAL}
+var errAnswered = errs.Explain(syscall.EINVAL, "the request was answered before")
 
 // create makes the queue pair. Preconditions: mu is held.
 func (r *Request) create(config QPConfig) error {
 	if r.pair.queuePair != nil {
-		return explain(syscall.EINVAL, "the request has its queue pair, %s", qpName(r.pair.num))
+		return errs.Explain(syscall.EINVAL, "the request has its queue pair, %s", qpName(r.pair.num))
 	}
 	q, err := r.Context.newManaged(config)
 	if err != nil {
@@ -98,7 +99,7 @@ func (r *Request) Accept(ctx context.Context, private []byte) (QP, error) {
 
 func (r *Request) accept(ctx context.Context, private []byte) (QP, error) {
 	if len(private) > MaxAcceptPrivate {
-		return -1, explain(syscall.EINVAL, "%d bytes of private data; an acceptance carries %d", len(private), MaxAcceptPrivate)
+		return -1, errs.Explain(syscall.EINVAL, "%d bytes of private data; an acceptance carries %d", len(private), MaxAcceptPrivate)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -158,9 +159,9 @@ func (r *Request) Reject(reason RejectReason, private []byte) error {
 	case r.answered:
 		err = errAnswered
 	case len(private) > MaxRejectPrivate:
-		err = explain(syscall.EINVAL, "%d bytes of private data; a rejection carries %d", len(private), MaxRejectPrivate)
+		err = errs.Explain(syscall.EINVAL, "%d bytes of private data; a rejection carries %d", len(private), MaxRejectPrivate)
 	case reason != RejectedByProgram && reason != RejectedUnsupportedOption:
-		err = explain(syscall.EINVAL, "reason %v; the kernel sends %v and %v", reason, RejectedByProgram, RejectedUnsupportedOption)
+		err = errs.Explain(syscall.EINVAL, "reason %v; the kernel sends %v and %v", reason, RejectedByProgram, RejectedUnsupportedOption)
 	default:
 		r.answered = true
 		defer r.queue.Done(r.place, false)

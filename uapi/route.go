@@ -9,6 +9,7 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 	"github.com/rdmashim/rdmashim/uapi/loopback"
 )
 
@@ -37,7 +38,7 @@ func OpenRoute(ctx context.Context, addr string, config OpenConfig) (*Context, e
 
 // openRoute opens the device on the way to the first address that has one.
 func openRoute(remotes []netip.AddrPort, config OpenConfig) (*Context, error) {
-	var errs []error
+	var failed []error
 	for _, remote := range remotes {
 		local, err := routeSource(remote.Addr())
 		if err == nil {
@@ -47,22 +48,22 @@ func openRoute(remotes []netip.AddrPort, config OpenConfig) (*Context, error) {
 			}
 			err = fmt.Errorf("no device for the route to %v from %v: %w", remote.Addr(), local, err)
 		}
-		errs = append(errs, err)
+		failed = append(failed, err)
 	}
-	return nil, tried(errs)
+	return nil, errs.Tried(failed)
 }
 
 // openToward opens the device at local from which remote is reached.
 func openToward(local, remote netip.Addr, config OpenConfig) (*Context, error) {
 	here := local == remote.Unmap() || remote.IsLoopback()
 	kinds := deviceKinds(config.Kinds)
-	c, errs := openHostAt(local, config)
+	c, failed := openHostAt(local, config)
 	switch {
 	case c != nil:
 		return c, nil
 	case !kinds.has(kindSoft):
-		errs = append(errs, noDevice(local, kinds))
-		return nil, tried(errs)
+		failed = append(failed, noDevice(local, kinds))
+		return nil, errs.Tried(failed)
 	}
 	var err error
 	config.dials = here
@@ -75,7 +76,7 @@ func openToward(local, remote netip.Addr, config OpenConfig) (*Context, error) {
 		c, err = openBeside(softAt(local), config)
 	}
 	if err != nil {
-		return nil, tried(append(errs, err))
+		return nil, errs.Tried(append(failed, err))
 	}
 	return c, nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
 	"github.com/rdmashim/rdmashim/rnic/link/udp"
 	"github.com/rdmashim/rdmashim/rnic/link/udp/ports"
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
 // startDevice is the starter of the process's devices.
@@ -36,7 +37,7 @@ func startSoft(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logger
 	bound := at
 	if spec.unbound {
 		if held := heldPorts(); !spec.addr.IsValid() && held.taken(at.Addr()) {
-			return nil, explain(syscall.EADDRINUSE, "a device has %v", at)
+			return nil, errs.Explain(syscall.EADDRINUSE, "a device has %v", at)
 		}
 		spec.pcap, bound = "", netip.AddrPortFrom(at.Addr(), 0)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
 // SRQConfig says how to make a shared receive queue. The zero value of every
@@ -81,9 +82,9 @@ func (c *Context) createSRQ(config SRQConfig) (*sharedQueue, error) {
 	config.SGE = max(config.SGE, 1)
 	switch {
 	case config.Depth < 1 || config.Depth > c.limits.srqDepth:
-		return nil, explain(syscall.EINVAL, "a shared receive queue of %d receives; the device makes 1 … %d", config.Depth, c.limits.srqDepth)
+		return nil, errs.Explain(syscall.EINVAL, "a shared receive queue of %d receives; the device makes 1 … %d", config.Depth, c.limits.srqDepth)
 	case config.SGE > c.limits.srqSGE:
-		return nil, explain(syscall.EINVAL, "shared receives of %d pieces; the device takes 1 … %d", config.SGE, c.limits.srqSGE)
+		return nil, errs.Explain(syscall.EINVAL, "shared receives of %d pieces; the device takes 1 … %d", config.SGE, c.limits.srqSGE)
 	}
 	if err := config.checkLimit(config.Limit); err != nil {
 		return nil, err
@@ -105,7 +106,7 @@ func (c *Context) createSRQ(config SRQConfig) (*sharedQueue, error) {
 
 func (config *SRQConfig) checkLimit(n int) error {
 	if n < 0 || n > config.Depth {
-		return explain(syscall.EINVAL, "a limit of %d receives; the queue holds 0 … %d", n, config.Depth)
+		return errs.Explain(syscall.EINVAL, "a limit of %d receives; the queue holds 0 … %d", n, config.Depth)
 	}
 	return nil
 }
@@ -125,7 +126,7 @@ func (c *Context) destroySRQ(srq SRQ) error {
 	c.mu.Lock()
 	if len(s.takers) > 0 {
 		defer c.mu.Unlock()
-		return explain(syscall.EBUSY, "queue pairs take its receives; destroy them first")
+		return errs.Explain(syscall.EBUSY, "queue pairs take its receives; destroy them first")
 	}
 	won := sharedHandles.Remove(int(srq))
 	if won {
@@ -190,7 +191,7 @@ func (s *sharedQueue) post(wrs []WR, number bool) (int, error) {
 	for i := range wrs {
 		var list []verbs.SGE
 		if wrs[i].Op != OpRecv {
-			bad = explain(syscall.EINVAL, "%v is posted to a queue pair; a shared receive queue takes receives", wrs[i].Op)
+			bad = errs.Explain(syscall.EINVAL, "%v is posted to a queue pair; a shared receive queue takes receives", wrs[i].Op)
 			break
 		}
 		if list, bad = s.ctx.gather(&l.sges, wrs[i].SGE, s.config.SGE, maxReceive, s.config.PD); bad != nil {
@@ -209,7 +210,7 @@ func (s *sharedQueue) post(wrs []WR, number bool) (int, error) {
 	case err == nil:
 		err = bad
 	case errors.Is(err, syscall.ENOMEM):
-		err = explain(syscall.ENOMEM, "%d receives wait, as many as it was made for", s.config.Depth)
+		err = errs.Explain(syscall.ENOMEM, "%d receives wait, as many as it was made for", s.config.Depth)
 	}
 	return n, s.ctx.ended(err, &s.dead, "the shared receive queue")
 }
@@ -256,7 +257,7 @@ func (c *Context) sharing(config *QPConfig) (*sharedQueue, error) {
 	switch {
 	case err != nil:
 	case config.RecvDepth != 0:
-		err = explain(syscall.EINVAL, "RecvDepth %d and %s: it has receives of its own or takes shared ones", config.RecvDepth, srqName(config.SRQ))
+		err = errs.Explain(syscall.EINVAL, "RecvDepth %d and %s: it has receives of its own or takes shared ones", config.RecvDepth, srqName(config.SRQ))
 	case config.PD != s.config.PD:
 		err = otherDomain(srqName(config.SRQ), s.config.PD, config.PD)
 	}

@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
 // waitBuffers lend Wait its buffer: the queue's own one stays free for Poll
@@ -57,7 +58,7 @@ func (c *Context) WaitAny(ctx context.Context, cqs []CQ, wc []WC) (int, error) {
 	var room [anyRoom]*completionQueue
 	queues, err := room[:0], error(nil)
 	if len(cqs) == 0 {
-		err = explain(syscall.EINVAL, "there is no completion queue to wait for")
+		err = errs.Explain(syscall.EINVAL, "there is no completion queue to wait for")
 	}
 	for i := 0; i < len(cqs) && err == nil; i++ {
 		var q *completionQueue
@@ -104,9 +105,9 @@ func (c *Context) WaitWR(ctx context.Context, qp QP, id WRID) (WC, error) {
 		err = fmt.Errorf("%w: work request %d has not completed: %s", err, int64(id), q.waiting())
 	case err != nil:
 	case n == 0:
-		err = explain(syscall.EINTR, "work request %d: WakeCQ was called before it completed", int64(id))
+		err = errs.Explain(syscall.EINTR, "work request %d: WakeCQ was called before it completed", int64(id))
 	case wc[0].WRID != id || wc[0].QP != qp:
-		err = explain(syscall.EBUSY, "work request %d of %s completed before %d; use WaitCQ where several are outstanding", int64(wc[0].WRID), qpName(wc[0].QP), int64(id))
+		err = errs.Explain(syscall.EBUSY, "work request %d of %s completed before %d; use WaitCQ where several are outstanding", int64(wc[0].WRID), qpName(wc[0].QP), int64(id))
 	case wc[0].Status != WCSuccess:
 		return wc[0], wc[0].Err()
 	}

@@ -5,6 +5,7 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/ring"
+	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
 // Uint64At is the 8 bytes of registered memory at mem[offset:] as an atomic
@@ -35,5 +36,5 @@ func Uint32At(mem []byte, offset int) (*atomic.Uint32, error) {
 }
 
 func errNoWord(mem []byte, offset, size int) error {
-	return explain(syscall.EINVAL, "offset %d of %d bytes is not an aligned word of %d bytes", offset, len(mem), size)
+	return errs.Explain(syscall.EINVAL, "offset %d of %d bytes is not an aligned word of %d bytes", offset, len(mem), size)
 }
