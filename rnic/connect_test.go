@@ -154,7 +154,7 @@ func TestConnectByAddress(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "welcome", string(peer.Private[:7]))
 		a.dev.mu.Lock()
-		port := a.dev.qps[wire.QPN(q.Num())].source.port
+		port := a.dev.qps[wire.QPN(q.Num())].source.Port
 		a.dev.mu.Unlock()
 		require.Equal(t, uint16(wire.Port), port, "the handshake tells that the peer is a soft device")
 		_, err = q.Post([]verbs.SendWR{{ID: 1, Opcode: abi.WRSend, Flags: abi.SendSignaled | abi.SendInline, Inline: []byte("hello")}})

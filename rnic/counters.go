@@ -16,7 +16,7 @@ func (d *Device) Counters() map[string]uint64 {
 			sum.Add(q.engine.Counters())
 		}
 	}
-	c, cm, dropGSI, refusedGuesser := d.count, *d.gsi.cm.Counters(), d.gsi.drop, d.guesses.refused
+	c, cm, dropGSI, refusedGuesser := d.count, *d.gsi.cm.Counters(), d.gsi.drop, d.guesses.Refused()
 	linkDowned := uint64(0)
 	if d.lost != nil {
 		linkDowned = 1

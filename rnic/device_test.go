@@ -14,7 +14,6 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/rdmashim/rdmashim/rnic/engine"
 	"github.com/rdmashim/rdmashim/rnic/link"
-	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
 // fixed is a link with given Caps that carries nothing.
@@ -143,40 +142,12 @@ func TestQueries(t *testing.T) {
 	require.NotEqual(t, a.NodeGUID, other.QueryDevice().NodeGUID)
 }
 
-// numberList is a source of random numbers that were chosen.
-type numberList []uint64
-
-func (l *numberList) Uint64() uint64 {
-	n := (*l)[0]
-	*l = (*l)[1:]
-	return n
-}
-
-// TestQPNumbers: numbers of the management, of multicast, in use and of queue
-// pairs that died lately are left out; the upper bits do not count.
-func TestQPNumbers(t *testing.T) {
-	var n qpNumbers
-	draw := func(numbers ...uint64) wire.QPN {
-		list := numberList(numbers)
-		n.random = &list
-		return n.draw(map[wire.QPN]*QP{7: nil, 8: {}}) // nil is one that is being made
-	}
-	require.Equal(t, wire.QPN(5), draw(0, 1, 0xffffff, 7, 8, 1<<60|5))
-	n.bury(5)
-	require.Equal(t, wire.QPN(6), draw(5, 6))
-	for i := range wire.QPN(restQPNs) {
-		require.Equal(t, wire.QPN(6), draw(5, 6))
-		n.bury(100 + i)
-	}
-	require.Equal(t, wire.QPN(5), draw(5), "it has rested")
-}
-
 // A queue pair that is destroyed lets its number rest.
 func TestDestroyedQPNumberRests(t *testing.T) {
 	d := newDevice(t, newFixed("10.0.0.1:4791", 65507), 8, qpOptions{})
 	num := d.qp.qp.num
 	require.NoError(t, d.qp.qp.Destroy())
-	require.Contains(t, d.numbers.dead, num)
+	require.True(t, d.numbers.Rests(num))
 }
 
 func TestCreateRefuses(t *testing.T) {

@@ -56,8 +56,8 @@
 //
 // Any program can send to a UDP port. A packet reaches an engine if it comes
 // from the UDP port of its peer, where that is known, and by shared memory if
-// the peer sends so (source.go); the engine checks the rest. A peer that names
-// wrong remote keys gets few new connections (guesses.go). A REQ that says that
+// the peer sends so (rnic/guard); the engine checks the rest. A peer that names
+// wrong remote keys gets few new connections (rnic/guard). A REQ that says that
 // a connection is over makes the device ask the peer (connect.go: probe).
 //
 // # Acknowledgements

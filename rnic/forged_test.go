@@ -209,7 +209,7 @@ func TestPacketsFromAnotherPort(t *testing.T) {
 					home := a.link
 					require.NoError(t, home.Send([]link.Packet{encode(b, late)}))
 					synctest.Wait()
-					require.Zero(t, b.qp.qp.source.port)
+					require.Zero(t, b.qp.qp.source.Port)
 					send(p)
 					require.Equal(t, "forgery!", string(b.mem.buf[:8]))
 					require.Zero(t, b.counter(t, "drop_peer"))
@@ -217,8 +217,8 @@ func TestPacketsFromAnotherPort(t *testing.T) {
 					a.qp.post(write(a, b, 2, 0, 0, 8))
 					a.qp.send.waitStatus(1, abi.WCSuccess)
 					a.qp.send.waitStatus(2, abi.WCSuccess)
-					require.Equal(t, uint16(wire.Port), b.qp.qp.source.port, "by a request")
-					require.Equal(t, uint16(wire.Port), a.qp.qp.source.port, "by an acknowledgement")
+					require.Equal(t, uint16(wire.Port), b.qp.qp.source.Port, "by a request")
+					require.Equal(t, uint16(wire.Port), a.qp.qp.source.Port, "by an acknowledgement")
 				}
 				p.PSN = wire.PSN(b.qp.qp.engine.Attr().RQPSN)
 				clear(b.mem.buf)

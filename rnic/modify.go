@@ -9,6 +9,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/rnic/engine"
+	"github.com/rdmashim/rdmashim/rnic/guard"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
@@ -44,7 +45,7 @@ func (q *QP) Modify(a *abi.ModifyQP, mask abi.QPAttrMask) error {
 		err = fmt.Errorf("the send queue has not drained yet, only ERR may follow: %w", syscall.EINVAL)
 	}
 	if err == nil && mask&abi.QPMaskAV != 0 {
-		err = d.refuseGuesser(attr.Peer)
+		err = d.guesses.Refuse(d.now(), attr.Peer)
 	}
 	if err == nil && to == abi.QPSSQE {
 		err = fmt.Errorf("state %v is not supported: %w", to, syscall.EOPNOTSUPP)
@@ -59,9 +60,9 @@ func (q *QP) Modify(a *abi.ModifyQP, mask abi.QPAttrMask) error {
 		return fmt.Errorf("rnic: modify: %w", err)
 	}
 	if mask&abi.QPMaskAV != 0 {
-		q.source = source{port: a.Dest.UDPPort(), receive: attr.Peer.Port()}
+		q.source = guard.Source{Port: a.Dest.UDPPort(), Receive: attr.Peer.Port()}
 		if near != 0 {
-			q.source.port, q.source.near = q.source.receive, d.near.Hears(near)
+			q.source.Port, q.source.Near = q.source.Receive, d.near.Hears(near)
 		}
 		q.lends(near)
 		d.final.forget(q.num, attr.Peer, q.engine.Attr().DestQPN)
@@ -90,7 +91,7 @@ func (q *QP) reset() {
 	q.recv.Reset()
 	q.taken, q.broken = 0, false
 	q.attr = q.initial
-	q.source = source{}
+	q.source = guard.Source{}
 	q.lends(0)
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/rdmashim/rdmashim/rnic/engine"
+	"github.com/rdmashim/rdmashim/rnic/guard"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
@@ -46,19 +47,19 @@ type QP struct {
 	draining bool // in SQD, and the end of it was not reported yet
 	last     bool // in ERR, and QP_LAST_WQE_REACHED was reported
 
-	touched bool        // in d.touched
-	listed  bool        // in d.senders
-	holds   bool        // in d.held
-	turns   uint64      // times that it was asked for packets
-	source  source      // where its peer's packets come from
-	near    uint64      // the peer's device, if it was met on this host (link.Near)
-	lease   *wire.Lease // by which it lends payloads; nil: by none
-	guesses uint64      // access NAKs of the engine that watchGuesses has seen
-	waited  bool        // the logger was told of the wait for a receive that goes on
-	misfit  bool        // the logger was told of a request that contradicts itself
-	watch   watch       // of the receive ring in ERR
-	slot    int         // place in d.timers, or notInHeap
-	wakeAt  engine.Time // key in d.timers, not later than the engine's timeout
+	touched bool         // in d.touched
+	listed  bool         // in d.senders
+	holds   bool         // in d.held
+	turns   uint64       // times that it was asked for packets
+	source  guard.Source // where its peer's packets come from
+	near    uint64       // the peer's device, if it was met on this host (link.Near)
+	lease   *wire.Lease  // by which it lends payloads; nil: by none
+	guesses uint64       // access NAKs of the engine that observe has seen
+	waited  bool         // the logger was told of the wait for a receive that goes on
+	misfit  bool         // the logger was told of a request that contradicts itself
+	watch   watch        // of the receive ring in ERR
+	slot    int          // place in d.timers, or notInHeap
+	wakeAt  engine.Time  // key in d.timers, not later than the engine's timeout
 }
 
 // CreateQP implements driver.Device.
@@ -148,7 +149,7 @@ func (d *Device) takeQPN() (wire.QPN, error) {
 	if len(d.qps) >= maxQP {
 		return 0, fmt.Errorf("rnic: all %d queue pairs of %s are in use: %w", maxQP, d.name, syscall.ENOMEM)
 	}
-	n := d.numbers.draw(d.qps)
+	n := d.numbers.Draw(func(n wire.QPN) bool { _, taken := d.qps[n]; return taken })
 	d.qps[n] = nil
 	return n, nil
 }
@@ -184,7 +185,7 @@ func (q *QP) Destroy() error {
 		d.leave(group, q)
 	}
 	d.regions.Release(uint32(q.num))
-	d.numbers.bury(q.num)
+	d.numbers.Retire(q.num)
 	d.timers.remove(q)
 	d.drop(q)
 	q.sendCQ.users--

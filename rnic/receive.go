@@ -106,28 +106,22 @@ func (d *Device) deliverOne(in *link.Packet, p *wire.Packet) {
 		case d.answerRepeat(now, in, p):
 		case p.DestQPN != wire.GSIQPN:
 			d.count.dropQPN++
-		case d.guessWait(now, in.Peer) > 0 && asksToConnect(p):
-			d.guesses.refused++ // the peer asks again
-		default:
+		case !d.guesses.RefusePacket(now, in.Peer, p):
 			d.gsi.receive(now, in, p)
 		}
 		return
 	}
-	if q.source.near && !in.Near { // a peer may lose its ring
-		q.source.near = d.near.Hears(q.near)
+	if q.source.Near && !in.Near { // a peer may lose its ring
+		q.source.Near = d.near.Hears(q.near)
 	}
-	if !q.source.is(in) {
+	if !q.source.Admits(in) {
 		q.engine.Counters().DropPeer++
 		return
 	}
 	// Only soft devices are told of a full buffer: others have not asked.
 	p.FECN = p.FECN || in.Marked || in.Crowded && p.Selective
 	q.engine.Receive(now, in.Peer.Addr(), p)
-	q.learn(in)
-	q.watchGuesses(now)
-	if p.Opcode == wire.RCAck && p.AETH.Syndrome.IsRNR() {
-		q.watchUnready(now)
-	}
+	q.observe(now, in, p)
 	d.touch(q)
 }
 

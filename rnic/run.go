@@ -170,17 +170,11 @@ func (d *Device) work() {
 			d.serveTimers()
 			d.settle(workerBatches)
 		}
-		guesser, wait, misfits := d.guesses.takeNotice(), d.unready.take(), d.misfits
-		d.misfits = nil
+		log, warnings := d.log, d.warnings
+		d.warnings = nil
 		d.mu.Unlock()
-		for _, m := range misfits {
-			d.tellMispost(m)
-		}
-		if guesser.IsValid() {
-			d.tellGuesser(guesser)
-		}
-		if wait.long > 0 {
-			d.tellUnready(wait)
+		for _, w := range warnings {
+			log.Warn(w.text, w.args...)
 		}
 	}
 }

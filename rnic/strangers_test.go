@@ -3,7 +3,6 @@ package rnic
 import (
 	"bytes"
 	"log/slog"
-	"net/netip"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,7 +13,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/rnic/cm"
-	"github.com/rdmashim/rdmashim/rnic/engine"
+	"github.com/rdmashim/rdmashim/rnic/guard"
 )
 
 // reset brings a queue pair back to where it can be connected again.
@@ -60,7 +59,7 @@ func (d *testDevice) asks(t *testing.T, b *testDevice) bool {
 	return d.counter(t, "cm_rcvd_rejects") > before
 }
 
-// TestGuesserIsSlowed: after guessBudget guesses an address gets one new
+// TestGuesserIsSlowed: after GuessBudget guesses an address gets one new
 // connection a second, whether queue pairs are connected by hand or by the
 // communication manager; others get theirs, and one line is logged.
 func TestGuesserIsSlowed(t *testing.T) {
@@ -73,7 +72,7 @@ func TestGuesserIsSlowed(t *testing.T) {
 		b.mu.Unlock()
 
 		key := b.mem.mr.RKey()
-		for i := range uint32(guessBudget) {
+		for i := range uint32(guard.GuessBudget) {
 			require.NoError(t, guess(a, b, key+1+i))
 		}
 		require.True(t, a.asks(t, b), "the budget is not exceeded")
@@ -100,11 +99,11 @@ func TestGuesserIsSlowed(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		require.InDelta(t, 20, tried, 1)
-		require.Equal(t, uint64(guessBudget+1+tried), b.counter(t, "nak_access_sent"))
+		require.Equal(t, uint64(guard.GuessBudget+1+tried), b.counter(t, "nak_access_sent"))
 		require.Equal(t, make([]byte, 8), b.mem.buf[8:16])
 
 		// A guesser that stops is forgiven.
-		time.Sleep((guessBudget + 1) * time.Duration(guessPause))
+		time.Sleep((guard.GuessBudget + 1) * time.Duration(guard.GuessPause))
 		require.True(t, a.asks(t, b))
 		require.NoError(t, b.admits(a))
 		synctest.Wait()
@@ -117,38 +116,17 @@ func TestGuesserIsSlowed(t *testing.T) {
 	})
 }
 
-// TestGuessesAreBounded: neither addresses nor waits grow for ever, and the
-// address with most guesses is not the one that is forgotten.
-func TestGuessesAreBounded(t *testing.T) {
-	var g guesses
-	now, logged := engine.Time(1), 0
-	worst := netip.MustParseAddr("192.0.2.1")
-	for range 2 * (guessBudget + maxGuessWait/guessPause) {
-		if g.count(now, worst) {
-			logged++
-		}
+// A logger that blocks does not make log lines pile up.
+func TestWarningsAreBounded(t *testing.T) {
+	d := newDevice(t, newFixed("10.0.0.1:4791", 65507), 8, qpOptions{})
+	var log bytes.Buffer
+	d.mu.Lock()
+	d.log = slog.New(slog.NewTextHandler(&log, nil))
+	for range 2 * maxWarnings {
+		d.warn("again")
 	}
-	require.Equal(t, 1, logged)
-	require.Equal(t, engine.Duration(maxGuessWait), g.wait(now, worst))
-	other := netip.MustParseAddr("10.0.0.0")
-	for range 5 * maxGuessers {
-		other = other.Next()
-		for range 3 {
-			g.count(now, other)
-		}
-		require.LessOrEqual(t, len(g.guessers), maxGuessers)
-		require.Zero(t, g.wait(now, other))
-	}
-	require.Equal(t, engine.Duration(maxGuessWait), g.wait(now, worst))
-
-	// Many that guess at once do not fill the log either.
-	g, logged = guesses{}, 0
-	for range 2 * guessBudget {
-		for i := range byte(100) {
-			if g.count(now, netip.AddrFrom4([4]byte{10, 9, 9, i})) {
-				logged++
-			}
-		}
-	}
-	require.Equal(t, 1, logged)
+	require.Len(t, d.warnings, maxWarnings)
+	d.mu.Unlock()
+	require.NoError(t, d.Close())
+	require.LessOrEqual(t, strings.Count(log.String(), "\n"), maxWarnings)
 }
