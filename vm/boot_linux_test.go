@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/vm"
 	"github.com/rdmashim/rdmashim/vm/vmtest"
 )
@@ -268,6 +269,7 @@ func TestKernelComplains(t *testing.T) {
 // TestImageReproducible builds an image from another folder, with nothing
 // built earlier, and compares.
 func TestImageReproducible(t *testing.T) {
+	amount.Rest(t)
 	c := vmtest.Config(t) // its image was built from this folder
 	here, err := os.ReadFile(c.Image)
 	require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 )
 
 // TestScript calls functions of tools/test: what counts as there, and which
-// skips are for what a machine lacks.
+// skips make a run incomplete.
 func TestScript(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	require.NoError(t, os.WriteFile(log, []byte(`=== RUN   TestA
@@ -20,6 +20,9 @@ func TestScript(t *testing.T) {
 === RUN   TestB
     b_test.go:1: no tshark; this machine can have it
 --- SKIP: TestB (0.00s)
+=== RUN   TestD
+    d_test.go:1: tools/test --all runs it; RDMASHIM_TESTS=all does, too
+--- SKIP: TestD (0.00s)
 === RUN   TestC
 --- PASS: TestC (0.00s)
 `), 0o644))
@@ -35,6 +38,18 @@ lacking ` + log + `.skips`
 		"sh", "/dev/null", "test 1 = 1",
 		"TestA: this machine has no ::1; enable IPv6",
 		"TestB: no tshark; this machine can have it",
-		"1",
+		"TestD: tools/test --all runs it; RDMASHIM_TESTS=all does, too",
+		"2",
 	}, strings.Split(strings.TrimSpace(string(out)), "\n"))
+}
+
+// TestRacing: the race detector's run of tools/test has the packages that start
+// goroutines, in a test or in what they import.
+func TestRacing(t *testing.T) {
+	script := `eval "$(sed -n "/^racing() {/,/^}/p" tools/test)"; racing ./rnic ./rnic/engine ./rnic/wire ./tools/rdmashim/kernel`
+	cmd := exec.Command("bash", "-c", script)
+	cmd.Dir = "../.."
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.ElementsMatch(t, []string{module + "/rnic", module + "/rnic/wire", module + "/tools/rdmashim/kernel"}, strings.Fields(string(out)))
 }

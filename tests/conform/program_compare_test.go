@@ -10,14 +10,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/amount"
 )
 
-// leastPrograms is how many a run must have, mostUnsteady how many of them rxe
-// may see otherwise once.
-const (
-	leastPrograms = 300
-	mostUnsteady  = 1
-)
+// mostUnsteady is how many programs rxe may see otherwise once.
+const mostUnsteady = 1
 
 // comparePrograms runs the programs of many seeds on two kernels. CONFORM_SEED
 // is the first seed, CONFORM_PROGRAMS how many there are; CONFORM_SEED alone
@@ -28,7 +26,7 @@ const (
 // that differs is run on rxe once more: the kernel is declared unsteady if it
 // now sees what the other kernel saw, and that is printed and bounded.
 func comparePrograms(t *testing.T, x, y *system) {
-	first, n := uint64(1), uint64(leastPrograms)
+	first, n := uint64(1), uint64(amount.Of(60, 300))
 	if v, ok := fromEnv(t, "CONFORM_SEED"); ok {
 		first, n = v, 1
 	}

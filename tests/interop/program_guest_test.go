@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -35,8 +36,8 @@ func (r programRun) String() string {
 	return fmt.Sprintf("%s MTU%d C %s", r.family.name, r.mtu, r.role)
 }
 
-// programRuns are how the C programs run; -short, which the slow race-built
-// tests are run with, has each family and each role once.
+// programRuns are how the C programs run. Where not all is run, and with -short
+// for the slow race-built tests, each family and each role has one.
 func programRuns() []programRun {
 	runs := []programRun{
 		{families[0], 4096, "client"},
@@ -47,7 +48,7 @@ func programRuns() []programRun {
 	if testing.Short() {
 		return runs[:2]
 	}
-	return runs
+	return runs[:amount.Of(2, len(runs))]
 }
 
 // program is a C program that runs.

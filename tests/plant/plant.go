@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/amount"
 )
 
 // Mistake is one that a source file can be made to make.
@@ -47,9 +49,13 @@ type Suite struct {
 const variable = "RDMASHIM_PLANTED_MISTAKE"
 
 // Check fails unless the suite passes without a mistake and, for each of them,
-// fails with output that Named matches.
+// fails with output that Named matches. Every row must fit its source, but one
+// in eight mistakes is made where not all is run (package amount).
 func Check(t *testing.T, s Suite) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short leaves out the builds with mistakes; run it without -short")
+	}
 	tool, err := exec.LookPath("go")
 	if err != nil {
 		if os.Getenv("CI") == "true" {
@@ -77,7 +83,7 @@ func Check(t *testing.T, s Suite) {
 	}
 	out, err = run("", "", s.Without)
 	require.NoError(t, err, "without a mistake the planted build must pass: %s", out)
-	for _, m := range s.Mistakes {
+	for _, m := range amount.Some(s.Mistakes, 8) {
 		t.Run(m.Name, func(t *testing.T) {
 			out, err := run(m.Name, m.Test, s.With)
 			var exit *exec.ExitError

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/tests/plant"
 )
 
@@ -27,6 +28,9 @@ func soakLane(t *testing.T, name string, kinds int, run func(uint64, func(string
 		return
 	}
 	n := min(seeds(), laneSeeds)
+	if *flagN == 0 {
+		n = min(n, amount.Of(600, laneSeeds))
+	}
 	total := map[string]int{}
 	for seed := *flagFrom; seed < *flagFrom+uint64(n); seed++ {
 		reached, err := run(seed, nil)

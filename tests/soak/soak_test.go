@@ -10,10 +10,12 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/rdmashim/rdmashim/tests/amount"
 )
 
 var (
-	flagN    = flag.Int("sim.n", 0, "how many seeds the soak runs; 0: 10000, fewer with -short or -race")
+	flagN    = flag.Int("sim.n", 0, "how many seeds the soak runs; 0: 2000, all of the 10000 with tools/test --all, fewer with -short or -race")
 	flagSeed = flag.Uint64("sim.seed", 0, "run this seed only, and print every event with -v")
 	flagFrom = flag.Uint64("sim.from", 1, "the first seed of the soak")
 	flagStop = flag.Int("sim.stop", 5, "failed seeds after which the soak stops")
@@ -25,9 +27,9 @@ func seeds() int {
 	case *flagN > 0:
 		return *flagN
 	case testing.Short() || raceEnabled:
-		return 500
+		return 100
 	}
-	return seedsEverywhere
+	return amount.Of(2000, seedsEverywhere)
 }
 
 const seedsEverywhere = 10_000

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/tools/lab/suite"
 	"github.com/rdmashim/rdmashim/vm/vmtest"
@@ -16,6 +17,7 @@ import (
 // TestSuiteGuest measures a few rows in a guest: perftest and this project on
 // rxe0, and both kinds of RNIC over a veth. Figures are not what is tested.
 func TestSuiteGuest(t *testing.T) {
+	amount.Rest(t)
 	vmtest.Config(t) // skips where no guest can be booted
 	o := clitest.RunTool(t, "suite", "--vm", "--rounds", "1", "--json", "--run", "goodput on kernel rxe, doorbell=raw|over a veth")
 	require.Contains(t, []int{0, 3}, o.Code, o.Stderr)

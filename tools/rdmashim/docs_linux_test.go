@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/vm/vmtest"
 )
 
@@ -22,6 +23,8 @@ import (
 //
 //	sh               run here; the directory that it ends in is the next one's
 //	sh guest         run as root in a guest with rxe0, one for all pages
+//	sh boots         run here, but where not all is run (package amount): it boots a
+//	                 guest, as a test of vm and tools/rdmashim/vm does
 //	sh elsewhere     run by the test that docElsewhere names for each line
 //	text             what the block before it prints; … stands for anything within a
 //	                 line, and for any lines where it is alone on one
@@ -223,6 +226,9 @@ func TestDocAddresses(t *testing.T) {
 
 // TestDocs runs the pages' blocks that run here.
 func TestDocs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short leaves out the pages, whose commands have tests of their own; run it without -short")
+	}
 	for page, blocks := range docBlocks(t) {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
@@ -239,7 +245,8 @@ func TestDocs(t *testing.T) {
 				case b.language == "sh" && b.argument == "elsewhere":
 					ranElsewhere(t, b)
 				case b.language == "sh" && b.argument == "guest": // docsInGuest
-				case b.language == "sh" && b.argument == "":
+				case b.language == "sh" && b.argument == "boots" && !amount.All():
+				case b.language == "sh" && (b.argument == "" || b.argument == "boots"):
 					out := s.run(t, b)
 					if i+1 < len(blocks) {
 						docOutput(t, blocks[i+1], out)
@@ -305,7 +312,7 @@ func (s *docSession) run(t *testing.T, b docBlock) string {
 			t.Skip("no go command on PATH for the programs of docs; install Go")
 		}
 	}
-	if strings.Contains(b.text, "rdmashim vm ") {
+	if b.argument == "boots" {
 		vmtest.Config(t) // or a skip that says what is missing
 	}
 	where := filepath.Join(s.top, "where")

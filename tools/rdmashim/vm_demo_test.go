@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/vm/vmtest"
 )
 
@@ -15,6 +16,7 @@ func TestVMDemoQUIC(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("guests need KVM or QEMU on Linux; run it there")
 	}
+	amount.Rest(t)
 	o := finish(t, tool(t, "vm", "demo", "--quic", "--image", vmtest.Config(t).Image, "--boot-timeout", "5m"))
 	require.Zero(t, o.Code, "stdout: %s\nstderr: %s", o.Stdout, o.Stderr)
 	require.Regexp(t, `node1: quic client: rxe0: .* rxe0, queue pair \d+ to \d+: 4 streams .* every byte right`, o.Stdout)
@@ -30,7 +32,7 @@ func TestVMDemo(t *testing.T) {
 		t.Skip("guests need KVM or QEMU on Linux; run it there")
 	}
 	image := vmtest.Config(t).Image
-	for _, mixed := range []string{"--mixed=false", "--mixed"} {
+	for _, mixed := range amount.Some([]string{"--mixed", "--mixed=false"}, 2) {
 		t.Run(mixed, func(t *testing.T) {
 			dir := t.TempDir()
 			o := finish(t, tool(t, "vm", "demo", "--image", image, "--boot-timeout", "5m", "--out", dir, mixed))

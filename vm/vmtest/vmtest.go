@@ -86,8 +86,8 @@ type Guest struct {
 	program string // an rdmashim, which go test starts
 }
 
-// Start boots a guest, which ends with the test; its commands find CI as it is
-// here. A complaint of its kernel fails the test.
+// Start boots a guest, which ends with the test; its commands find CI and the
+// amount of tests as they are here. A complaint of its kernel fails the test.
 func Start(t *testing.T, c vm.Config) *Guest {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "rdmashim")
@@ -97,7 +97,7 @@ func Start(t *testing.T, c vm.Config) *Guest {
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	c.Env = append(c.Env, "CI="+os.Getenv("CI"))
+	c.Env = append(c.Env, "CI="+os.Getenv("CI"), "RDMASHIM_TESTS="+os.Getenv("RDMASHIM_TESTS"))
 	s, err := vm.Start(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +111,10 @@ func Start(t *testing.T, c vm.Config) *Guest {
 }
 
 // event is a line of go test -json (cmd/test2json).
-type event struct{ Action, Package, Test, Output string }
+type event struct {
+	Action, Package, Test, Output string
+	Elapsed                       float64 // seconds of the guest's
+}
 
 // GoTest runs 'go test -tags=guest' with args in the guest, reports each test
 // as a subtest, skips as skips, and returns what the tests printed. Race-built
@@ -145,6 +148,8 @@ func (g *Guest) GoTest(t *testing.T, args ...string) string {
 				t.Skip("in the guest: " + strings.TrimSpace(output[key]))
 			case "fail":
 				t.Errorf("in the guest:\n%s", output[key])
+			default:
+				t.Logf("%.1f s in the guest", e.Elapsed)
 			}
 		})
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/vm/vmtest"
 )
@@ -130,6 +131,9 @@ func TestSkipped(t *testing.T) { t.Skip("a reason") }
 	}
 	require.NotContains(t, o.Stdout, "a reason", "what passed is quiet")
 
+	if !amount.All() {
+		return // tests/guest uses go test -exec as well
+	}
 	self, err := os.Executable()
 	require.NoError(t, err)
 	gotest := exec.CommandContext(t.Context(), "go", "test", "-v", "-coverprofile="+filepath.Join(module, "cover"), "-exec", self+" vm exec --boot-timeout 5m --image "+image, "./sub")

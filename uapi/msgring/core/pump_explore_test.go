@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/tests/explore"
 )
 
@@ -209,8 +210,8 @@ func TestExplorePump(t *testing.T) {
 		{3, 2, 0, 2, true},
 	} {
 		t.Run(fmt.Sprintf("waiters %d deadlines %d passers %d batch %d", c.waiters, c.deadlines, c.passers, c.batch), func(t *testing.T) {
-			if c.long && testing.Short() {
-				t.Skip("takes seconds; run it without -short")
+			if c.long {
+				amount.Rest(t)
 			}
 			t.Logf("%d states", explore.Check(t, newPumpModel(c.waiters, c.deadlines, c.passers, c.batch), 2_000_000))
 		})

@@ -3,6 +3,7 @@ package core
 import (
 	"testing"
 
+	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/tests/explore"
 )
 
@@ -78,8 +79,8 @@ func TestExploreRing(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if c.long && testing.Short() {
-				t.Skip("takes seconds; run it without -short")
+			if c.long {
+				amount.Rest(t)
 			}
 			w := &world{[2]*side{newSide(c.b), newSide(c.b)}, c.fine, c.late}
 			for i := range c.full {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/tests/explore"
 )
 
@@ -86,8 +87,8 @@ var worlds = []struct {
 func TestExplore(t *testing.T) {
 	for _, c := range worlds {
 		t.Run(c.name, func(t *testing.T) {
-			if c.long && testing.Short() {
-				t.Skip("takes seconds; run it without -short")
+			if c.long {
+				amount.Rest(t)
 			}
 			t.Logf("%d states", explore.Check(t, newWorld(c.bounds, c.calls), 2_000_000))
 		})

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/rdmashim/rdmashim/tests/amount"
 )
 
 var seed = flag.Uint64("session.seed", 0, "run this seed of the random test only, and print each step with -v")
@@ -259,7 +261,7 @@ func (a *tally) each(b *tally, do func(name string, a, b *int)) {
 func TestRandom(t *testing.T) {
 	n := *seeds
 	if n == 0 {
-		n = seedsEverywhere
+		n = amount.Of(seedsEverywhere/5, seedsEverywhere)
 	}
 	if testing.Short() {
 		n = min(n, seedsEverywhere/20)

@@ -1,0 +1,38 @@
+package amount
+
+import (
+	"os"
+	"testing"
+)
+
+// All says that nothing is left out, as tools/test has it with --all.
+func All() bool { return os.Getenv("RDMASHIM_TESTS") == "all" }
+
+// Of returns how many seeds or rounds a test runs.
+func Of(usual, all int) int {
+	if All() {
+		return all
+	}
+	return usual
+}
+
+// Some returns the first of each n rows, or all of them.
+func Some[T any](rows []T, n int) (some []T) {
+	if All() {
+		return rows
+	}
+	for i := 0; i < len(rows); i += n {
+		some = append(some, rows[i])
+	}
+	return some
+}
+
+// Rest skips a test that repeats what others prove. tools/test counts it among
+// what it leaves out, by the skip's first words. The race detector's run, which
+// is -short, does without it.
+func Rest(t testing.TB) {
+	t.Helper()
+	if !All() || testing.Short() {
+		t.Skip("tools/test --all runs it; RDMASHIM_TESTS=all does, too")
+	}
+}
