@@ -17,6 +17,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/rnic/engine"
+	"github.com/rdmashim/rdmashim/rnic/engine/path"
 	"github.com/rdmashim/rdmashim/rnic/guard"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/mem"
@@ -35,7 +36,7 @@ type Device struct {
 	askedMTU int // Config.MTU
 	guid     uint64
 	tuning   engine.Tuning
-	paths    *engine.Paths // guarded by mu
+	paths    *path.Set     // guarded by mu
 	stash    *engine.Stash // guarded by mu; nil: no extensions
 	log      *slog.Logger  // or nil
 	start    time.Time     // engine.Time 0
@@ -119,7 +120,7 @@ func New(c Config) (*Device, error) {
 		start:   time.Now(),
 		asks:    c.PeerPort,
 		tells:   c.Announce,
-		paths:   engine.NewPaths(pathLimit(c.Tuning, caps)),
+		paths:   path.NewSet(pathLimit(c.Tuning, caps), nil),
 		regions: mem.NewTable(secret()),
 		qps:     make(map[wire.QPN]*QP),
 		numbers: guard.NewNumbers(rand.NewChaCha8(secret())),

@@ -186,7 +186,7 @@ func (q *QP) remember(a *abi.ModifyQP, mask abi.QPAttrMask) {
 	keep(&r.PkeyIndex, a.PkeyIndex, mask&abi.QPMaskPkeyIndex)
 	keep(&r.PortNum, a.PortNum, mask&abi.QPMaskPort)
 	keep(&r.QKey, a.QKey, mask&abi.QPMaskQKey)
-	keep(&r.Dest, path(a.Dest), mask&abi.QPMaskAV)
+	keep(&r.Dest, destination(a.Dest), mask&abi.QPMaskAV)
 	keep(&r.PathMTU, a.PathMTU, mask&abi.QPMaskPathMTU)
 	keep(&r.Timeout, a.Timeout, mask&abi.QPMaskTimeout)
 	keep(&r.RetryCnt, a.RetryCnt, mask&abi.QPMaskRetryCnt)
@@ -197,10 +197,10 @@ func (q *QP) remember(a *abi.ModifyQP, mask abi.QPAttrMask) {
 	keep(&r.DestQPNum, a.DestQPNum, mask&abi.QPMaskDestQPN)
 }
 
-// path is an address vector as it is kept: global, which RoCE always is, with
-// the TTL that packets have, which is the socket's, and without a service
+// destination is an address vector as it is kept: global, which RoCE always is,
+// with the TTL that packets have, which is the socket's, and without a service
 // level.
-func path(v abi.QPDest) abi.QPDest {
+func destination(v abi.QPDest) abi.QPDest {
 	v.IsGlobal, v.HopLimit, v.SL = 1, hopLimit, 0
 	return v
 }

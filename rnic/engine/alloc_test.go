@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/engine/path"
 	"github.com/rdmashim/rdmashim/rnic/mem"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
@@ -21,7 +22,9 @@ type fastPair struct {
 }
 
 func newFastPair(t testing.TB, mtu abi.MTU) *fastPair {
-	return &fastPair{n: newPair(t, cfg{mtu: mtu}), b: NewBatch(64)}
+	return &fastPair{b: NewBatch(64), n: newPair(t, cfg{mtu: mtu, edit: func(_ int, c *Config) {
+		c.Paths, c.Stash = path.NewSet(0, nil), NewStash()
+	}})}
 }
 
 func (f *fastPair) move(from, to *host) bool {

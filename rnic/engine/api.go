@@ -4,21 +4,22 @@ import (
 	"net/netip"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/engine/path"
 	"github.com/rdmashim/rdmashim/rnic/mem"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
 // Time is nanoseconds on a monotonic clock of the caller's choice.
-type Time int64
+type Time = path.Time
 
 // Duration is nanoseconds.
-type Duration int64
+type Duration = path.Duration
 
 // Units of Duration.
 const (
-	Microsecond Duration = 1000
-	Millisecond          = 1000 * Microsecond
-	Second               = 1000 * Millisecond
+	Microsecond = path.Microsecond
+	Millisecond = path.Millisecond
+	Second      = path.Second
 )
 
 // MaxMessage is the largest message in bytes (IBA 9.3.3).
@@ -40,7 +41,7 @@ type Config struct {
 	MaxRecvSGE int
 	MaxInline  int // bytes
 	Tuning     Tuning
-	Paths      *Paths         // of the device; nil: the queue pair shares nothing
+	Paths      *path.Set      // of the device; nil: the queue pair shares nothing
 	Stash      *Stash         // of the device; nil: the queue pair goes back N
 	Self       netip.AddrPort // where the device answers; zero: it has no loopback
 }
@@ -122,9 +123,8 @@ type QP struct {
 	peer     netip.Addr // of attr.Peer, as packets' sources are compared with it
 	counters Counters
 
-	path    *path      // to the peer, from RTR on; nil where Config has no Paths
-	pathTo  netip.Addr // its address
-	charged int        // bytes in flight that path knows of
+	flow      path.Flow  // to the peer, from RTR on
+	neighbour *neighbour // the peer, from RTR on; nil where Config has no Stash
 
 	notice notification
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"github.com/rdmashim/rdmashim/rnic/engine/path"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
@@ -133,8 +134,9 @@ const doublesFor = 16
 // many packets.
 func (q *QP) doubles(now Time, w *sendWR) bool {
 	last := q.req.scores.lastLoss
+	base, rtt := q.flow.RoundTrip()
 	return last != 0 && w.kind.operation == wire.OpRead && q.selective() &&
-		q.path != nil && q.path.base >= pacedFrom && Duration(now-last) < doublesFor*q.path.srtt
+		base >= path.Long && Duration(now-last) < doublesFor*rtt
 }
 
 // readPiece is how many packets one READ request asks for: a part of the

@@ -134,10 +134,8 @@ func (q *QP) advance(now Time, to seq) {
 	r.asked.answered(to)
 	r.rnrLeft = q.attr.RNRRetry
 	cost := q.costAt(q.sq.head, to) - before
-	r.win.grow(q.stretched(q.cfg.Tuning.MaxWindow), cost)
-	if q.path != nil {
-		q.path.acknowledged(int(cost), q.stretched(q.cfg.Paths.limit))
-	}
+	r.win.grow(q.flow.Stretched(q.cfg.Tuning.MaxWindow, r.timer.least), cost)
+	q.flow.Acked(now, int(cost), r.timer.least)
 	q.progress(now)
 }
 

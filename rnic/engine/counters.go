@@ -138,8 +138,9 @@ func (q *QP) Gauges() Gauges {
 		RTT: t.srtt, RTTVariance: t.variance, RTO: q.retransmitAfter(),
 		MTU: max(q.mtu, q.usable().Bytes()),
 	}
-	if q.path != nil {
-		g.PathWindow, g.BaseRTT = q.pathLimit(), q.path.base
+	if q.flow.OnPath() {
+		g.PathWindow = q.flow.Limit(t.least)
+		g.BaseRTT, _ = q.flow.RoundTrip()
 	}
 	return g
 }

@@ -23,8 +23,8 @@
 //  1. Post copies the work request into the send queue and numbers its packets
 //     (sendqueue.go).
 //  2. Transmit asks the requester for packets while the in-flight window has
-//     room (requester.go, window.go), and the path that it shares (path.go,
-//     congestion.go, pacing.go).
+//     room (requester.go, window.go), and the path that it shares (flow.go,
+//     package path).
 //  3. The peer's Receive checks the packet in the specification's order
 //     (responder.go, responder_check.go) and carries it out
 //     (responder_exec.go); READs and atomics are kept for replay (reply.go).

@@ -68,6 +68,7 @@ func (q *QP) Modify(now Time, to abi.QPState, attr *Attr, mask abi.QPAttrMask) e
 		if q.private = (private{}); q.cfg.Stash != nil && q.service == wire.ServiceRC {
 			q.private = newPrivate(a.Room, q.mtu)
 		}
+		q.flow.Most = min(q.cfg.Tuning.LongWindow, int(q.reach())*(q.mtu+packetCost))
 		q.rsp.next = firstSeq(a.RQPSN)
 		q.rsp.replay.reset(int(a.MaxDestRdAtomic))
 	case from == abi.QPSRTR && to == abi.QPSRTS:
@@ -126,6 +127,7 @@ func (q *QP) reset() {
 	q.fail = failure{}
 	q.events = events{}
 	q.dropStashes()
+	q.flow.UnstampAll()
 	q.met, q.soft = false, false
 	q.notice = notification{}
 	q.req = requester{asked: q.req.asked}

@@ -31,16 +31,10 @@ func (q *QP) noteMarks(now Time, p *wire.Packet) {
 		q.notice.due = true
 	case p.FECN:
 		q.counters.Marked++
-		q.obeyMark(now)
+		q.flow.Marked(now)
 	case p.BECN && !p.Opcode.IsRequest():
 		q.counters.NoticesRcvd++
-		q.obeyMark(now)
-	}
-}
-
-func (q *QP) obeyMark(now Time) {
-	if q.path != nil {
-		q.path.mark(now)
+		q.flow.Marked(now)
 	}
 }
 

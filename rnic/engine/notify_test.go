@@ -5,13 +5,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/rnic/engine/path"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// newMarked makes a pair whose packets all meet a queue, or only those of a.
-func newMarked(t *testing.T, stash, answers bool) *network {
-	n := newPair(t, cfg{edit: func(_ int, c *Config) {
-		c.Paths = NewPaths(0)
+// newMarked makes a pair whose packets all meet a queue, or only those of a,
+// and the controllers of its two paths.
+func newMarked(t *testing.T, stash, answers bool) (*network, *[2]fixed) {
+	var paths [2]fixed
+	n := newPair(t, cfg{edit: func(side int, c *Config) {
+		paths[side].window = 80 << 10
+		c.Paths = path.NewSet(0, paths[side].control)
 		if stash {
 			c.Stash = NewStash()
 		}
@@ -20,13 +24,13 @@ func newMarked(t *testing.T, stash, answers bool) *network {
 		p.FECN = from == n.a || answers
 		return 1, 0
 	}
-	return n
+	return n, &paths
 }
 
 // A soft device tells of a mark by BECN in its answer, and the requester's path
-// shrinks.
+// notes it.
 func TestMarkOfSoftDevice(t *testing.T) {
-	n := newMarked(t, true, false)
+	n, paths := newMarked(t, true, false)
 	n.post(n.a, n.write(1, 64))
 	n.run(0)
 	n.post(n.a, n.write(2, 64))
@@ -39,13 +43,13 @@ func TestMarkOfSoftDevice(t *testing.T) {
 	}
 	require.EqualValues(t, 2, n.b.qp.Counters().Marked)
 	require.EqualValues(t, 2, n.a.qp.Counters().NoticesRcvd)
-	require.NotZero(t, n.a.qp.path.cuts)
-	require.Zero(t, n.b.qp.path.cuts)
+	require.NotZero(t, paths[0].marks)
+	require.Zero(t, paths[1].marks)
 }
 
 // Any other peer is sent CNPs, not more than one in noticeGap, and obeys them.
 func TestMarkOfOtherPeer(t *testing.T) {
-	n := newMarked(t, false, false)
+	n, paths := newMarked(t, false, false)
 	for id := range uint64(3) {
 		n.post(n.a, n.write(id, 2048))
 		n.run(0)
@@ -64,13 +68,13 @@ func TestMarkOfOtherPeer(t *testing.T) {
 	require.LessOrEqual(t, len(at), 3, "of six packets")
 	require.EqualValues(t, len(at), n.b.qp.Counters().NoticesSent)
 	require.EqualValues(t, len(at), n.a.qp.Counters().NoticesRcvd)
-	require.NotZero(t, n.a.qp.path.cuts)
+	require.NotZero(t, paths[0].marks)
 }
 
-// A requester shrinks its own path when answers to READs meet a queue: it asked
-// for too much.
+// A requester notes a mark on its own path when answers to READs meet a queue:
+// it asked for too much.
 func TestMarkOfAnswers(t *testing.T) {
-	n := newMarked(t, true, true)
+	n, paths := newMarked(t, true, true)
 	n.filter = func(from *host, p *wire.Packet) (int, Time) {
 		p.FECN = from == n.b
 		return 1, 0
@@ -81,7 +85,7 @@ func TestMarkOfAnswers(t *testing.T) {
 	}
 	requireSuccess(t, n.a.wcs, 0, 1)
 	require.EqualValues(t, 8, n.a.qp.Counters().Marked)
-	require.NotZero(t, n.a.qp.path.cuts)
+	require.NotZero(t, paths[0].marks)
 	for _, p := range n.a.sent {
 		require.False(t, p.BECN, "nobody looks at it in a request")
 	}

@@ -1,19 +1,21 @@
 package engine
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/engine/path"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
 const pathLimit = 16 * (1024 + packetCost)
 
 // newPaths makes connected pairs whose a sides share a path of 16 packets.
-func newPaths(t *testing.T, pairs int) (*Paths, []*network) {
-	p := NewPaths(pathLimit)
+func newPaths(t *testing.T, pairs int) (*path.Set, []*network) {
+	p := path.NewSet(pathLimit, nil)
 	var n []*network
 	for range pairs {
 		n = append(n, newPair(t, cfg{edit: func(side int, c *Config) {
@@ -25,16 +27,21 @@ func newPaths(t *testing.T, pairs int) (*Paths, []*network) {
 	return p, n
 }
 
+// onPath reads a number of the queue pair's path.
+func onPath(q *QP, name string) int {
+	return int(reflect.ValueOf(&q.flow).Elem().FieldByName("path").Elem().FieldByName(name).Int())
+}
+
 // requireCharged compares the path with its queue pairs.
-func requireCharged(t *testing.T, p *Paths, ns []*network) {
+func requireCharged(t *testing.T, ns []*network) {
 	inFlight, active := 0, 0
 	for _, n := range ns {
 		if f := n.a.qp.Gauges().InFlight; f > 0 {
 			inFlight, active = inFlight+f, active+1
 		}
 	}
-	x := p.of[ns[0].a.qp.peer]
-	require.Equal(t, []int{len(ns), inFlight, active}, []int{x.users, x.inFlight, x.active})
+	q := ns[0].a.qp
+	require.Equal(t, []int{len(ns), inFlight, active}, []int{onPath(q, "users"), onPath(q, "inFlight"), onPath(q, "active")})
 }
 
 // A queue pair alone has the whole path; newcomers get a share at once; none is
@@ -42,11 +49,11 @@ func requireCharged(t *testing.T, p *Paths, ns []*network) {
 func TestPathIsShared(t *testing.T) {
 	p, ns := newPaths(t, 4)
 	require.Equal(t, 1, p.Len())
-	requireCharged(t, p, ns)
+	requireCharged(t, ns)
 	for i, n := range ns {
 		n.post(n.a, n.write(1, 50*1024))
 		n.pump(n.a)
-		requireCharged(t, p, ns)
+		requireCharged(t, ns)
 		require.Len(t, n.a.sent, 16/(i+1))
 	}
 	n := ns[0]
@@ -58,7 +65,7 @@ func TestPathIsShared(t *testing.T) {
 	for n.deliver() {
 	}
 	n.pump(n.a)
-	requireCharged(t, p, ns)
+	requireCharged(t, ns)
 	require.Equal(t, pathLimit/4, n.a.qp.Gauges().Window)
 	require.Equal(t, pathLimit, n.a.qp.Gauges().PathWindow)
 	require.Equal(t, Duration(2*latency), n.a.qp.Gauges().BaseRTT)
@@ -68,14 +75,14 @@ func TestPathIsShared(t *testing.T) {
 		requireSuccess(t, n.a.wcs, 1)
 		require.Zero(t, n.a.qp.Counters().Timeouts)
 	}
-	requireCharged(t, p, ns)
+	requireCharged(t, ns)
 
 	n.filter = func(*host, *wire.Packet) (int, Time) { return 0, 0 }
 	n.post(n.a, n.write(2, 1024))
 	n.pump(n.a)
-	requireCharged(t, p, ns)
+	requireCharged(t, ns)
 	require.NoError(t, n.a.qp.Modify(n.now, abi.QPSErr, &Attr{}, 0))
-	requireCharged(t, p, ns)
+	requireCharged(t, ns)
 	for i, n := range ns {
 		require.NoError(t, n.a.qp.Modify(n.now, abi.QPSReset, &Attr{}, 0))
 		require.Equal(t, min(1, 3-i), p.Len())
@@ -86,8 +93,14 @@ func TestPathIsShared(t *testing.T) {
 // ACK, one packet more leaves that does.
 func TestPathAsksBeforeItWaits(t *testing.T) {
 	p, ns := newPaths(t, 2)
-	n, x := ns[0], p.of[ns[0].a.qp.peer]
-	q := n.a.qp
+	n, q := ns[0], ns[0].a.qp
+	var others [15]path.Flow
+	charge := func(bytes int) {
+		for i := range others {
+			others[i].Join(p, q.peer, 0, 0)
+			others[i].Charge(bytes)
+		}
+	}
 	n.post(n.a, n.write(1, 40*1024))
 	n.batch = NewBatch(3)
 	n.batch.Reset()
@@ -97,37 +110,38 @@ func TestPathAsksBeforeItWaits(t *testing.T) {
 	}
 	require.Len(t, n.a.sent, 3)
 	require.False(t, n.a.sent[2].AckReq)
-	x.active, x.inFlight = x.active+15, x.inFlight+pathLimit
+	charge(pathLimit)
 	n.pump(n.a)
 	require.Len(t, n.a.sent, 4)
 	require.True(t, n.a.sent[3].AckReq)
-	x.active, x.inFlight = x.active-15, x.inFlight-pathLimit
+	charge(0)
 	n.run(0)
 	requireSuccess(t, n.a.wcs, 1)
 	require.Zero(t, q.Counters().RetransmittedPkts)
 }
 
-// On a long path a window leaves in runs of about a millisecond, at a quarter
-// more than the pace of a window in a round trip, and all of it leaves.
+// On a long path a window leaves in runs of about a millisecond, in slow start
+// at twice the pace of a window in a round trip, and all of it leaves.
 func TestPathIsPaced(t *testing.T) {
 	n := newPair(t, cfg{edit: func(side int, c *Config) {
 		if side == 0 {
-			c.Paths = NewPaths(0)
+			c.Paths = path.NewSet(0, nil)
+			c.Tuning.InitialWindow = 500 * (1024 + packetCost)
 		}
 	}})
 	const rtt = 20 * Time(Millisecond)
 	n.filter = func(*host, *wire.Packet) (int, Time) { return 1, rtt/2 - latency }
 	n.post(n.a, n.write(1, 64*1024)) // measures the round trip
 	n.run(0)
-	x := n.a.qp.path
-	require.InDelta(t, int64(rtt), int64(x.srtt), 1e6)
-	x.spend(n.now, 100<<20) // repeats, say
-	_, held := x.holds(n.now)
+	f := &n.a.qp.flow
+	_, srtt := f.RoundTrip()
+	require.InDelta(t, int64(rtt), int64(srtt), 1e6)
+	f.Sent(n.now, 100<<20) // repeats, say
+	_, held := f.Held(n.now)
 	require.True(t, held)
 	n.now += rtt + Time(Millisecond)
-	_, held = x.holds(n.now)
+	_, held = f.Held(n.now)
 	require.False(t, held, "a path is held for a round trip at most")
-	x.steady, x.size, n.a.qp.req.win.size = true, 500*(1024+packetCost), 1<<20
 	n.a.sent = nil
 	n.post(n.a, n.write(2, 500*1024))
 	start := n.now
@@ -135,7 +149,7 @@ func TestPathIsPaced(t *testing.T) {
 		before := len(n.a.sent)
 		n.pump(n.a)
 		run := len(n.a.sent) - before
-		require.LessOrEqual(t, run, 1+500*5/4/20)
+		require.LessOrEqual(t, run, 1+500*2/20)
 		if len(n.a.sent) == 500 {
 			break
 		}
@@ -144,7 +158,7 @@ func TestPathIsPaced(t *testing.T) {
 		n.now = at
 		n.a.qp.HandleTimeout(n.now)
 	}
-	require.InDelta(t, int64(rtt*4/5), int64(n.now-start), 1e6)
+	require.InDelta(t, int64(rtt/2), int64(n.now-start), 1e6)
 	n.run(0)
 	requireSuccess(t, n.a.wcs, 1, 2)
 	require.Zero(t, n.a.qp.Counters().RetransmittedPkts)

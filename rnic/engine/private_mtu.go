@@ -71,9 +71,7 @@ func (q *QP) hearPrivate(p *wire.Packet) {
 	case m.own == 0 || p.PrivateMTU == 0:
 	case p.Proven:
 		m.proven = min(p.PrivateMTU, m.own)
-		if q.path != nil {
-			q.path.proven = max(q.path.proven, m.proven)
-		}
+		q.neighbour.proven = max(q.neighbour.proven, m.proven)
 	case m.peer == 0:
 		m.peer = min(p.PrivateMTU, m.own)
 		m.trying = m.peer
@@ -84,8 +82,8 @@ func (q *QP) hearPrivate(p *wire.Packet) {
 func (q *QP) usable() wire.PrivateMTU {
 	m := &q.private
 	proven := m.proven
-	if q.path != nil {
-		proven = max(proven, min(q.path.proven, m.peer))
+	if q.neighbour != nil {
+		proven = max(proven, min(q.neighbour.proven, m.peer))
 	}
 	if proven.Bytes() <= q.mtu {
 		return 0
@@ -97,8 +95,8 @@ func (q *QP) usable() wire.PrivateMTU {
 // for too long: the path may have become narrower. The next queue pair on it
 // tries again.
 func (q *QP) doubtPrivate() {
-	if q.path != nil && q.private.own != 0 {
-		q.path.proven = 0
+	if q.neighbour != nil {
+		q.neighbour.proven = 0
 	}
 }
 
@@ -116,10 +114,7 @@ func (q *QP) choosePrivate(w *sendWR) {
 	w.private, w.mtu = p, p.Bytes()
 	if w.mtu > q.largest {
 		q.largest = w.mtu
-		if q.path != nil {
-			q.path.packet = max(q.path.packet, q.largest+packetCost)
-			q.path.serves(q.path.active)
-		}
+		q.flow.Carries(q.largest + packetCost)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/engine/path"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
@@ -14,15 +15,16 @@ import (
 const jumboRoom, jumbo = 9000 - 28, 8936
 
 // newPrivatePair makes a pair with a path MTU of 1024 and room for private
-// ones; both repeat selectively but for side goesBack.
-func newPrivatePair(t *testing.T, roomA, roomB, goesBack int, p *Paths) *network {
+// ones; both repeat selectively but for side goesBack. The first one's device
+// has a Stash, and paths then; nil: it has no other queue pair.
+func newPrivatePair(t *testing.T, roomA, roomB, goesBack int, m *Stash) *network {
 	return newPair(t, cfg{
 		edit: func(side int, c *Config) {
 			if side != goesBack {
 				c.Stash = NewStash()
 			}
-			if side == 0 {
-				c.Paths = p
+			if side == 0 && m != nil {
+				c.Stash, c.Paths = m, path.NewSet(0, nil)
 			}
 		},
 		attr: func(side int, a *Attr) { a.Room = []int{roomA, roomB}[side] },
@@ -138,18 +140,18 @@ func TestPrivateMTUWithOthers(t *testing.T) {
 // A private MTU that one queue pair has proven counts for the others on its
 // path.
 func TestPrivateMTUIsShared(t *testing.T) {
-	p := NewPaths(0)
-	first := newPrivatePair(t, jumboRoom, jumboRoom, 2, p)
+	m := NewStash()
+	first := newPrivatePair(t, jumboRoom, jumboRoom, 2, m)
 	first.post(first.a, first.write(1, 3000))
 	first.run(0)
-	n := newPrivatePair(t, jumboRoom, jumboRoom, 2, p)
+	n := newPrivatePair(t, jumboRoom, jumboRoom, 2, m)
 	n.post(n.a, n.write(1, 3000)) // it does not know yet what the peer takes
 	n.run(0)
 	n.post(n.a, n.write(2, 3000))
 	n.run(0)
 	require.Equal(t, []int{1024, 1024, 952, 3000}, payloads(n.a.sent))
 	require.Empty(t, tries(n.a.sent))
-	require.Equal(t, p.of[n.a.qp.peer].packet, jumbo+packetCost)
+	require.Equal(t, onPath(n.a.qp, "packet"), jumbo+packetCost)
 }
 
 // On a path that loses long packets without a word, messages go on at the path
@@ -223,8 +225,8 @@ func TestPrivateMTUIsChecked(t *testing.T) {
 // On a path that becomes narrower a queue pair gives up, and the next one on it
 // finds the MTU that passes now.
 func TestPrivateMTUThatPassesNoMore(t *testing.T) {
-	p := NewPaths(0)
-	n := newPrivatePair(t, jumboRoom, jumboRoom, 2, p)
+	m := NewStash()
+	n := newPrivatePair(t, jumboRoom, jumboRoom, 2, m)
 	for id := range 2 {
 		n.post(n.a, n.write(uint64(id), 5000))
 		n.run(0)
@@ -241,7 +243,7 @@ func TestPrivateMTUThatPassesNoMore(t *testing.T) {
 	n.run(0)
 	require.Equal(t, abi.WCRetryExcErr, n.a.wcs[2].Status)
 
-	next := newPrivatePair(t, jumboRoom, jumboRoom, 2, p)
+	next := newPrivatePair(t, jumboRoom, jumboRoom, 2, m)
 	next.filter = narrow
 	next.post(next.a, next.write(1, 5000))
 	next.run(0)

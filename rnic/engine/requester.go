@@ -46,7 +46,6 @@ type requester struct {
 	timer  timer
 	scores scoreboard
 	stash  stash // answers beyond una
-	stamps stamps
 }
 
 // Transmit writes packets that may leave now into b, behind what is there. More
@@ -179,15 +178,10 @@ func (q *QP) fits(now Time, n int) bool {
 		return false
 	}
 	if f+n > q.room() {
-		if q.path != nil {
-			q.path.waits()
-		}
+		q.flow.Wait()
 		return q.req.since >= f
 	}
-	if q.path == nil {
-		return true
-	}
-	until, held := q.path.holds(now)
+	until, held := q.flow.Held(now)
 	if held {
 		q.req.timer.paced = until
 	}
@@ -298,8 +292,8 @@ func (q *QP) emit(now Time, b *Batch, payload []byte, n seq) {
 	r := &q.req
 	b.add(q.attr.Peer, &q.out, payload)
 	b.last().Alone = r.nxt < r.alone
-	if q.path != nil {
-		q.path.spend(now, int(q.costAt(r.cur, r.nxt+n)-q.costAt(r.cur, r.nxt)))
+	if q.flow.OnPath() {
+		q.flow.Sent(now, int(q.costAt(r.cur, r.nxt+n)-q.costAt(r.cur, r.nxt)))
 	}
 	q.counters.SentPkts++
 	q.counters.SentBytes += uint64(len(payload))
@@ -308,10 +302,10 @@ func (q *QP) emit(now Time, b *Batch, payload []byte, n seq) {
 		q.sentAgain(now, q.sq.at(r.cur), r.nxt, r.nxt+n)
 		r.again = max(r.again, r.nxt+n)
 		r.timer.again(r.nxt, r.nxt+n)
-		r.stamps.drop(r.nxt, r.nxt+n)
+		q.flow.Unstamp(uint64(r.nxt), uint64(r.nxt+n))
 	} else if q.out.AckReq {
 		r.timer.sample(now, r.nxt)
-		r.stamps.push(r.nxt, now)
+		q.flow.Stamp(now, uint64(r.nxt))
 	}
 	if q.out.AckReq {
 		r.since, r.probe = 0, false

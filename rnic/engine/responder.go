@@ -55,7 +55,7 @@ func (q *QP) Receive(now Time, from netip.Addr, p *wire.Packet) {
 	switch {
 	case p.Opcode == wire.CNP:
 		q.counters.NoticesRcvd++
-		q.obeyMark(now)
+		q.flow.Marked(now)
 	case p.Opcode.IsResponse():
 		q.receiveResponse(now, p)
 	case p.Opcode.IsRequest():

@@ -32,12 +32,10 @@ func (q *QP) goBack(now Time, timeout bool) {
 func (q *QP) shrink(timeout bool) {
 	known := q.req.timer.srtt != 0
 	q.req.win.shrink(q.largest, timeout, known)
-	switch {
-	case q.path == nil:
-	case !timeout:
-		q.path.lost()
-	case known && q.req.timer.backoff > 1:
-		q.path.silent()
+	if !timeout {
+		q.flow.Lost()
+	} else if known && q.req.timer.backoff > 1 {
+		q.flow.Timeout()
 	}
 }
 
@@ -145,7 +143,8 @@ func (q *QP) receiverNotReady(now Time, t wire.RNRTimer) {
 	}
 	q.rewind()
 	r.wentBack = 0
-	r.timer.sampling, r.stamps.n = false, 0 // the wait is not of the path
+	r.timer.sampling = false // the wait is not of the path
+	q.flow.UnstampAll()
 	r.timer.receiver = now + Time(t.Nanoseconds())
 	r.timer.retransmit, r.timer.probe, r.timer.giveUp = 0, 0, 0 // the peer lives
 }

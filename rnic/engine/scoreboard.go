@@ -94,11 +94,11 @@ func (q *QP) overdue(now Time, s seq) bool {
 // answerTime is when the answer to a packet is there as a rule.
 func (q *QP) answerTime() Duration {
 	t := &q.req.timer
-	switch {
-	case t.srtt != 0:
+	if t.srtt != 0 {
 		return t.srtt + t.srtt/4 + t.variance
-	case q.path != nil && q.path.srtt != 0:
-		return 2 * q.path.srtt
+	}
+	if _, rtt := q.flow.RoundTrip(); rtt != 0 {
+		return 2 * rtt
 	}
 	d, _, _ := q.expected()
 	return d

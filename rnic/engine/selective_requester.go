@@ -129,9 +129,7 @@ func (q *QP) sampleArrived(now Time) {
 func (q *QP) beginRound(now Time) {
 	x := &q.req.scores
 	x.lastLoss = max(now, 1)
-	if q.path != nil {
-		q.path.lost()
-	}
+	q.flow.Lost()
 	if x.begun == 0 {
 		q.counters.Retries++
 		x.start, x.begun, x.lost, x.repaired = q.req.una, max(now, 1), 0, 0
@@ -321,7 +319,7 @@ func (q *QP) stashAnswer(now Time, s seq, p *wire.Packet) {
 	if _, ok := r.asked.endOf(s); !ok || !q.selective() || len(p.Payload) > q.takes() {
 		return
 	}
-	if !r.stash.put(q.cfg.Stash, q.path, r.una, q.reach(), s, p) || s >= q.scoring() {
+	if !r.stash.put(q.cfg.Stash, q.neighbour, r.una, q.reach(), s, p) || s >= q.scoring() {
 		return
 	}
 	i := q.sq.head

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"net/netip"
+
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
@@ -16,7 +18,7 @@ func (q *QP) stashRequest(now Time, s seq, p *wire.Packet) bool {
 	if !p.Claim() {
 		return false
 	}
-	kept := r.stash.put(q.cfg.Stash, q.path, r.next, q.reach(), s, p)
+	kept := r.stash.put(q.cfg.Stash, q.neighbour, r.next, q.reach(), s, p)
 	if !p.Settle() {
 		if h := r.stash.take(s); h != nil {
 			q.cfg.Stash.release(h)
@@ -188,10 +190,41 @@ type Stash struct {
 	used  int // blocks
 	spare []*kept
 	kept  int // blocks of spare
+
+	neighbours map[netip.Addr]*neighbour
 }
 
 // NewStash makes an empty Stash.
-func NewStash() *Stash { return &Stash{} }
+func NewStash() *Stash { return &Stash{neighbours: map[netip.Addr]*neighbour{}} }
+
+// neighbour is what the queue pairs that are connected to one address share.
+type neighbour struct {
+	addr   netip.Addr
+	users  int             // queue pairs
+	kept   int             // blocks
+	proven wire.PrivateMTU // packets of that length passed
+}
+
+// join finds or makes the neighbour at an address.
+func (m *Stash) join(a netip.Addr) *neighbour {
+	n := m.neighbours[a]
+	if n == nil {
+		n = &neighbour{addr: a}
+		m.neighbours[a] = n
+	}
+	n.users++
+	return n
+}
+
+// leave forgets a neighbour, or none, with its last queue pair.
+func (m *Stash) leave(n *neighbour) {
+	if n == nil {
+		return
+	}
+	if n.users--; n.users == 0 {
+		delete(m.neighbours, n.addr)
+	}
+}
 
 // Len is the number of blocks of 4 KiB that are in use, one or more a packet.
 func (m *Stash) Len() int { return m.used }
@@ -200,15 +233,15 @@ func (m *Stash) Len() int { return m.used }
 type kept struct {
 	seq  seq
 	p    wire.Packet
-	room []byte // of p.Payload
-	of   *path  // that it came by, or nil
+	room []byte     // of p.Payload
+	of   *neighbour // that it came from
 }
 
 // blocks is how many blocks a packet takes.
 func blocks(room []byte) int { return max(1, (len(room)+stashBlock-1)/stashBlock) }
 
 // get makes a packet of p's bytes.
-func (m *Stash) get(p *wire.Packet, of *path) *kept {
+func (m *Stash) get(p *wire.Packet, of *neighbour) *kept {
 	h := m.take()
 	h.p, h.of = *p, of
 	h.room = append(h.room[:0], p.Payload...)
@@ -281,10 +314,10 @@ func (t *stash) fit(end seq) {
 	}
 }
 
-// put keeps a copy of the packet s, which came by a path (or nil), less than
-// reach behind first, which is missing. It reports whether s is kept now;
+// put keeps a copy of the packet s, which came from a neighbour (or nil), less
+// than reach behind first, which is missing. It reports whether s is kept now;
 // another packet with that number is not replaced.
-func (t *stash) put(m *Stash, of *path, first, reach, s seq, p *wire.Packet) bool {
+func (t *stash) put(m *Stash, of *neighbour, first, reach, s seq, p *wire.Packet) bool {
 	t.drop(first)
 	n := blocks(p.Payload)
 	if s-first >= reach || t.bytes+len(p.Payload) > stashBytes || m.used+n > stashBlocks || of != nil && of.kept+n > stashBlocks-m.used {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/rnic/engine/path"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
@@ -38,7 +39,7 @@ func TestStashBounds(t *testing.T) {
 // also while its queue pairs come and go.
 func TestStashShares(t *testing.T) {
 	m := NewStash()
-	fill := func(of *path) (pairs []stash) {
+	fill := func(of *neighbour) (pairs []stash) {
 		pairs = make([]stash, 3)
 		for i := range pairs {
 			first := firstSeq(0)
@@ -48,7 +49,7 @@ func TestStashShares(t *testing.T) {
 		}
 		return pairs
 	}
-	var greedy, other path
+	var greedy, other neighbour
 	pairs := fill(&greedy)
 	require.Equal(t, stashBlocks/2, greedy.kept)
 	others := fill(&other)
@@ -133,7 +134,7 @@ func TestLostRepeatsLeaveRoom(t *testing.T) {
 // On a long path that has lost packets a READ request leaves twice: a lost one
 // stops nothing, and the copy of one that arrived is not answered.
 func TestReadsLeaveTwice(t *testing.T) {
-	n := newPair(t, cfg{edit: func(_ int, c *Config) { c.Stash, c.Paths = NewStash(), NewPaths(0) }})
+	n := newPair(t, cfg{edit: func(_ int, c *Config) { c.Stash, c.Paths = NewStash(), path.NewSet(0, nil) }})
 	asked, answers, lose := map[wire.PSN]int{}, 0, false
 	n.filter = func(from *host, p *wire.Packet) (int, Time) {
 		if p.Opcode.IsReadRequest() {

@@ -25,24 +25,6 @@ func (w *window) grow(most int, n uint64) {
 	w.size = min(w.size+int(n), max(most, w.size))
 }
 
-// longStep is the round trip of a path that may have twice as many bytes in
-// flight as a short one.
-const longStep = 2 * Millisecond
-
-// stretched is the cost that may be in flight on the path where n may on a
-// short one.
-func (q *QP) stretched(n int) int {
-	rtt := q.req.timer.least
-	if q.path != nil && q.path.base != 0 {
-		rtt = q.path.base
-	}
-	if rtt < longStep {
-		return n
-	}
-	most := min(q.cfg.Tuning.LongWindow, int(q.reach())*(q.mtu+packetCost))
-	return max(n, min(n+n*int(rtt/longStep), most))
-}
-
 // shrink notes a loss. A loss that a later packet showed leaves room for twelve
 // packets at least, so that the next loss shows too, and a path that loses one
 // packet in 20 carries something; a timeout leaves room for two. Before the
@@ -86,7 +68,7 @@ type Tuning struct {
 	InitialWindow int
 	// MaxWindow bounds the bytes in flight, which a buffer must hold when its
 	// reader is late: 1 MiB. On a path that takes longer, more of them are
-	// under way: each longStep allows as much again, up to LongWindow, 4 MiB,
+	// under way: each 2 ms allow as much again, up to LongWindow, 4 MiB,
 	// or MaxWindow if that was given, and to the packets that a peer keeps
 	// behind a gap.
 	MaxWindow, LongWindow int

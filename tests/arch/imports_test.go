@@ -111,13 +111,14 @@ var allowed = map[string][]string{
 	"tools/rdmashim/dump/flow":           {"tools/rdmashim/dump/dissect", "rnic/wire"},
 	"tools/rdmashim/dump/qmux":           {"tools/rdmashim/dump/dissect", "rnic/wire", "uapi/msgring/core", "uapi/qmux/wire"},
 	"tools/rdmashim/dump/live":           {"tools/rdmashim/dump/dissect", "rnic/wire"},
-	"tests/virtual":                      {"rnic/splitmix", "kshim/abi", "rnic/engine", "rnic/mem", "rnic/wire"},
+	"tests/virtual":                      {"rnic/splitmix", "kshim/abi", "rnic/engine", "rnic/engine/path", "rnic/mem", "rnic/wire"},
 	"tests/foreign":                      {"rnic/engine", "rnic/wire", "tests/virtual"},
 	"tests/soak":                         {"kshim/abi", "rnic/engine", "tests/virtual", "rnic/mem", "rnic/wire"},
 	"rnic/cm":                            {"rnic/wire"},
 	"rnic/guard":                         {"rnic/engine", "rnic/link", "rnic/wire"},
-	"rnic/engine":                        {"kshim/abi", "rnic/crc", "rnic/mem", "rnic/wire"},
-	"rnic":                               {"kshim/abi", "kshim/driver", "kshim/ring", "rnic/cm", "rnic/engine", "rnic/guard", "rnic/link", "rnic/mem", "rnic/wire"},
+	"rnic/engine":                        {"kshim/abi", "rnic/crc", "rnic/engine/path", "rnic/mem", "rnic/wire"},
+	"rnic/engine/path":                   {},
+	"rnic":                               {"kshim/abi", "kshim/driver", "kshim/ring", "rnic/cm", "rnic/engine", "rnic/engine/path", "rnic/guard", "rnic/link", "rnic/mem", "rnic/wire"},
 	"uapi":                               {"kshim", "kshim/abi", "kshim/gidtable", "kshim/parties", "kshim/peercred", "kshim/rdmacm", "kshim/ring", "kshim/verbs", "uapi/internal/admission", "uapi/internal/errs", "uapi/internal/handle", "uapi/internal/pages", "uapi/loopback", "uapi/stats"},
 	"uapi/internal/admission":            {},
 	"uapi/internal/errs":                 {},
@@ -282,6 +283,7 @@ func TestPureBottoms(t *testing.T) {
 	forbidden := map[string][]string{
 		"rnic/engine": {"time", "net", "os", "log", "log/slog", "sync", "sync/atomic", "context", "math/rand", "math/rand/v2"},
 	}
+	forbidden["rnic/engine/path"] = forbidden["rnic/engine"]
 	forbidden["rnic/cm"] = forbidden["rnic/engine"]
 	forbidden["uapi/msgring/core"] = forbidden["rnic/engine"]
 	forbidden["uapi/qmux/core"] = forbidden["rnic/engine"]

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/rnic/engine"
+	"github.com/rdmashim/rdmashim/rnic/engine/path"
 	"github.com/rdmashim/rdmashim/rnic/mem"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
@@ -18,7 +19,7 @@ type Node struct {
 	Addr    netip.Addr
 	Index   int
 	Regions *mem.Table
-	Paths   *engine.Paths // shared by all queue pairs
+	Paths   *path.Set     // shared by all queue pairs
 	Stash   *engine.Stash // shared too; nil: those added from now on go back N
 	QPs     []*QP
 	// Foreign, if not nil, takes the node's packets in place of its queue
@@ -59,7 +60,7 @@ func newNode(w *World, name string, addr netip.Addr, index int) *Node {
 		Addr:    addr,
 		Index:   index,
 		Regions: mem.NewTable(keys),
-		Paths:   engine.NewPaths(w.pathLimit),
+		Paths:   path.NewSet(w.pathLimit, nil),
 		world:   w,
 		qps:     make(map[wire.QPN]*QP),
 		batch:   engine.NewBatch(64),

@@ -1,4 +1,4 @@
-package engine
+package path
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 
 // flow is a sender that always has packets for a path of rate bytes a
 // nanosecond, whose queue is as long as all flows on it make it.
-type flow struct{ congestion }
+type flow struct{ *swift }
 
 type bottleneck struct {
 	rate  float64
@@ -17,12 +17,11 @@ type bottleneck struct {
 	flows []*flow
 }
 
-const fluidPacket = 1024 + packetCost
+const fluidPacket = 1024 + 256
 
 func (b *bottleneck) add() *flow {
-	f := &flow{newCongestion(80 << 10)}
-	f.packet = fluidPacket
-	f.serves(1)
+	f := &flow{newSwift(new(Measured), 80<<10)}
+	f.Serve(1, fluidPacket)
 	b.flows = append(b.flows, f)
 	return f
 }
@@ -43,9 +42,9 @@ func (b *bottleneck) run(rounds int) {
 			rtt := b.rtt()
 			b.now += Time(rtt/4 + 1)
 			for _, f := range b.flows {
-				f.waits()
-				f.acknowledged(f.size/4, 0)
-				f.measured(b.now, rtt)
+				f.Limited = true
+				f.Acked(b.now, f.size/4, 0, 0)
+				f.took(b.now, rtt)
 			}
 		}
 	}
@@ -73,11 +72,17 @@ func TestCongestionFillsPath(t *testing.T) {
 	}
 }
 
-// measure notes measurements that are a round trip apart.
-func (f *flow) measure(b *bottleneck, rtts ...Duration) {
+// took notes a round trip.
+func (f *flow) took(now Time, rtt Duration) {
+	f.measure(now, rtt)
+	f.Acked(now, 0, rtt, 0)
+}
+
+// apart notes measurements that are a round trip apart.
+func (f *flow) apart(b *bottleneck, rtts ...Duration) {
 	for _, rtt := range rtts {
 		b.now += Time(rtt)
-		f.measured(b.now, rtt)
+		f.took(b.now, rtt)
 	}
 }
 
@@ -86,18 +91,18 @@ func (f *flow) measure(b *bottleneck, rtts ...Duration) {
 func TestCongestionJudgesLosses(t *testing.T) {
 	b := &bottleneck{}
 	f := b.add()
-	f.measure(b, Millisecond)
+	f.apart(b, Millisecond)
 	for range 50 {
-		f.lost()
-		f.measure(b, Millisecond)
+		f.Lost()
+		f.apart(b, Millisecond)
 	}
 	require.Equal(t, 80<<10, f.size)
 	f.size = 1_000_000
 	for range 4 {
-		f.lost()
-		f.lost()
-		f.lost()
-		f.measure(b, Millisecond+leastAllowance/2)
+		f.Lost()
+		f.Lost()
+		f.Lost()
+		f.apart(b, Millisecond+leastAllowance/2)
 	}
 	require.Equal(t, uint64(2), f.cuts)
 	require.Equal(t, 490_000, f.size)
@@ -111,7 +116,7 @@ func TestCongestionGrowsAgain(t *testing.T) {
 	b.run(8)
 	size := f.size
 	for range 4 {
-		f.measure(b, 50*Millisecond)
+		f.apart(b, 50*Millisecond)
 	}
 	require.Less(t, f.size, size/2)
 	b.run(10)
@@ -123,25 +128,25 @@ func TestCongestionCuts(t *testing.T) {
 	b := &bottleneck{}
 	f := b.add()
 	f.size = 100_000
-	f.mark(b.now)
-	f.measure(b, Millisecond)
+	f.Marked(b.now)
+	f.apart(b, Millisecond)
 	require.Equal(t, 50_000, f.size, "half, as long as all rounds were marked")
-	f.measure(b, Millisecond, Millisecond)
+	f.apart(b, Millisecond, Millisecond)
 	for range 50 {
-		f.measure(b, Millisecond)
+		f.apart(b, Millisecond)
 	}
 	f.size = 100_000
-	f.mark(b.now + Time(Millisecond))
+	f.Marked(b.now + Time(Millisecond))
 	require.Greater(t, f.size, 95_000, "a mark ends the round, and cuts the less the rarer it is")
 
 	f = b.add()
-	f.silent()
+	f.Timeout()
 	require.Equal(t, 40<<10, f.size)
-	f.silent()
+	f.Timeout()
 	require.Equal(t, 40<<10, f.size, "nothing was measured in between")
 	for range 100 {
 		f.settling = 0
-		f.silent()
+		f.Timeout()
 	}
 	require.Equal(t, f.floor, f.size)
 }
@@ -150,11 +155,11 @@ func TestCongestionCuts(t *testing.T) {
 func TestCongestionForgivesLateAnswers(t *testing.T) {
 	b := &bottleneck{}
 	f := b.add()
-	f.measure(b, Millisecond)
+	f.apart(b, Millisecond)
 	for range 20 {
 		b.now++
-		f.measured(b.now, 10*Millisecond)
-		f.measure(b, Millisecond, Millisecond, Millisecond, Millisecond, Millisecond)
+		f.took(b.now, 10*Millisecond)
+		f.apart(b, Millisecond, Millisecond, Millisecond, Millisecond, Millisecond)
 	}
 	require.Zero(t, f.cuts)
 }
@@ -166,7 +171,7 @@ func TestCongestionFollowsLongerPath(t *testing.T) {
 	b.run(100)
 	b.base = 50 * Millisecond
 	b.run(100)
-	require.InEpsilon(t, float64(50*Millisecond), float64(f.base), 0.1)
+	require.InEpsilon(t, float64(50*Millisecond), float64(f.Base), 0.1)
 	require.Greater(t, f.size+f.refill, 400_000)
 }
 
@@ -190,12 +195,10 @@ func TestCongestionSharesWithNewcomer(t *testing.T) {
 
 // A size that does not limit does not grow.
 func TestCongestionGrowsOnNeed(t *testing.T) {
-	c := newCongestion(80 << 10)
-	c.packet = fluidPacket
-	c.serves(1)
+	f := new(bottleneck).add()
 	for now := range Time(100) {
-		c.acknowledged(10_000, 0)
-		c.measured(now*Time(Millisecond), Microsecond)
+		f.Acked(now*Time(Millisecond), 10_000, 0, 0)
+		f.took(now*Time(Millisecond), Microsecond)
 	}
-	require.Equal(t, 80<<10, c.size)
+	require.Equal(t, 80<<10, f.size)
 }

@@ -1,0 +1,52 @@
+package engine
+
+// attach takes the queue pair to the path of its peer.
+func (q *QP) attach() {
+	q.flow.Join(q.cfg.Paths, q.peer, q.cfg.Tuning.InitialWindow, q.largest+packetCost)
+	if m := q.cfg.Stash; m != nil && (q.neighbour == nil || q.neighbour.addr != q.peer) {
+		m.leave(q.neighbour)
+		q.neighbour = m.join(q.peer)
+	}
+}
+
+// detach takes the queue pair, and its bytes in flight, off its path.
+func (q *QP) detach() {
+	q.flow.Leave()
+	q.cfg.Stash.leave(q.neighbour)
+	q.neighbour = nil
+}
+
+// account tells the path how much the queue pair has in flight. It follows each
+// change that other queue pairs may see.
+func (q *QP) account() {
+	if !q.flow.OnPath() {
+		return
+	}
+	n := 0
+	if q.sends() {
+		n = q.inFlight()
+	}
+	q.flow.Charge(n)
+}
+
+// room is the cost that the queue pair may have in flight now, as far as its
+// path is concerned.
+func (q *QP) room() int { return q.flow.Room(q.req.timer.least) }
+
+// share is the part of room that no other queue pair can take.
+func (q *QP) share() int { return q.flow.Share(q.req.timer.least) }
+
+// heard tells the path how long the packets before to took that are there, and
+// returns the last round trip; 0 if none is.
+func (q *QP) heard(now Time, to seq, there func(seq) bool) Duration {
+	return q.flow.Heard(now, uint64(to), func(p uint64) bool { return there(seq(p)) })
+}
+
+// heardEarly is heard for packets that arrived before una. While una is
+// missing, the timer measures nothing by itself, so it may follow this round
+// trip.
+func (q *QP) heardEarly(now Time, to seq, there func(seq) bool) {
+	if rtt := q.heard(now, to, there); rtt != 0 && q.req.timer.srtt != 0 {
+		q.req.timer.measure(rtt)
+	}
+}
