@@ -283,7 +283,7 @@ var cmOlderTests = []test{
 		r.result("an alternate path and a primary one", set(alternate, whole))
 		p.a.sayEvent()
 		r.result("again", set(whole))
-		answer, err := id.queryPath(abi.UCMQueryPathRespSize + abi.UCMPathRecSize)
+		answer, err := id.queryPath(abi.UCMQueryPathRespSize + abi.UCMPathRecSize + 1) // as cm/query-path
 		r.must(err)
 		rec := answer[abi.UCMQueryPathRespSize+8:][:64]
 		r.say("service %x, to the peer %t, class %x, reversible and paths %x, P_Key %x, %x, %x, preference %x, reserved %x", rec[:8], [16]byte(rec[8:24]) == p.at.Addr().As16(),

@@ -111,7 +111,8 @@ var cmQueryTests = []test{
 		r.sayPath(id, most)
 		r.must(id.resolveRoute())
 		p.a.wantEvent(abi.UCMEventRouteResolved)
-		for _, room := range []int{0, 4, 7, 8, 40, 79, 80, 81, 152, most} {
+		// Not 80: what has just room is left out by older Linux (6.1.176).
+		for _, room := range []int{0, 4, 7, 8, 40, 79, 81, 152, most} {
 			r.sayPath(id, room)
 		}
 		p.request()

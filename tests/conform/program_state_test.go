@@ -24,7 +24,6 @@ func (p *program) refresh(q *progQP) abi.QPState {
 // connect brings both ends to RTS, from RESET or INIT.
 func (p *program) connect(pair *progPair) {
 	mtu := pick(p, []abi.MTU{abi.MTU256, abi.MTU512, abi.MTU1024})
-	depth := pick(p, []uint8{1, 2, 4, 8})
 	for _, q := range pair.ends {
 		q.psn = p.rand.Uint32() & 0xffffff
 	}
@@ -32,15 +31,15 @@ func (p *program) connect(pair *progPair) {
 		peer := pair.ends[1-i]
 		p.modify(q, &verbs.QPAttr{State: abi.QPSInit, PortNum: 1, AccessFlags: q.access}, maskInit)
 		p.modify(q, &verbs.QPAttr{
-			State: abi.QPSRTR, PathMTU: mtu, DestQPNum: peer.qp.Num(), RQPSN: peer.psn, MaxDestRdAtomic: depth, MinRNRTimer: 1,
+			State: abi.QPSRTR, PathMTU: mtu, DestQPNum: peer.qp.Num(), RQPSN: peer.psn, MaxDestRdAtomic: pair.depth, MinRNRTimer: 1,
 			AV: q.side.path(peer.side),
 		}, maskRTR)
 		p.modify(q, &verbs.QPAttr{
-			State: abi.QPSRTS, Timeout: 18, RetryCnt: 7, RNRRetry: q.rnrRetry, MaxRdAtomic: depth, SQPSN: q.psn,
+			State: abi.QPSRTS, Timeout: 18, RetryCnt: 7, RNRRetry: q.rnrRetry, MaxRdAtomic: pair.depth, SQPSN: q.psn,
 		}, maskRTS)
 		q.hasty = false
 	}
-	p.say("%s and %s connected, MTU %v, %d READs: %v %v", pair.ends[0].name, pair.ends[1].name, mtu, depth, p.refresh(pair.ends[0]), p.refresh(pair.ends[1]))
+	p.say("%s and %s connected, MTU %v, %d READs: %v %v", pair.ends[0].name, pair.ends[1].name, mtu, pair.depth, p.refresh(pair.ends[0]), p.refresh(pair.ends[1]))
 }
 
 // modify makes a move that must be possible.

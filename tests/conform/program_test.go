@@ -95,7 +95,10 @@ type (
 		tooShort bool
 		mem      [][]byte
 	}
-	progPair struct{ ends [2]*progQP }
+	progPair struct {
+		ends  [2]*progQP
+		depth uint8 // READs and atomics
+	}
 )
 
 func (p *progPair) peer(q *progQP) *progQP {
