@@ -33,16 +33,16 @@ func comparePrograms(t *testing.T, x, y *system) {
 	if v, ok := fromEnv(t, "CONFORM_PROGRAMS"); ok {
 		n = v
 	}
-	steps, fails, differ, unsteady := 0, 0, 0, 0
+	steps, fails, differ, unsteady, rxe := 0, 0, 0, 0, y.name == "rxe"
 	for seed := first; seed < first+n && differ < 5; seed++ {
-		p, q := runProgram(t, x, seed), runProgram(t, y, seed)
+		p, q := runProgram(t, x, rxe, seed), runProgram(t, y, rxe, seed)
 		steps += p.steps
 		fails += p.fails
 		text := diff(p.lines, q.lines)
 		if text == "" && p.err == nil {
 			continue
 		}
-		if y.name == "rxe" && p.err == nil && unsteady < mostUnsteady && diff(p.lines, runProgram(t, y, seed).lines) == "" {
+		if rxe && p.err == nil && unsteady < mostUnsteady && diff(p.lines, runProgram(t, y, rxe, seed).lines) == "" {
 			unsteady++
 			fmt.Printf("conform: programs kernel=%s seed=%d differed once and not again: %s\n", y.name, seed, firstDifference(text))
 			continue

@@ -99,9 +99,7 @@ func (p *program) newPair() {
 	if len(p.pairs) == 4 {
 		return
 	}
-	// It stays, since older Linux (6.1.176) clears as many of a queue pair's old
-	// resources as there will be new ones (rxe_qp.c: free_rd_atomic_resources).
-	pair := &progPair{depth: pick(p, []uint8{1, 2, 4, 8})}
+	pair := &progPair{}
 	for i, s := range p.sides {
 		q := p.newQP(s, pair)
 		if q == nil {

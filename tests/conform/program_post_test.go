@@ -328,7 +328,7 @@ func (p *program) aim(s *progSend, m *progMR, i int) {
 			s.wr.RemoteAddr = (m.mr.Addr() + m.mr.Length() + 8) &^ 7
 		}
 	case 2:
-		if s.wr.Opcode == abi.WRAtomicFetchAndAdd || s.wr.Opcode == abi.WRAtomicCmpAndSwp {
+		if !p.rxe && (s.wr.Opcode == abi.WRAtomicFetchAndAdd || s.wr.Opcode == abi.WRAtomicCmpAndSwp) {
 			s.flaw = misaligned
 			s.wr.RemoteAddr += 4
 		}

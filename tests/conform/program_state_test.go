@@ -24,6 +24,10 @@ func (p *program) refresh(q *progQP) abi.QPState {
 // connect brings both ends to RTS, from RESET or INIT.
 func (p *program) connect(pair *progPair) {
 	mtu := pick(p, []abi.MTU{abi.MTU256, abi.MTU512, abi.MTU1024})
+	depth := pick(p, []uint8{1, 2, 4, 8})
+	if pair.depth == 0 || depth < pair.depth || !p.rxe {
+		pair.depth = depth
+	}
 	for _, q := range pair.ends {
 		q.psn = p.rand.Uint32() & 0xffffff
 	}
