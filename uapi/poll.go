@@ -107,6 +107,9 @@ func (q *completionQueue) poll(wc []WC) (int, error) {
 func (q *completionQueue) take(wc []WC) (total int, failed bool, err error) {
 	for total < len(wc) {
 		want := min(len(wc)-total, pollBatch)
+		if want > len(q.buf) {
+			q.buf = make([]verbs.WC, want)
+		}
 		n, err := q.verbs.Poll(q.buf[:want])
 		if convert(wc[total:], q.buf[:n]) {
 			failed = true

@@ -24,8 +24,8 @@ type completionQueue struct {
 	resizing sync.Mutex // held by ResizeCQ
 
 	mu     sync.Mutex
-	buf    [pollBatch]verbs.WC // guarded by mu: completions on their way out
-	misses uint                // guarded by mu: empty polls in a row
+	buf    []verbs.WC // guarded by mu: completions on their way out, pollBatch at most
+	misses uint       // guarded by mu: empty polls in a row
 }
 
 // CreateCQ creates a completion queue of size entries, 1 … DeviceInfo.MaxCQE,

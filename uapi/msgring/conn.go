@@ -65,7 +65,7 @@ type Conn struct {
 	// to it that there is one.
 	request [1]uapi.WR
 	piece   [1]uapi.SGE
-	wcs     [batchSize]uapi.WC
+	first   [8]uapi.WC // until there is a batch
 	batch   *batch
 }
 

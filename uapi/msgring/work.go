@@ -12,6 +12,7 @@ const batchSize = 32
 
 // batch is the leader's scratch memory, made for the first completions.
 type batch struct {
+	wcs      [batchSize]uapi.WC
 	receives [batchSize]uapi.WR
 	pieces   [batchSize]uapi.SGE
 	controls [batchSize][]byte
@@ -25,7 +26,10 @@ const receiveID = uapi.WRID(1) << 62
 // work handles completions, for which it waits if it shall, and returns how
 // many there were.
 func (c *Conn) work(w *waiter, wait bool) int {
-	wcs := c.wcs[:]
+	wcs := c.first[:]
+	if c.batch != nil {
+		wcs = c.batch.wcs[:]
+	}
 	n, err := c.completions(wcs, wait)
 	if err != nil {
 		c.mu.Lock()

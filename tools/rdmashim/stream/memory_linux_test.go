@@ -20,7 +20,7 @@ import (
 // included.
 func TestStrangersMemory(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "1MiB") // garbage is no connection's
-	const few, many, kib = 16, 112, 86
+	const few, many, kib = 16, 112, 70
 	s := start(t, "echo", "server", "--listen", ownAddr(), "--silence", "0")
 	device, err := uapi.Open("soft:" + strings.TrimSuffix(ownAddr(), ":0"))
 	require.NoError(t, err)

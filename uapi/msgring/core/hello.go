@@ -197,9 +197,10 @@ func powerOfTwo(n uint32) bool { return n != 0 && n&(n-1) == 0 }
 // quarter is skipped at the ring's end.
 func LongestChunk(ring uint32) uint32 { return min(ring/4, MaxChunk) }
 
-// DefaultQuantum is the quantum of a ring of that many bytes: a 256th of it,
-// 256 … 16 KiB.
-func DefaultQuantum(ring uint32) uint32 { return min(max(ring/256, 256), 16<<10) }
+// DefaultQuantum is the quantum of a ring of that many bytes: a 128th of it,
+// 256 … 16 KiB. An end has 126 sends under way at most, and each quantum costs
+// it a receive, 64 bytes of a silent connection.
+func DefaultQuantum(ring uint32) uint32 { return min(max(ring/128, 256), 16<<10) }
 
 // ServiceHash is the hash by which a hello names a service: FNV-1a of the
 // name's bytes, never 0. The empty name is 0, any service.
