@@ -1,163 +1,85 @@
 package emu
 
 import (
-	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/abi/abitest"
 	"github.com/stretchr/testify/require"
 )
 
-// example is a request that a table's command accepts, given objects of every
-// kind. Tests break it in every way.
+// example is the request of a command of write(), which tests break in every
+// way.
 type example struct {
-	cmd     abi.Command
-	out     int // room for the response, with the driver's part
-	request func(c *client, o *objects) abi.Struct
-	handles []handleField // where the request has handles
-	// noContext is the command's answer before GET_CONTEXT.
-	noContext syscall.Errno
+	*abitest.Command
+	entry *abi.Entry
 }
 
-type handleField struct {
-	at   int // in the request
-	kind kind
+// examples has one for each command that is supported, plain or extended.
+func examples(form abi.Form) (all []*example) {
+	for _, e := range abi.Schema() {
+		if x := abitest.Commands[e.Name]; x != nil && e.Form == form {
+			all = append(all, &example{x, e})
+		}
+	}
+	return all
 }
 
-type objects struct {
-	pd, mr, cq, qp, ud, ah, srq, mw uint32
-	// free ones, which nothing needs
-	freePD, freeMR, freeCQ, freeQP, freeAH, freeSRQ, freeMW uint32
+// room is for the response, with the driver's part.
+func (e *example) room() int { return e.entry.Response.Size + e.entry.DriverResponse.Size }
 
-	buf uint64
-}
+func (e *example) bytes(c *client, o *abitest.Objects) []byte { return e.Bytes(e.entry, o, c.addr) }
 
-func newObjects(c *client) *objects {
-	o := &objects{}
-	o.qp, o.pd, o.cq = c.rts()
-	buf := make([]byte, 5000)
-	o.buf, _ = c.f.Pin(buf)
-	for _, mr := range []*uint32{&o.mr, &o.freeMR} {
-		r, err := c.mr(o.pd, o.buf, 5000, abi.AccessLocalWrite)
+func newObjects(c *client) *abitest.Objects {
+	o := &abitest.Objects{Group: testGroup, Channel: -1, Path: ahRequest(0, 0).Attr}
+	o.QP, o.PD, o.CQ = c.rts()
+	buf := make([]byte, 3*4096)
+	o.Buffer, _ = c.f.Pin(buf)
+	o.Buffer = (o.Buffer + 4095) &^ 4095
+	for _, mr := range []*uint32{&o.MR, &o.FreeMR} {
+		r, err := c.mr(o.PD, o.Buffer, 5000, abi.AccessLocalWrite)
 		require.NoError(c.t, err)
 		*mr = r.MRHandle
 	}
-	for _, ah := range []*uint32{&o.ah, &o.freeAH} {
-		*ah = must[abi.CreateAHResp](c, abi.CmdCreateAH, ahRequest(c.addr, o.pd), 12).AHHandle
+	for _, ah := range []*uint32{&o.AH, &o.FreeAH} {
+		*ah = must[abi.CreateAHResp](c, abi.CmdCreateAH, ahRequest(c.addr, o.PD), 12).AHHandle
 	}
-	for _, srq := range []*uint32{&o.srq, &o.freeSRQ} {
-		req := &abi.CreateSRQ{Response: c.addr, UserHandle: 8, PDHandle: o.pd, MaxWR: 4, MaxSGE: 1}
+	for _, srq := range []*uint32{&o.SRQ, &o.FreeSRQ} {
+		req := o.CreateSRQ()
+		req.Response = c.addr
 		*srq = must[abi.CreateSRQResp](c, abi.CmdCreateSRQ, req, 40).SRQHandle
 	}
-	for _, mw := range []*uint32{&o.mw, &o.freeMW} {
-		*mw = must[abi.AllocMWResp](c, abi.CmdAllocMW, &abi.AllocMW{Response: c.addr, PDHandle: o.pd, MWType: 1}, 8).MWHandle
+	for _, mw := range []*uint32{&o.MW, &o.FreeMW} {
+		*mw = must[abi.AllocMWResp](c, abi.CmdAllocMW, &abi.AllocMW{Response: c.addr, PDHandle: o.PD, MWType: 1}, 8).MWHandle
 	}
-	o.freePD = c.pd()
-	o.freeCQ, _ = c.cq(2, -1)
-	o.freeQP = c.qp(o.pd, o.cq, o.cq).QPHandle
-	datagrams := qpRequest(c.addr, o.pd, o.cq, o.cq)
+	o.FreePD = c.pd()
+	o.FreeCQ, _ = c.cq(2, -1)
+	o.FreeQP = c.qp(o.PD, o.CQ, o.CQ).QPHandle
+	datagrams := qpRequest(c.addr, o.PD, o.CQ, o.CQ)
 	datagrams.QPType = abi.QPTUD
-	o.ud = must[abi.CreateQPResp](c, abi.CmdCreateQP, datagrams, 64).QPHandle
+	o.UD = must[abi.CreateQPResp](c, abi.CmdCreateQP, datagrams, 64).QPHandle
 	return o
-}
-
-func (o *objects) of(k kind) uint32 {
-	return [...]uint32{kindQP: o.qp, kindSRQ: o.srq, kindCQ: o.cq, kindAH: o.ah, kindMW: o.mw, kindMR: o.mr, kindPD: o.pd}[k]
-}
-
-// otherThan is a handle of another kind.
-func (o *objects) otherThan(k kind) uint32 { return o.of((k + 1) % numKinds) }
-
-var examples = []example{
-	{abi.CmdQueryDevice, 176, func(c *client, o *objects) abi.Struct { return &abi.QueryDevice{Response: c.addr} }, nil, syscall.EINVAL},
-	{abi.CmdQueryPort, 40, func(c *client, o *objects) abi.Struct { return &abi.QueryPort{Response: c.addr, PortNum: 1} }, nil, syscall.EINVAL},
-	{abi.CmdAllocPD, 4, func(c *client, o *objects) abi.Struct { return &abi.AllocPD{Response: c.addr} }, nil, syscall.EINVAL},
-	{abi.CmdRegMR, 12, func(c *client, o *objects) abi.Struct {
-		return &abi.RegMR{Response: c.addr, Start: o.buf, HCAVA: o.buf, Length: 5000, PDHandle: o.pd, AccessFlags: 1}
-	}, []handleField{{32, kindPD}}, syscall.EINVAL},
-	{abi.CmdReregMR, 8, func(c *client, o *objects) abi.Struct {
-		return &abi.ReregMR{
-			Response: c.addr, MRHandle: o.mr, Flags: abi.ReregSupported, Start: o.buf + 4096, HCAVA: 4096 + o.buf%4096,
-			Length: 904, PDHandle: o.freePD, AccessFlags: 7,
-		}
-	}, []handleField{{8, kindMR}, {40, kindPD}}, syscall.ENOENT},
-	{abi.CmdCreateAH, 12, func(c *client, o *objects) abi.Struct { return ahRequest(c.addr, o.pd) }, []handleField{{16, kindPD}}, syscall.EINVAL},
-	{abi.CmdDestroyAH, 0, func(c *client, o *objects) abi.Struct { return &abi.DestroyAH{AHHandle: o.freeAH} }, []handleField{{0, kindAH}}, syscall.ENOENT},
-	{abi.CmdResizeCQ, 24, func(c *client, o *objects) abi.Struct {
-		return &abi.ResizeCQ{Response: c.addr, CQHandle: o.cq, CQE: 30}
-	}, []handleField{{8, kindCQ}}, syscall.ENOENT},
-	{abi.CmdCreateCompChannel, 4, func(c *client, o *objects) abi.Struct { return &abi.CreateCompChannel{Response: c.addr} }, nil, syscall.EINVAL},
-	{abi.CmdCreateCQ, 24, func(c *client, o *objects) abi.Struct {
-		return &abi.CreateCQ{Response: c.addr, CQE: 4, CompChannel: -1}
-	}, nil, syscall.EINVAL},
-	{abi.CmdReqNotifyCQ, 0, func(c *client, o *objects) abi.Struct { return &abi.ReqNotifyCQ{CQHandle: o.cq} }, []handleField{{0, kindCQ}}, syscall.ENOENT},
-	{abi.CmdCreateQP, 64, func(c *client, o *objects) abi.Struct { return qpRequest(c.addr, o.pd, o.cq, o.freeCQ) },
-		[]handleField{{16, kindPD}, {20, kindCQ}, {24, kindCQ}}, syscall.EINVAL},
-	{abi.CmdQueryQP, 128, func(c *client, o *objects) abi.Struct { return &abi.QueryQP{Response: c.addr, QPHandle: o.qp} },
-		[]handleField{{8, kindQP}}, syscall.ENOENT},
-	{abi.CmdModifyQP, 0, func(c *client, o *objects) abi.Struct { return initAttr(o.freeQP) }, []handleField{{64, kindQP}}, syscall.ENOENT},
-	{abi.CmdPostSend, 4, func(c *client, o *objects) abi.Struct {
-		return &abi.PostSend{Response: c.addr, QPHandle: o.qp, WQESize: 56}
-	}, []handleField{{8, kindQP}}, syscall.ENOENT},
-	{abi.CmdAttachMcast, 0, func(c *client, o *objects) abi.Struct { return attach(o) }, []handleField{{16, kindQP}}, syscall.ENOENT},
-	{abi.CmdDetachMcast, 0, func(c *client, o *objects) abi.Struct { return attached(c, o) }, []handleField{{16, kindQP}}, syscall.ENOENT},
-	{abi.CmdAllocMW, 8, func(c *client, o *objects) abi.Struct {
-		return &abi.AllocMW{Response: c.addr, PDHandle: o.pd, MWType: 2}
-	},
-		[]handleField{{8, kindPD}}, syscall.EINVAL},
-	{abi.CmdDeallocMW, 0, func(c *client, o *objects) abi.Struct { return &abi.DeallocMW{MWHandle: o.freeMW} }, []handleField{{0, kindMW}}, syscall.ENOENT},
-	{abi.CmdCreateSRQ, 40, func(c *client, o *objects) abi.Struct {
-		return &abi.CreateSRQ{Response: c.addr, UserHandle: 8, PDHandle: o.pd, MaxWR: 4, MaxSGE: 1}
-	}, []handleField{{16, kindPD}}, syscall.EINVAL},
-	{abi.CmdCreateXSRQ, 40, func(c *client, o *objects) abi.Struct {
-		return &abi.CreateXSRQ{Response: c.addr, UserHandle: 8, PDHandle: o.pd, MaxWR: 4, MaxSGE: 1}
-	}, []handleField{{20, kindPD}}, syscall.EINVAL},
-	{abi.CmdModifySRQ, 0, func(c *client, o *objects) abi.Struct {
-		return &abi.ModifySRQ{SRQHandle: o.srq, AttrMask: abi.SRQMaskLimit, SRQLimit: 1}
-	}, []handleField{{0, kindSRQ}}, syscall.ENOENT},
-	{abi.CmdQuerySRQ, 16, func(c *client, o *objects) abi.Struct { return &abi.QuerySRQ{Response: c.addr, SRQHandle: o.srq} },
-		[]handleField{{8, kindSRQ}}, syscall.ENOENT},
-	{abi.CmdDestroySRQ, 4, func(c *client, o *objects) abi.Struct { return &abi.DestroySRQ{Response: c.addr, SRQHandle: o.freeSRQ} },
-		[]handleField{{8, kindSRQ}}, syscall.ENOENT},
-	{abi.CmdDestroyQP, 4, func(c *client, o *objects) abi.Struct { return &abi.DestroyQP{Response: c.addr, QPHandle: o.freeQP} },
-		[]handleField{{8, kindQP}}, syscall.ENOENT},
-	{abi.CmdDestroyCQ, 8, func(c *client, o *objects) abi.Struct { return &abi.DestroyCQ{Response: c.addr, CQHandle: o.freeCQ} },
-		[]handleField{{8, kindCQ}}, syscall.ENOENT},
-	{abi.CmdDeregMR, 0, func(c *client, o *objects) abi.Struct { return &abi.DeregMR{MRHandle: o.freeMR} }, []handleField{{0, kindMR}}, syscall.ENOENT},
-	{abi.CmdDeallocPD, 0, func(c *client, o *objects) abi.Struct { return &abi.DeallocPD{PDHandle: o.freePD} }, []handleField{{0, kindPD}}, syscall.ENOENT},
-	{abi.CmdGetContext, 8, func(c *client, o *objects) abi.Struct { return &abi.GetContext{Response: c.addr} }, nil, 0},
-}
-
-// TestExamplesCoverTable: a command that is added to the table has its errors
-// tested.
-func TestExamplesCoverTable(t *testing.T) {
-	for _, e := range abi.Schema() {
-		if e.Form == abi.FormWrite {
-			has := slices.ContainsFunc(examples, func(x example) bool { return x.cmd == e.Command })
-			require.Equal(t, e.Supported(), has, e.Name)
-		}
-	}
 }
 
 // bothWays runs a test over write() and over INVOKE_WRITE.
 func bothWays(t *testing.T, test func(t *testing.T, c *client, e *example, send func(in []byte, out int) ([]byte, error))) {
-	for i := range examples {
-		e := &examples[i]
+	for _, e := range examples(abi.FormWrite) {
 		for _, way := range []string{"write", "ioctl"} {
-			t.Run(fmt.Sprintf("%v/%s", e.cmd, way), func(t *testing.T) {
-				c := newClient(t, e.cmd != abi.CmdGetContext)
+			t.Run(e.entry.Name+"/"+way, func(t *testing.T) {
+				c := newClient(t, e.entry.Command != abi.CmdGetContext)
 				test(t, c, e, func(in []byte, out int) ([]byte, error) {
 					if way == "write" {
-						return c.writeRaw(uint32(e.cmd), in, out)
+						return c.writeRaw(uint32(e.entry.Command), in, out)
 					}
 					core := out
-					if abi.LookupCommand(e.cmd).Driver {
-						core = min(out, abi.LookupCommand(e.cmd).Response.Size)
+					if e.entry.Driver {
+						core = min(out, e.entry.Response.Size)
 					}
-					return c.invokeRaw(uint64(e.cmd), in, core, out-core)
+					return c.invokeRaw(uint64(e.entry.Command), in, core, out-core)
 				})
 			})
 		}
@@ -173,25 +95,24 @@ func (c *client) writeRaw(n uint32, in []byte, out int) ([]byte, error) {
 	return c.page[:out], err
 }
 
-func (e *example) bytes(c *client, o *objects) []byte {
-	b := make([]byte, requestSize(e.cmd))
-	e.request(c, o).Put(b)
-	return b
-}
-
-func (e *example) objects(c *client) *objects {
-	if e.cmd == abi.CmdGetContext {
-		return &objects{}
+// objects are those of the request, and in the state that it needs.
+func (e *example) objects(c *client) *abitest.Objects {
+	if e.entry.Command == abi.CmdGetContext {
+		return &abitest.Objects{}
 	}
-	return newObjects(c)
+	o := newObjects(c)
+	if e.entry.Command == abi.CmdDetachMcast {
+		attach(c, o)
+	}
+	return o
 }
 
 func TestExamplesSucceed(t *testing.T) {
 	bothWays(t, func(t *testing.T, c *client, e *example, send func([]byte, int) ([]byte, error)) {
 		o := e.objects(c)
-		out, err := send(e.bytes(c, o), e.out)
+		out, err := send(e.bytes(c, o), e.room())
 		require.NoError(t, err)
-		if e.out > 0 {
+		if e.room() > 0 {
 			untouched := 0
 			for _, b := range out {
 				if b == 0xa5 {
@@ -208,7 +129,7 @@ func TestShortRequest(t *testing.T) {
 		o := e.objects(c)
 		b := e.bytes(c, o)
 		for n := 4; n < len(b); n += 4 {
-			_, err := send(b[:n], e.out)
+			_, err := send(b[:n], e.room())
 			require.ErrorIs(t, err, syscall.ENOSPC, "%d of %d bytes", n, len(b))
 		}
 	})
@@ -219,13 +140,13 @@ func TestShortRequest(t *testing.T) {
 func TestLongRequest(t *testing.T) {
 	bothWays(t, func(t *testing.T, c *client, e *example, send func([]byte, int) ([]byte, error)) {
 		o := e.objects(c)
-		_, err := send(append(e.bytes(c, o), 0, 0, 0, 0, 0, 0, 0, 1), e.out)
+		_, err := send(append(e.bytes(c, o), 0, 0, 0, 0, 0, 0, 0, 1), e.room())
 		switch {
-		case strings.HasSuffix(t.Name(), "/ioctl"), !abi.LookupCommand(e.cmd).Driver:
+		case strings.HasSuffix(t.Name(), "/ioctl"), !e.entry.Driver:
 			require.ErrorIs(t, err, syscall.EOPNOTSUPP)
-			_, err = send(append(e.bytes(c, o), 0, 0, 0, 0, 0, 0, 0, 0), e.out)
+			_, err = send(append(e.bytes(c, o), 0, 0, 0, 0, 0, 0, 0, 0), e.room())
 			require.NoError(t, err)
-		case e.cmd == abi.CmdCreateQP:
+		case e.entry.Command == abi.CmdCreateQP:
 			require.ErrorIs(t, err, syscall.EINVAL, "rxe takes no driver input, as measured")
 		default:
 			require.NoError(t, err)
@@ -237,13 +158,13 @@ func TestSmallResponse(t *testing.T) {
 	bothWays(t, func(t *testing.T, c *client, e *example, send func([]byte, int) ([]byte, error)) {
 		o := e.objects(c)
 		b := e.bytes(c, o)
-		for n := 0; n < abi.LookupCommand(e.cmd).Response.Size; n += 4 {
+		for n := 0; n < e.entry.Response.Size; n += 4 {
 			_, err := send(b, n)
 			require.ErrorIs(t, err, syscall.ENOSPC, "room for %d bytes", n)
 		}
-		for n := abi.LookupCommand(e.cmd).Response.Size; n < e.out; n += 4 {
+		for n := e.entry.Response.Size; n < e.room(); n += 4 {
 			_, err := send(b, n)
-			if e.cmd == abi.CmdCreateAH {
+			if e.entry.Command == abi.CmdCreateAH {
 				require.NoError(t, err, "rxe takes a client that knows no numbers of address handles")
 				continue
 			}
@@ -256,34 +177,37 @@ func TestBadHandle(t *testing.T) {
 	bothWays(t, func(t *testing.T, c *client, e *example, send func([]byte, int) ([]byte, error)) {
 		o := e.objects(c)
 		good := e.bytes(c, o)
-		for _, h := range e.handles {
+		for _, h := range e.Handles {
 			b := slices.Clone(good)
-			for _, bad := range []uint32{0xffffffff, 1 << 19, o.of(h.kind) + maxHandles, 1<<31 | 5} {
-				le.PutUint32(b[h.at:], bad)
-				_, err := send(b, e.out)
+			for _, bad := range []uint32{0xffffffff, 1 << 19, o.Handle(h.Object) + maxHandles, 1<<31 | 5} {
+				le.PutUint32(b[h.At:], bad)
+				_, err := send(b, e.room())
 				require.ErrorIs(t, err, syscall.ENOENT, "handle %#x", bad)
 			}
-			le.PutUint32(b[h.at:], o.otherThan(h.kind))
-			_, err := send(b, e.out)
+			other := o.PD
+			if h.Object == abi.ObjectPD {
+				other = o.CQ
+			}
+			le.PutUint32(b[h.At:], other)
+			_, err := send(b, e.room())
 			require.ErrorIs(t, err, syscall.EINVAL, "handle of another kind")
 		}
 	})
 }
 
 func TestBadResponseAddress(t *testing.T) {
-	for i := range examples {
-		e := &examples[i]
-		if abi.LookupCommand(e.cmd).Response.Size == 0 {
+	for _, e := range examples(abi.FormWrite) {
+		if e.entry.Response.Size == 0 {
 			continue
 		}
-		t.Run(e.cmd.String(), func(t *testing.T) {
-			c := newClient(t, e.cmd != abi.CmdGetContext)
+		t.Run(e.entry.Name, func(t *testing.T) {
+			c := newClient(t, e.entry.Command != abi.CmdGetContext)
 			o := e.objects(c)
 			before := len(c.dev.live)
 			b := e.bytes(c, o)
-			for _, addr := range []uint64{0, 1, c.addr - 1, c.addr + 4096, c.addr + 4096 - uint64(e.out) + 1, 1<<64 - 1, 1<<64 - 8} {
+			for _, addr := range []uint64{0, 1, c.addr - 1, c.addr + 4096, c.addr + 4096 - uint64(e.room()) + 1, 1<<64 - 1, 1<<64 - 8} {
 				le.PutUint64(b, addr)
-				_, err := c.writeRaw(uint32(e.cmd), b, e.out)
+				_, err := c.writeRaw(uint32(e.entry.Command), b, e.room())
 				require.ErrorIs(t, err, syscall.EFAULT, "response at %#x", addr)
 			}
 			require.Equal(t, before, len(c.dev.live), "nothing was made or destroyed")
@@ -292,16 +216,19 @@ func TestBadResponseAddress(t *testing.T) {
 }
 
 func TestNoContext(t *testing.T) {
-	for i := range examples {
-		e := &examples[i]
-		if e.noContext == 0 {
+	for _, e := range examples(abi.FormWrite) {
+		if e.entry.Command == abi.CmdGetContext {
 			continue
 		}
-		t.Run(e.cmd.String(), func(t *testing.T) {
+		want := syscall.ENOENT // the object that it names
+		if makes := regexp.MustCompile("^(CREATE|ALLOC|REG)_"); len(e.Handles) == 0 || makes.MatchString(e.entry.Name) {
+			want = syscall.EINVAL
+		}
+		t.Run(e.entry.Name, func(t *testing.T) {
 			c := newClient(t, false)
-			o := &objects{buf: c.addr}
-			_, err := c.writeRaw(uint32(e.cmd), e.bytes(c, o), e.out)
-			require.ErrorIs(t, err, e.noContext)
+			o := &abitest.Objects{Buffer: c.addr}
+			_, err := c.writeRaw(uint32(e.entry.Command), e.bytes(c, o), e.room())
+			require.ErrorIs(t, err, want)
 			_, err = c.f.Mmap(0, 4096)
 			require.ErrorIs(t, err, syscall.EINVAL)
 		})

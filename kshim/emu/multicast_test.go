@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/abi/abitest"
 	"github.com/rdmashim/rdmashim/kshim/driver"
 )
 
@@ -28,17 +29,11 @@ func (q *fakeQP) DetachMulticast(group netip.Addr) error {
 
 var testGroup = netip.MustParseAddr("::ffff:239.1.2.3").As16()
 
-func attach(o *objects) *abi.AttachMcast {
-	return &abi.AttachMcast{QPHandle: o.ud, GID: testGroup}
-}
-
-// attached is DETACH_MCAST of a group that the queue pair, if there is one, is
-// in.
-func attached(c *client, o *objects) *abi.DetachMcast {
-	in := make([]byte, abi.AttachMcastSize)
-	attach(o).Put(in)
-	_, _ = c.writeRaw(uint32(abi.CmdAttachMcast), in, 0)
-	return &abi.DetachMcast{QPHandle: o.ud, GID: testGroup}
+// attach has the queue pair join the group.
+func attach(c *client, o *abitest.Objects) {
+	c.t.Helper()
+	_, err := c.do(abi.CmdAttachMcast, o.AttachMcast(), 0)
+	require.NoError(c.t, err)
 }
 
 // A queue pair that is in a group is not destroyed by a command, and is by the
@@ -46,23 +41,21 @@ func attached(c *client, o *objects) *abi.DetachMcast {
 func TestMulticastMembers(t *testing.T) {
 	c := newClient(t, true)
 	o := newObjects(c)
-	req := attached(c, o)
-	attached(c, o)
-	in := make([]byte, abi.DetachMcastSize)
+	attach(c, o)
+	attach(c, o)
 	detach := func() error {
-		req.Put(in)
-		_, err := c.writeRaw(uint32(abi.CmdDetachMcast), in, 0)
+		_, err := c.do(abi.CmdDetachMcast, &abi.DetachMcast{QPHandle: o.UD, GID: testGroup}, 0)
 		return err
 	}
 	qp := c.dev.last
 	require.Equal(t, []netip.Addr{netip.AddrFrom16(testGroup)}, qp.groups)
 	destroy := make([]byte, abi.DestroyQPSize)
-	(&abi.DestroyQP{Response: c.addr, QPHandle: o.ud}).Put(destroy)
+	(&abi.DestroyQP{Response: c.addr, QPHandle: o.UD}).Put(destroy)
 	_, err := c.writeRaw(uint32(abi.CmdDestroyQP), destroy, 4)
 	require.ErrorIs(t, err, syscall.EBUSY)
 	require.NoError(t, detach())
 	require.Empty(t, qp.groups)
 	require.ErrorIs(t, detach(), syscall.EINVAL)
-	attached(c, o)
+	attach(c, o)
 	require.NoError(t, c.f.Close())
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/abi/abitest"
 )
 
 // FuzzProgram runs a program of system calls. Its input says which: commands by
@@ -125,62 +126,33 @@ type request struct {
 	make func(*program) []byte
 }
 
-// requests are all commands: the examples, with handles that are drawn, and the
-// extended ones.
+// requests are all commands: the examples, with handles that are drawn.
 var requests = func() (all []request) {
-	for _, e := range examples {
-		all = append(all, request{e.cmd, e.out, func(p *program) []byte {
-			o := &objects{}
+	for _, e := range slices.Concat(examples(abi.FormWrite), examples(abi.FormExtended)) {
+		all = append(all, request{e.entry.Command, e.room(), func(p *program) []byte {
+			o := &abitest.Objects{Group: testGroup, Buffer: p.addr, Path: ahRequest(0, 0).Attr, Channel: int32(p.descriptor())}
 			for k, at := range [numKinds][2]*uint32{
-				kindPD: {&o.pd, &o.freePD}, kindMR: {&o.mr, &o.freeMR}, kindCQ: {&o.cq, &o.freeCQ}, kindQP: {&o.qp, &o.freeQP}, kindAH: {&o.ah, &o.freeAH},
-				kindSRQ: {&o.srq, &o.freeSRQ}, kindMW: {&o.mw, &o.freeMW},
+				kindPD: {&o.PD, &o.FreePD}, kindMR: {&o.MR, &o.FreeMR}, kindCQ: {&o.CQ, &o.FreeCQ}, kindQP: {&o.QP, &o.FreeQP}, kindAH: {&o.AH, &o.FreeAH},
+				kindSRQ: {&o.SRQ, &o.FreeSRQ}, kindMW: {&o.MW, &o.FreeMW},
 			} {
 				n := p.draw()
 				*at[0], *at[1] = p.handle(kind(k), n), p.handle(kind(k), n)
 			}
-			o.buf = p.addr
-			b := make([]byte, requestSize(e.cmd))
-			r := e.request(p.client, o)
-			switch r := r.(type) {
+			o.UD = o.QP
+			b := e.bytes(p.client, o)
+			switch r := e.Request(o).(type) {
 			case *abi.ModifyQP: // forward as a rule
-				*r = *[]*abi.ModifyQP{initAttr(o.qp), rtrAttr(o.qp), rtsAttr(o.qp), {QPHandle: o.qp, AttrMask: abi.QPMaskState, QPState: abi.QPState(p.draw() % 8)}}[p.draw()%4]
+				*r = *[]*abi.ModifyQP{initAttr(o.QP), rtrAttr(o.QP), rtsAttr(o.QP), {QPHandle: o.QP, AttrMask: abi.QPMaskState, QPState: abi.QPState(p.draw() % 8)}}[p.draw()%4]
+				r.Put(b)
 			case *abi.RegMR:
-				r.Length = uint64(p.draw()) << 4
-			case *abi.CreateCQ:
-				r.CompChannel = int32(p.descriptor())
+				r.Response, r.Length = p.addr, uint64(p.draw())<<4
+				r.Put(b)
 			}
-			r.Put(b)
 			return b
 		}})
 	}
-	extended := func(n abi.ExCommand, out, size int, make_ func(*program) abi.Struct) {
-		all = append(all, request{abi.CmdFlagExtended | abi.Command(n), out, func(p *program) []byte {
-			b := make([]byte, size)
-			make_(p).Put(b)
-			return b
-		}})
-	}
-	extended(abi.ExCmdQueryDevice, abi.ExQueryDeviceRespSize, 8, func(*program) abi.Struct { return nothing{} })
-	extended(abi.ExCmdCreateCQ, abi.ExCreateCQRespSize+abi.RXECreateCQRespSize, abi.ExCreateCQSize, func(p *program) abi.Struct {
-		return &abi.ExCreateCQ{CQE: uint32(p.draw()), CompChannel: int32(p.descriptor())}
-	})
-	extended(abi.ExCmdCreateQP, abi.ExCreateQPRespSize+abi.RXECreateQPRespSize, abi.ExCreateQPSize, func(p *program) abi.Struct {
-		return &abi.ExCreateQP{
-			PDHandle: p.handle(kindPD, p.draw()), SendCQHandle: p.handle(kindCQ, p.draw()), RecvCQHandle: p.handle(kindCQ, p.draw()),
-			MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 1, MaxRecvSGE: 1, QPType: abi.QPTRC,
-		}
-	})
-	extended(abi.ExCmdModifyQP, abi.ExModifyQPRespSize, abi.ExModifyQPSize, func(p *program) abi.Struct {
-		return &abi.ExModifyQP{Base: *initAttr(p.handle(kindQP, p.draw()))}
-	})
 	return all
 }()
-
-// nothing is a request of zeros.
-type nothing struct{}
-
-func (nothing) Put([]byte)         {}
-func (nothing) Parse([]byte) error { return nil }
 
 // descriptor is that of an event file, or −1.
 func (p *program) descriptor() int {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/abi/abitest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -212,10 +213,10 @@ func TestDriverRefuses(t *testing.T) {
 	before, rings := len(c.dev.live), len(c.f.(*uverbsFile).rings.pending)
 	c.dev.refuse = syscall.ENOMEM
 	for _, n := range []abi.Command{abi.CmdAllocPD, abi.CmdCreateCQ, abi.CmdCreateQP, abi.CmdRegMR} {
-		for _, e := range examples {
-			if e.cmd == n {
-				o := &objects{pd: pd, cq: cq, freeCQ: cq, qp: qp, buf: buf}
-				_, err := c.writeRaw(uint32(n), e.bytes(c, o), e.out)
+		for _, e := range examples(abi.FormWrite) {
+			if e.entry.Command == n {
+				o := &abitest.Objects{PD: pd, CQ: cq, QP: qp, Buffer: buf, Channel: -1}
+				_, err := c.writeRaw(uint32(n), e.bytes(c, o), e.room())
 				require.ErrorIs(t, err, syscall.ENOMEM, n)
 			}
 		}

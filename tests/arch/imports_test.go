@@ -76,6 +76,7 @@ var parsed = sync.OnceValues(func() (all []source, err error) {
 var allowed = map[string][]string{
 	"kshim":                              {},
 	"kshim/abi":                          {},
+	"kshim/abi/abitest":                  {"kshim/abi"},
 	"kshim/privatefile":                  {},
 	"kshim/fault":                        {},
 	"kshim/parties":                      {},

@@ -7,26 +7,19 @@ import (
 	"slices"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/abi/abitest"
 )
 
-// commandExample is a request that a kernel takes, which the checks then spoil.
-type commandExample struct {
-	request func(s *stand) abi.Struct
-	hw      int           // room for the driver's part of the response
-	hwIn    int           // bytes of its part of the request, which are zero
-	handles []handleField // where the request has handles
-	ready   func(s *stand)
-	wrong   []wrongState
+// commandCase is what a kernel is asked beside an entry's example.
+type commandCase struct {
+	hwIn  int // bytes of the driver's part of the request, which are zero
+	ready func(s *stand)
+	wrong []wrongState
 	// opens: it works on a file without a context, and only there.
 	opens bool
 	// rxeLacks: Linux 6.1 rxe does not have it, so the answers to wrong
 	// requests are held against the kernel's rules and not recorded.
 	rxeLacks bool
-}
-
-type handleField struct {
-	at     int // in the request
-	object abi.ObjectID
 }
 
 // wrongState is a call that is well-formed and refused.
@@ -84,7 +77,7 @@ func (t *tableCase) is(form, what, got, rule string) {
 
 // command walks an entry of write() through everything that can be wrong with
 // it, in a form.
-func (t *tableCase) command(x *commandExample, form string) {
+func (t *tableCase) command(x *commandCase, form string) {
 	t.Helper()
 	ask := func(spoil func(s *stand, p *shape)) string {
 		t.Helper()
@@ -109,26 +102,28 @@ func (t *tableCase) command(x *commandExample, form string) {
 	if form == "ioctl" && t.entry.Request.Size > abi.AttrInlineMax {
 		t.is(form, "request nowhere", ask(func(_ *stand, p *shape) { p.unread = true }), "EFAULT")
 	}
-	for _, h := range x.handles {
-		name := fmt.Sprintf("%v handle at %d", h.object, h.at)
-		t.is(form, name+" of nothing", ask(func(_ *stand, p *shape) { le.PutUint32(p.in[h.at:], 0x7fff0000) }), "ENOENT")
-		t.is(form, name+" of another type", ask(func(s *stand, p *shape) {
-			_, other := s.handle(h.object)
-			le.PutUint32(p.in[h.at:], other)
-		}), "EINVAL")
+	for _, h := range t.example().Handles {
+		name := fmt.Sprintf("%v handle at %d", h.Object, h.At)
+		t.is(form, name+" of nothing", ask(func(_ *stand, p *shape) { le.PutUint32(p.in[h.At:], 0x7fff0000) }), "ENOENT")
+		t.is(form, name+" of another type", ask(func(s *stand, p *shape) { le.PutUint32(p.in[h.At:], s.other(h.Object)) }), "EINVAL")
 	}
 	t.states(x, form)
 	t.quiet = false
 }
 
 // shape is the good request.
-func (t *tableCase) shape(s *stand, x *commandExample) shape {
+func (t *tableCase) shape(s *stand, x *commandCase) shape {
 	if x.ready != nil {
 		x.ready(s)
 	}
+	return t.shaped(x, t.example().Request(&s.Objects))
+}
+
+// shaped is a request of the entry.
+func (t *tableCase) shaped(x *commandCase, request abi.Struct) shape {
 	in := make([]byte, t.entry.Request.Size)
-	x.request(s).Put(in)
-	return shape{in: in, core: t.entry.Response.Size, hw: x.hw, hwIn: x.hwIn}
+	request.Put(in)
+	return shape{in: in, core: t.entry.Response.Size, hw: t.entry.DriverResponse.Size, hwIn: x.hwIn}
 }
 
 // lengths makes the request too short and too long.
@@ -171,7 +166,7 @@ func (t *tableCase) rooms(form string, ask func(func(*stand, *shape)) string) {
 	t.Helper()
 	room := func(core, hw int) string { return ask(func(_ *stand, p *shape) { p.core, p.hw = core, hw }) }
 	if t.entry.Form == abi.FormExtended {
-		t.is(form, "8 bytes less room", room(t.entry.Response.Size-8, t.example().hw), "ok")
+		t.is(form, "8 bytes less room", room(t.entry.Response.Size-8, t.entry.DriverResponse.Size), "ok")
 	} else {
 		var all []string
 		for n := 0; n < t.entry.Response.Size; n += 4 {
@@ -179,7 +174,7 @@ func (t *tableCase) rooms(form string, ask func(func(*stand, *shape)) string) {
 		}
 		t.is(form, "any less room", same(all), orNone("ENOSPC", all))
 	}
-	if hw := t.example().hw; hw > 0 {
+	if hw := t.entry.DriverResponse.Size; hw > 0 {
 		t.is(form, "no room for the driver", room(t.entry.Response.Size, 0), "EINVAL")
 		t.is(form, "8 bytes less room for the driver", room(t.entry.Response.Size, hw-8), "EINVAL")
 	}
@@ -187,10 +182,10 @@ func (t *tableCase) rooms(form string, ask func(func(*stand, *shape)) string) {
 	t.is(form, "response nowhere", ask(func(_ *stand, p *shape) { p.nowhere = true }), "EFAULT")
 }
 
-func (t *tableCase) example() *commandExample { return commandExamples[t.entry.Name] }
+func (t *tableCase) example() *abitest.Command { return abitest.Commands[t.entry.Name] }
 
 // states calls when it is not the time for it.
-func (t *tableCase) states(x *commandExample, form string) {
+func (t *tableCase) states(x *commandCase, form string) {
 	t.Helper()
 	if !x.opens {
 		t.is(form, "before the context", t.check(form, func(s *stand) error {
@@ -199,7 +194,7 @@ func (t *tableCase) states(x *commandExample, form string) {
 			p := t.shape(s, x) // its handles are another file's
 			spare := &stand{raw: w}
 			return spare.send(t.entry, form, p) // it fails, or t.opened would look at the wrong file
-		}), t.lost(x))
+		}), t.lost())
 	}
 	for _, wrong := range x.wrong {
 		t.drop()
@@ -207,9 +202,7 @@ func (t *tableCase) states(x *commandExample, form string) {
 			if wrong.prepare != nil {
 				wrong.prepare(s)
 			}
-			in := make([]byte, t.entry.Request.Size)
-			wrong.request(s).Put(in)
-			return s.send(t.entry, form, shape{in: in, core: t.entry.Response.Size, hw: x.hw, hwIn: x.hwIn})
+			return s.send(t.entry, form, t.shaped(x, wrong.request(s)))
 		})
 		t.say("by %s, %s: %s", form, wrong.what, got)
 		t.drop()
@@ -217,8 +210,8 @@ func (t *tableCase) states(x *commandExample, form string) {
 }
 
 // lost is the answer of a command with handles where there are none.
-func (t *tableCase) lost(x *commandExample) string {
-	if len(x.handles) > 0 {
+func (t *tableCase) lost() string {
+	if len(t.example().Handles) > 0 {
 		return "ENOENT"
 	}
 	return "EINVAL"

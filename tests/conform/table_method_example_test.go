@@ -60,15 +60,15 @@ var methodExamples = map[string]*methodExample{
 		},
 	},
 	"PD.PD_DESTROY": {
-		data: func(s *stand) map[string]uint64 { return map[string]uint64{"DESTROY_PD_HANDLE": uint64(s.freePD)} },
+		data: func(s *stand) map[string]uint64 { return map[string]uint64{"DESTROY_PD_HANDLE": uint64(s.FreePD)} },
 		wrong: []wrongCall{
-			{what: "in use", data: func(s *stand, d map[string]uint64) { d["DESTROY_PD_HANDLE"] = uint64(s.pd) }},
+			{what: "in use", data: func(s *stand, d map[string]uint64) { d["DESTROY_PD_HANDLE"] = uint64(s.PD) }},
 		},
 	},
 	"CQ.CQ_CREATE": {
 		data: func(s *stand) map[string]uint64 {
 			return map[string]uint64{
-				"CREATE_CQ_HANDLE": 0, "CREATE_CQ_CQE": 4, "CREATE_CQ_USER_HANDLE": 5, "CREATE_CQ_COMP_CHANNEL": uint64(s.channel),
+				"CREATE_CQ_HANDLE": 0, "CREATE_CQ_CQE": 4, "CREATE_CQ_USER_HANDLE": 5, "CREATE_CQ_COMP_CHANNEL": uint64(s.Channel),
 				"CREATE_CQ_COMP_VECTOR": 0, "CREATE_CQ_FLAGS": 0, "CREATE_CQ_EVENT_FD": uint64(s.async),
 			}
 		},
@@ -82,10 +82,10 @@ var methodExamples = map[string]*methodExample{
 		},
 	},
 	"CQ.CQ_DESTROY": {
-		data: func(s *stand) map[string]uint64 { return map[string]uint64{"DESTROY_CQ_HANDLE": uint64(s.freeCQ)} },
+		data: func(s *stand) map[string]uint64 { return map[string]uint64{"DESTROY_CQ_HANDLE": uint64(s.FreeCQ)} },
 		out:  []string{"DESTROY_CQ_RESP"},
 		wrong: []wrongCall{
-			{what: "in use", data: func(s *stand, d map[string]uint64) { d["DESTROY_CQ_HANDLE"] = uint64(s.cq) }},
+			{what: "in use", data: func(s *stand, d map[string]uint64) { d["DESTROY_CQ_HANDLE"] = uint64(s.CQ) }},
 		},
 	},
 	"QP.QP_CREATE": {
@@ -102,13 +102,13 @@ var methodExamples = map[string]*methodExample{
 		},
 	},
 	"QP.QP_DESTROY": {
-		data: func(s *stand) map[string]uint64 { return map[string]uint64{"DESTROY_QP_HANDLE": uint64(s.qp)} },
+		data: func(s *stand) map[string]uint64 { return map[string]uint64{"DESTROY_QP_HANDLE": uint64(s.QP)} },
 		out:  []string{"DESTROY_QP_RESP"},
 	},
 	"SRQ.SRQ_CREATE": {
 		data: func(s *stand) map[string]uint64 {
 			return map[string]uint64{
-				"CREATE_SRQ_HANDLE": 0, "CREATE_SRQ_PD_HANDLE": uint64(s.pd), "CREATE_SRQ_USER_HANDLE": 8, "CREATE_SRQ_MAX_WR": 4,
+				"CREATE_SRQ_HANDLE": 0, "CREATE_SRQ_PD_HANDLE": uint64(s.PD), "CREATE_SRQ_USER_HANDLE": 8, "CREATE_SRQ_MAX_WR": 4,
 				"CREATE_SRQ_MAX_SGE": 1, "CREATE_SRQ_LIMIT": 0, "CREATE_SRQ_TYPE": uint64(abi.SRQTBasic), "CREATE_SRQ_EVENT_FD": uint64(s.async),
 			}
 		},
@@ -122,24 +122,24 @@ var methodExamples = map[string]*methodExample{
 		},
 	},
 	"SRQ.SRQ_DESTROY": {
-		data: func(s *stand) map[string]uint64 { return map[string]uint64{"DESTROY_SRQ_HANDLE": uint64(s.srq)} },
+		data: func(s *stand) map[string]uint64 { return map[string]uint64{"DESTROY_SRQ_HANDLE": uint64(s.SRQ)} },
 		out:  []string{"DESTROY_SRQ_RESP"},
 		wrong: []wrongCall{
 			{what: "in use", prepare: func(s *stand) { s.sharing() },
-				data: func(s *stand, d map[string]uint64) { d["DESTROY_SRQ_HANDLE"] = uint64(s.srq) }},
+				data: func(s *stand, d map[string]uint64) { d["DESTROY_SRQ_HANDLE"] = uint64(s.SRQ) }},
 		},
 	},
 	"AH.AH_DESTROY": {
-		data: func(s *stand) map[string]uint64 { return map[string]uint64{"DESTROY_AH_HANDLE": uint64(s.freeAH)} },
+		data: func(s *stand) map[string]uint64 { return map[string]uint64{"DESTROY_AH_HANDLE": uint64(s.FreeAH)} },
 	},
 	"MW.MW_DESTROY": {
-		data: func(s *stand) map[string]uint64 { return map[string]uint64{"DESTROY_MW_HANDLE": uint64(s.mw)} },
+		data: func(s *stand) map[string]uint64 { return map[string]uint64{"DESTROY_MW_HANDLE": uint64(s.MW)} },
 	},
 	"MR.MR_DESTROY": {
-		data: func(s *stand) map[string]uint64 { return map[string]uint64{"DESTROY_MR_HANDLE": uint64(s.freeMR)} },
+		data: func(s *stand) map[string]uint64 { return map[string]uint64{"DESTROY_MR_HANDLE": uint64(s.FreeMR)} },
 	},
 	"MR.QUERY_MR": {
-		data: func(s *stand) map[string]uint64 { return map[string]uint64{"QUERY_MR_HANDLE": uint64(s.mr)} },
+		data: func(s *stand) map[string]uint64 { return map[string]uint64{"QUERY_MR_HANDLE": uint64(s.MR)} },
 		out:  []string{"QUERY_MR_RESP_LKEY", "QUERY_MR_RESP_RKEY", "QUERY_MR_RESP_LENGTH", "QUERY_MR_RESP_IOVA"},
 	},
 	"ASYNC_EVENT.ASYNC_EVENT_ALLOC": {
@@ -149,13 +149,13 @@ var methodExamples = map[string]*methodExample{
 
 // qpData is the data of QP_CREATE; the capabilities lie at rawIn.
 func (s *stand) qpData() map[string]uint64 {
-	q := s.qpRequest()
+	q := s.CreateQP()
 	for i, v := range []uint32{q.MaxSendWR, q.MaxRecvWR, q.MaxSendSGE, q.MaxRecvSGE, q.MaxInlineData} {
 		le.PutUint32(s.mem[rawIn+4*i:], v)
 	}
 	return map[string]uint64{
-		"CREATE_QP_HANDLE": 0, "CREATE_QP_PD_HANDLE": uint64(s.pd), "CREATE_QP_SEND_CQ_HANDLE": uint64(s.cq),
-		"CREATE_QP_RECV_CQ_HANDLE": uint64(s.cq), "CREATE_QP_USER_HANDLE": 6, "CREATE_QP_CAP": s.addr + rawIn,
+		"CREATE_QP_HANDLE": 0, "CREATE_QP_PD_HANDLE": uint64(s.PD), "CREATE_QP_SEND_CQ_HANDLE": uint64(s.CQ),
+		"CREATE_QP_RECV_CQ_HANDLE": uint64(s.CQ), "CREATE_QP_USER_HANDLE": 6, "CREATE_QP_CAP": s.addr + rawIn,
 		"CREATE_QP_TYPE": uint64(abi.QPTRC), "CREATE_QP_FLAGS": 0, "CREATE_QP_EVENT_FD": uint64(s.async),
 	}
 }

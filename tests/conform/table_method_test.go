@@ -155,16 +155,13 @@ func (t *tableCase) attribute(a *abi.Attr, ask func(func(*stand, []abi.IoctlAttr
 		change("of nothing", func(_ *stand, v *abi.IoctlAttr) { v.Data = 0x7fff0000 })
 		change("of more than 32 bits", func(_ *stand, v *abi.IoctlAttr) { v.Data |= 1 << 32 })
 		change("negative", func(_ *stand, v *abi.IoctlAttr) { v.Data = ^uint64(0) })
-		change("of another type", func(s *stand, v *abi.IoctlAttr) {
-			_, other := s.handle(a.Object)
-			v.Data = uint64(other)
-		})
+		change("of another type", func(s *stand, v *abi.IoctlAttr) { v.Data = uint64(s.other(a.Object)) })
 		change("of 4 bytes", func(_ *stand, v *abi.IoctlAttr) { v.Len = 4 })
 	case abi.AttrFD:
 		change("of nothing", func(_ *stand, v *abi.IoctlAttr) { v.Data = 0x7fff })
 		change("of more than 32 bits", func(_ *stand, v *abi.IoctlAttr) { v.Data |= 1 << 32 })
 		change("of another kind", func(s *stand, v *abi.IoctlAttr) {
-			v.Data = uint64(s.channel)
+			v.Data = uint64(s.Channel)
 			if a.Object == abi.ObjectCompChannel {
 				v.Data = uint64(s.async)
 			}

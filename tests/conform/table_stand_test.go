@@ -6,19 +6,17 @@ import (
 	"encoding/binary"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/abi/abitest"
 )
 
 // stand is a device file with an object of every kind, and a second PD, MR, AH
-// and CQ that no object needs. pd is needed by mr, ah, srq and qp, cq by qp.
-// The queue pair is in RESET, of reliable connections.
+// and CQ that no object needs. The queue pair is in RESET, of reliable
+// connections.
 type stand struct {
 	*raw
-	buf                            uint64
-	pd, mr, cq, ah, qp, srq, mw    uint32
-	ud                             uint32 // a queue pair for datagrams
-	freePD, freeMR, freeAH, freeCQ uint32
-	channel, async                 int32
-	path                           abi.QPDest
+	abitest.Objects
+	async int32
+	path  abi.QPDest
 }
 
 const standBuffer = 8192
@@ -59,30 +57,31 @@ func (t *tableRig) drop() {
 // build makes the objects.
 func (t *tableRig) build(w *raw) *stand {
 	t.Helper()
-	s := &stand{raw: w, path: t.path}
+	s := &stand{raw: w, path: t.path, Objects: abitest.Objects{Path: t.path.AHAttr(), Group: group.As16()}}
 	if t.bare {
 		return s
 	}
 	mem := make([]byte, standBuffer+4096)
 	at, release := w.f.Pin(mem)
 	t.Cleanup(release)
-	s.buf = (at + 4095) &^ 4095
+	s.Buffer = (at + 4095) &^ 4095
 	s.context()
-	s.channel, _ = w.channel()
-	s.pd, s.freePD = w.allocPD(), w.allocPD()
-	s.mr, s.freeMR = s.region(), s.region()
-	s.cq, s.freeCQ = s.queue(), s.queue()
-	s.ah, s.freeAH = s.address(), s.address()
-	qp, _, err := w.tryQP(*s.qpRequest())
+	s.Channel, _ = w.channel()
+	s.PD, s.FreePD = w.allocPD(), w.allocPD()
+	s.MR, s.FreeMR = s.region(), s.region()
+	s.CQ, s.FreeCQ = s.queue(), s.queue()
+	s.AH, s.FreeAH = s.address(), s.address()
+	qp, _, err := w.tryQP(*s.CreateQP())
 	t.must(err)
-	s.qp = qp.QPHandle
-	datagrams := s.qpRequest()
+	s.QP, s.FreeQP = qp.QPHandle, qp.QPHandle
+	datagrams := s.CreateQP()
 	datagrams.QPType = abi.QPTUD
 	ud, _, err := w.tryQP(*datagrams)
 	t.must(err)
-	s.ud = ud.QPHandle
-	s.srq = s.shared()
-	s.mw = s.window()
+	s.UD = ud.QPHandle
+	s.SRQ = s.shared()
+	s.MW = s.window()
+	s.FreeSRQ, s.FreeMW = s.SRQ, s.MW
 	return s
 }
 
@@ -100,7 +99,7 @@ func (s *stand) context() {
 func (s *stand) region() uint32 {
 	s.r.Helper()
 	var resp abi.RegMRResp
-	s.r.must(s.command(abi.CmdRegMR, s.mrRequest(), abi.RegMRSize, &resp, abi.RegMRRespSize, nil, 0))
+	s.r.must(s.command(abi.CmdRegMR, s.RegMR(), abi.RegMRSize, &resp, abi.RegMRRespSize, nil, 0))
 	return resp.MRHandle
 }
 
@@ -115,81 +114,46 @@ func (s *stand) address() uint32 {
 	s.r.Helper()
 	var resp abi.CreateAHResp
 	var uhw abi.RXECreateAHResp
-	s.r.must(s.command(abi.CmdCreateAH, s.ahRequest(), abi.CreateAHSize, &resp, abi.CreateAHRespSize, &uhw, abi.RXECreateAHRespSize))
+	s.r.must(s.command(abi.CmdCreateAH, &abi.CreateAH{PDHandle: s.PD, Attr: s.Path}, abi.CreateAHSize, &resp, abi.CreateAHRespSize, &uhw, abi.RXECreateAHRespSize))
 	return resp.AHHandle
 }
 
 func (s *stand) window() uint32 {
 	s.r.Helper()
 	var resp abi.AllocMWResp
-	s.r.must(s.command(abi.CmdAllocMW, s.mwRequest(1), abi.AllocMWSize, &resp, abi.AllocMWRespSize, nil, 0))
+	s.r.must(s.command(abi.CmdAllocMW, &abi.AllocMW{PDHandle: s.PD, MWType: 1}, abi.AllocMWSize, &resp, abi.AllocMWRespSize, nil, 0))
 	return resp.MWHandle
 }
-
-func (s *stand) mwRequest(typ uint8) *abi.AllocMW { return &abi.AllocMW{PDHandle: s.pd, MWType: typ} }
 
 func (s *stand) shared() uint32 {
 	s.r.Helper()
 	var resp abi.CreateSRQResp
 	var uhw abi.RXECreateSRQResp
-	s.r.must(s.command(abi.CmdCreateSRQ, s.srqRequest(), abi.CreateSRQSize, &resp, abi.CreateSRQRespSize, &uhw, abi.RXECreateSRQRespSize))
+	s.r.must(s.command(abi.CmdCreateSRQ, s.CreateSRQ(), abi.CreateSRQSize, &resp, abi.CreateSRQRespSize, &uhw, abi.RXECreateSRQRespSize))
 	return resp.SRQHandle
 }
 
-func (s *stand) srqRequest() *abi.CreateSRQ {
-	return &abi.CreateSRQ{UserHandle: 8, PDHandle: s.pd, MaxWR: 4, MaxSGE: 1}
-}
-
-func (s *stand) mrRequest() *abi.RegMR {
-	return &abi.RegMR{Start: s.buf, Length: 4096, HCAVA: s.buf, PDHandle: s.pd, AccessFlags: abi.AccessLocalWrite}
-}
-
-func (s *stand) ahRequest() *abi.CreateAH { return &abi.CreateAH{PDHandle: s.pd, Attr: ahAttr(s.path)} }
-
 // ahAttr is a path of a queue pair as an address vector.
 func ahAttr(p abi.QPDest) abi.AHAttr { return p.AHAttr() }
-
-func (s *stand) qpRequest() *abi.CreateQP {
-	return &abi.CreateQP{
-		UserHandle: 6, PDHandle: s.pd, SendCQHandle: s.cq, RecvCQHandle: s.cq,
-		MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 1, MaxRecvSGE: 1, QPType: abi.QPTRC,
-	}
-}
-
-func (s *stand) initRequest() *abi.ModifyQP {
-	return &abi.ModifyQP{QPHandle: s.qp, AttrMask: maskInit, QPState: abi.QPSInit, PortNum: 1, QPAccessFlags: allAccess}
-}
 
 // toRTS takes the queue pair there, connected to no real peer.
 func (s *stand) toRTS() {
 	s.r.Helper()
 	for _, m := range []abi.ModifyQP{
-		*s.initRequest(),
-		{QPHandle: s.qp, AttrMask: maskRTR, QPState: abi.QPSRTR, PathMTU: abi.MTU1024, DestQPNum: 77, MaxDestRdAtomic: 1, MinRNRTimer: 1, Dest: s.path},
-		{QPHandle: s.qp, AttrMask: maskRTS, QPState: abi.QPSRTS, Timeout: 14, RetryCnt: 7, RNRRetry: 7, MaxRdAtomic: 1},
+		*s.ModifyQP(),
+		{QPHandle: s.QP, AttrMask: maskRTR, QPState: abi.QPSRTR, PathMTU: abi.MTU1024, DestQPNum: 77, MaxDestRdAtomic: 1, MinRNRTimer: 1, Dest: s.path},
+		{QPHandle: s.QP, AttrMask: maskRTS, QPState: abi.QPSRTS, Timeout: 14, RetryCnt: 7, RNRRetry: 7, MaxRdAtomic: 1},
 	} {
 		s.r.must(s.command(abi.CmdModifyQP, &m, abi.ModifyQPSize, nil, 0, nil, 0))
 	}
 }
 
-// handle gives one of an object type, and one of another.
-func (s *stand) handle(o abi.ObjectID) (right, other uint32) {
-	switch o {
-	case abi.ObjectPD:
-		return s.pd, s.cq
-	case abi.ObjectCQ:
-		return s.cq, s.pd
-	case abi.ObjectQP:
-		return s.qp, s.pd
-	case abi.ObjectAH:
-		return s.ah, s.pd
-	case abi.ObjectSRQ:
-		return s.srq, s.pd
-	case abi.ObjectMW:
-		return s.mw, s.pd
-	default:
-		return s.mr, s.pd
+// other is a handle of another type than that.
+func (s *stand) other(o abi.ObjectID) uint32 {
+	if o == abi.ObjectPD {
+		return s.CQ
 	}
+	return s.PD
 }
 
 // shape is how a command is sent: as it should be, but for what a check spoils.
