@@ -87,7 +87,7 @@ func (c *CQ) Arm(solicitedOnly bool) error {
 	if err := c.d.check(); err != nil {
 		return err
 	}
-	c.d.waits()
+	c.d.drive.Arm()
 	if !solicitedOnly {
 		c.armed = armedAny
 	} else if c.armed == unarmed {
@@ -120,7 +120,7 @@ func (c *CQ) put(wc *ring.WC, solicited bool) {
 	}
 	c.prod.Publish(1)
 	event := c.armed == armedAny || c.armed == armedSolicited && solicited
-	c.d.announce(event)
+	c.d.drive.Announce(event)
 	if event {
 		c.armed = unarmed
 		c.ev.Completion()

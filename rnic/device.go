@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/driver"
+	"github.com/rdmashim/rdmashim/rnic/drive"
 	"github.com/rdmashim/rdmashim/rnic/engine"
 	"github.com/rdmashim/rdmashim/rnic/engine/path"
 	"github.com/rdmashim/rdmashim/rnic/guard"
@@ -40,7 +40,6 @@ type Device struct {
 	stash    *engine.Stash // guarded by mu; nil: no extensions
 	log      *slog.Logger  // or nil
 	start    time.Time     // engine.Time 0
-	cores    int           // GOMAXPROCS at the start
 	asks     uint16        // Config.PeerPort
 	tells    func(service uint64) (end func(), err error)
 
@@ -80,12 +79,9 @@ type Device struct {
 	events   driver.DeviceEvents // nil, or set before the device is used
 	down     atomic.Bool         // closed, or lost: doorbells ask check
 
-	rx         receiver
-	own        ownership
-	polling    polling
-	waiters    waiters
-	contention contention
-	woken      struct{ listener, worker atomic.Uint64 } // how often, for tests
+	rx     receiver
+	drive  drive.Driver
+	worked atomic.Uint64 // how often the worker woke, for tests
 
 	kick  chan struct{} // to the worker: there is something to send
 	quit  chan struct{} // closed: the worker ends
@@ -130,14 +126,12 @@ func New(c Config) (*Device, error) {
 		wqe:     new(decoder),
 		batch:   engine.NewBatch(max(caps.BatchSize, 1)),
 		alarmAt: noAlarm, final: finalAcks{next: noAlarm},
-		kick:  make(chan struct{}, 1),
-		quit:  make(chan struct{}),
-		cores: runtime.GOMAXPROCS(0),
+		kick: make(chan struct{}, 1),
+		quit: make(chan struct{}),
 	}
 	if !c.NoExtensions {
 		d.stash = engine.NewStash()
 	}
-	d.contention.still.Store(caps.Inside && d.cores == 1)
 	if d.asks == 0 {
 		d.asks = caps.Local.Port()
 	}
@@ -148,8 +142,8 @@ func New(c Config) (*Device, error) {
 		d.ifindex = uint32(caps.IfIndex)
 	}
 	d.gsi = newGSI(c.CM, d, rand.NewChaCha8(secret()))
-	d.rx.init(max(caps.BatchSize, 1))
-	d.own.init()
+	d.rx.in = make([]link.Packet, max(caps.BatchSize, 1))
+	d.drive.Init((*driven)(d), d.link, d.quit)
 	d.mu.serve, d.mu.rest = d.serveNotes, d.wakeWorker
 	d.sent = sync.NewCond(&d.mu.Mutex)
 	d.alarm = time.NewTimer(time.Hour)
@@ -158,7 +152,7 @@ func New(c Config) (*Device, error) {
 		d.near.SetGone(d.peerGone)
 	}
 	link.SetUndelivered(d.link, d.undelivered)
-	d.procs.Go(d.listen)
+	d.procs.Go(d.drive.Listen)
 	d.procs.Go(d.work)
 	return d, nil
 }
@@ -234,10 +228,10 @@ func (d *Device) Close() error {
 	close(d.quit)
 	err := d.link.Close()
 	d.procs.Wait()
-	d.endWaits()
-	d.rx.Lock()
+	d.drive.End()
+	d.drive.Receiver.Lock()
 	_, _ = d.link.Recv(d.rx.in) // nothing of the last batch is in use any more
-	d.rx.Unlock()
+	d.drive.Receiver.Unlock()
 	if errors.Is(err, net.ErrClosed) {
 		err = nil
 	}

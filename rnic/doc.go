@@ -35,16 +35,9 @@
 // of single posts a doorbell leaves a note although the lock is free, so that
 // many requests leave with one send (doorbell batching, stream.go).
 //
-// Device.rx is the token of the receiver: the listener goroutine, which waits
-// in the netpoller, or a program that polls an empty completion queue
-// (Progress). While a program polls, the listener stays away from the socket,
-// so that no packet wakes it. It comes back when a program arms a completion
-// queue, or a millisecond after the last poll (poller.go). A program that
-// waits, completion after completion, does the listener's work in its place
-// (leader/followers: Lead, leader.go). Which goroutine answers for the next
-// packet is one word with a table of moves (ownership.go). Before a receiver
-// blocks it spins for a moment, if recent spins have paid and no other thread
-// wants the processor (spin.go).
+// Which goroutine receives is rnic/drive's: the listener, a program that polls
+// an empty completion queue (Progress), or one that waits, completion after
+// completion (Lead). It has the token of the receiver, drive.Receiver.
 //
 // The transmitter is a token too (Device.sending). A goroutine that finds it
 // free fills a batch under the lock and sends it without, batch after batch. A

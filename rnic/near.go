@@ -121,7 +121,7 @@ const goneGrace = 500 * time.Millisecond
 // others after goneGrace. A queue pair that waits for nothing goes on: its
 // receives wait as if the way had been a wire.
 func (d *Device) peerGone(device uint64) {
-	d.rx.Lock()
+	d.drive.Receiver.Lock()
 	for batch, empty := 0, 0; batch < goneBatches && empty < goneLooks; batch++ {
 		n, err := d.receive()
 		if err != nil {
@@ -131,7 +131,7 @@ func (d *Device) peerGone(device uint64) {
 			empty = 0
 		}
 	}
-	d.rx.Unlock()
+	d.drive.Receiver.Unlock()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closing {

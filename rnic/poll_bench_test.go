@@ -69,7 +69,7 @@ func pollPingPong(b *testing.B, kind string, two bool) {
 		<-done
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(2*b.N), "ns/half")
-	b.ReportMetric(float64(x.woken.listener.Load()+y.woken.listener.Load())/float64(b.N), "wakes/op")
+	b.ReportMetric(float64(x.drive.Wakeups()+y.drive.Wakeups())/float64(b.N), "wakes/op")
 }
 
 // BenchmarkPollWrite keeps 16 WRITEs outstanding; each side polls in a

@@ -1,8 +1,6 @@
 package rnic
 
 import (
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rdmashim/rdmashim/rnic/engine"
@@ -10,20 +8,16 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// receiver is the receiving side of the link. Its lock is the token of the
-// goroutine that receives: the listener, or a program that polls.
+// receiver is the receiving side of the link. All of it is guarded by
+// drive.Receiver, the token of the goroutine that receives.
 type receiver struct {
-	sync.Mutex
 	in     []link.Packet
 	parsed [2]wire.Packet // the packet at hand, and the one that it may overtake
 	now    engine.Time    // when the last batch was delivered
-	brisk  atomic.Bool    // it came soon after the one before
 }
 
-func (r *receiver) init(batch int) { r.in = make([]link.Packet, batch) }
-
-// receive takes a batch from the link, if there is one, and all that follows
-// from it. Preconditions: rx is held.
+// receive takes a batch from the link, if there is one, and does all that
+// follows from it. Preconditions: drive.Receiver is held.
 func (d *Device) receive() (int, error) {
 	r := &d.rx
 	n, err := d.link.Recv(r.in)
@@ -44,7 +38,7 @@ func (d *Device) receive() (int, error) {
 func (d *Device) deliver(in []link.Packet) {
 	r := &d.rx
 	now := d.now()
-	r.brisk.Store(time.Duration(now-r.now) < spinWithin)
+	d.drive.Arrived(time.Duration(now))
 	r.now = now
 	request := -1 // the packet that waits for the ACK behind it
 	next := &r.parsed[0]

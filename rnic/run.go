@@ -160,7 +160,7 @@ func (d *Device) work() {
 		case <-d.alarm.C:
 			rang = true
 		}
-		d.woken.worker.Add(1)
+		d.worked.Add(1)
 		d.mu.Lock()
 		if rang {
 			d.alarmAt = noAlarm
@@ -213,13 +213,13 @@ const hearBatches = 64
 // device closes.
 func (d *Device) hear() bool {
 	d.mu.Unlock()
-	d.rx.Lock()
+	d.drive.Receiver.Lock()
 	for range hearBatches {
 		if n, err := d.receive(); n == 0 || err != nil {
 			break
 		}
 	}
-	d.rx.Unlock()
+	d.drive.Receiver.Unlock()
 	d.mu.Lock()
 	return !d.closing
 }

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/rdmashim/rdmashim/rnic/engine"
 )
 
@@ -14,6 +15,9 @@ import (
 // a note. The notes are served when there are streamMost of them, when another
 // goroutine works on the device, or when the program looks for completions that
 // are not there yet.
+
+// streamMost is the most notes that wait.
+const streamMost = 64
 
 // stream is the state that a queue pair's doorbells share.
 type stream struct {
@@ -27,7 +31,7 @@ func (q *QP) streams(now engine.Time) bool {
 	s := &q.stream
 	from := s.from.Load()
 	full := from != 0 && q.sq.Since(uint32(from-1)) >= streamMost
-	soon := full || time.Duration(int64(now)-s.last.Load()) <= streamGap
+	soon := full || time.Duration(int64(now)-s.last.Load()) <= ring.StreamGap
 	if quick := s.quick.Swap(soon); full || !quick || !soon {
 		return false
 	}

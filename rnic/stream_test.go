@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/rdmashim/rdmashim/rnic/engine"
 )
 
@@ -71,13 +72,13 @@ func TestPairsAreNoStream(t *testing.T) {
 		}
 		for range 10 {
 			require.True(t, rings(time.Second))
-			require.True(t, rings(streamGap))
+			require.True(t, rings(ring.StreamGap))
 		}
-		require.False(t, rings(streamGap))
-		require.True(t, rings(2*streamGap))
-		require.True(t, rings(streamGap))
+		require.False(t, rings(ring.StreamGap))
+		require.True(t, rings(2*ring.StreamGap))
+		require.True(t, rings(ring.StreamGap))
 		q.flying.Store(false)
-		require.True(t, rings(streamGap), "nothing would end the wait")
+		require.True(t, rings(ring.StreamGap), "nothing would end the wait")
 		a.Close()
 		b.Close()
 	})

@@ -15,6 +15,10 @@ type deviceLock struct {
 	rest  func() // lets another goroutine take the lock, and give it up
 }
 
+// noteRounds is how many times a goroutine that gives the device up serves the
+// notes of others; then the worker does.
+const noteRounds = 4
+
 // Unlock serves the notes before it gives the lock up. It does so noteRounds
 // times at most, since they may come as fast as it serves them.
 func (l *deviceLock) Unlock() {

@@ -2,6 +2,7 @@ package ring
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
@@ -15,6 +16,12 @@ import (
 // stores its index and then looks at the word. So one of the two sees the
 // other's store.
 const bellWord = abi.QueueBufConsumerIndex + 4
+
+// StreamGap is the longest pause between two doorbells of a stream, at the
+// device that leaves the second one waiting, and at the client, whose second
+// post needs no doorbell if the device spares it: a program that does something
+// else in between sends at once.
+const StreamGap = 5 * time.Microsecond
 
 // Spare lets the producer publish up to n more slots without a doorbell. The
 // caller is sure to call Ring, and then to look at the queue. It may be called

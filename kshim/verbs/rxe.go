@@ -169,11 +169,6 @@ type sendQueue struct {
 	posted time.Duration // then: about the time of the last post, since start
 }
 
-// spareGap is the longest pause between two posts of which the second needs no
-// doorbell, if the kernel spares it: a program that does something else in
-// between sends at once.
-const spareGap = 5 * time.Microsecond
-
 var start = time.Now()
 
 // room is how many requests fit behind those that are in the ring.
@@ -196,7 +191,7 @@ func (s *sendQueue) spared(n int) bool {
 	}
 	last := s.posted
 	s.posted = time.Since(start)
-	return spared && s.posted-last <= spareGap
+	return spared && s.posted-last <= ring.StreamGap
 }
 
 // reset follows the move to RESET, which dropped the requests in the ring.

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package rnic
+package drive
 
 import "runtime"
 

@@ -1,4 +1,4 @@
-package rnic
+package drive
 
 import (
 	"context"
@@ -17,13 +17,13 @@ import (
 // waiters is the state that programs which wait, the listener and the writers
 // of completions share, besides the owner.
 type waiters struct {
-	news  atomic.Uint32 // completions
-	last  atomic.Int64  // engine.Time of the last end of a wait
-	told  atomic.Uint64 // events that were raised
-	rival atomic.Int32  // waits that are still to go without a leader: several programs wait
-	armed atomic.Bool   // a program waits for an event that was not raised yet
-	ceded atomic.Int64  // engine.Time of the last Gosched of a program that leads
-	crowd crowd
+	news   atomic.Uint32 // completions
+	last   atomic.Int64  // time of the last end of a wait
+	events atomic.Uint64 // that were raised
+	rival  atomic.Int32  // waits that are still to go without a leader: several programs wait
+	armed  atomic.Bool   // a program waits for an event that was not raised yet
+	ceded  atomic.Int64  // time of the last Gosched of a program that leads
+	crowd  crowd
 
 	// ends is the Done channel of the leader's context; closing it wakes the
 	// leader. A program keeps one context as a rule, so that follow seldom
@@ -45,12 +45,12 @@ func (w *attention) due(a *waiters) bool {
 }
 
 // News counts completions; see kshim.Driven.
-func (d *Device) News() uint32 { return d.waiters.news.Load() }
+func (d *Driver) News() uint32 { return d.waiters.news.Load() }
 
 // Lead drives the device in place of the listener until the completion count
 // differs from news, wakes differs from seen, or ctx is done; see
 // kshim.Driven.
-func (d *Device) Lead(ctx context.Context, news uint32, wakes *atomic.Uint32, seen uint32) bool {
+func (d *Driver) Lead(ctx context.Context, news uint32, wakes *atomic.Uint32, seen uint32) bool {
 	a := &d.waiters
 	w := attention{ctx, news, wakes, seen}
 	if w.due(a) {
@@ -68,10 +68,10 @@ func (d *Device) Lead(ctx context.Context, news uint32, wakes *atomic.Uint32, se
 	did := d.granted(&w)
 	if did {
 		d.cede()
-		did = d.drive(&w)
+		did = d.lead(&w)
 		a.last.Store(int64(d.now()))
 		d.move(leave)
-		if d.own.sound.Load() || a.armed.Load() {
+		if d.own.untimed.Load() || a.armed.Load() {
 			hint(d.own.unpark)
 		}
 	}
@@ -80,9 +80,9 @@ func (d *Device) Lead(ctx context.Context, news uint32, wakes *atomic.Uint32, se
 
 // mayLead reports whether the program waits promptly, completion after
 // completion.
-func (d *Device) mayLead() bool {
+func (d *Driver) mayLead() bool {
 	a := &d.waiters
-	if d.down.Load() { // Arm says so
+	if d.engine.Down() { // Arm says so
 		return false
 	}
 	if n := a.rival.Load(); n > 0 {
@@ -98,7 +98,7 @@ func (d *Device) mayLead() bool {
 // calls only, so that the runtime would see one goroutine running on and on,
 // and take its processor away. Preconditions: it leads, so that the listener is
 // none of those that are ready.
-func (d *Device) cede() {
+func (d *Driver) cede() {
 	a, now := &d.waiters, d.now()
 	if a.crowd.waits() || time.Duration(int64(now)-a.ceded.Load()) > cedeEvery {
 		a.ceded.Store(int64(now))
@@ -108,45 +108,45 @@ func (d *Device) cede() {
 
 // expected reports whether a program has led just now and does not wait for an
 // event instead: it may be back soon.
-func (d *Device) expected() bool {
+func (d *Driver) expected() bool {
 	a := &d.waiters
-	return a.rival.Load() == 0 && !a.armed.Load() && time.Duration(int64(d.now())-a.last.Load()) < pollPause
+	return a.rival.Load() == 0 && !a.armed.Load() && time.Duration(int64(d.now())-a.last.Load()) < PollPause
 }
 
 // granted waits until the listener has left the link, which may take long while
 // packets come. It returns false when waiting is no longer worth it; then the
 // claim is withdrawn.
-func (d *Device) granted(w *attention) bool {
+func (d *Driver) granted(w *attention) bool {
 	a := &d.waiters
 	for d.own.owner() == claimed {
 		// A rival came, or the listener has ended: each leaves a token.
-		if w.due(a) || a.rival.Load() > 0 || d.down.Load() {
+		if w.due(a) || a.rival.Load() > 0 || d.engine.Down() {
 			d.move(withdraw)
 			return false
 		}
 		select {
-		case <-d.own.told:
+		case <-d.own.decide:
 		case <-d.quit:
 		}
 	}
-	d.calm()
+	d.polling.stopped()
 	return true
 }
 
-// drive receives until one of w's conditions holds. It returns false on
+// lead receives until one of w's conditions holds. It returns false on
 // trouble, and when a rival came.
-func (d *Device) drive(w *attention) bool {
+func (d *Driver) lead(w *attention) bool {
 	a := &d.waiters
 	for {
 		if a.news.Load() == w.news {
-			d.catchUp() // the program has had its turn
+			d.engine.CatchUp() // the program has had its turn
 		}
 		var err error
 		d.spin(func() bool {
 			err = d.leaderReceives(w)
 			return a.news.Load() != w.news || err != nil
 		})
-		if err == nil && d.near != nil && d.near.Holds() { // it has not spun
+		if err == nil && d.engine.Holds() { // it has not spun
 			err = d.leaderReceives(w)
 		}
 		// A writer of news or wakes looks at the owner afterwards.
@@ -175,7 +175,7 @@ var asleep atomic.Int32
 // for the program's goroutines: a thread that sleeps in a system call keeps its
 // processor until the Go runtime takes it, after 20 µs at best. To yield before
 // would wake a thread to look for work, which costs more than the packet.
-func (d *Device) sleep() error {
+func (d *Driver) sleep() error {
 	defer asleep.Add(-1)
 	switch n, others := asleep.Add(1), int32(d.cores-1); {
 	case n <= others:
@@ -187,7 +187,7 @@ func (d *Device) sleep() error {
 }
 
 // follow makes the end of ctx call Rouse.
-func (a *waiters) follow(ctx context.Context, d *Device) {
+func (a *waiters) follow(ctx context.Context, d *Driver) {
 	if ctx.Done() == a.ends {
 		return
 	}
@@ -199,9 +199,9 @@ func (a *waiters) follow(ctx context.Context, d *Device) {
 	}
 }
 
-// endWaits lets go of the leader's context when the link is closed and the
-// listener has ended. No program leads after that.
-func (d *Device) endWaits() {
+// End lets go of the leader's context. No program leads after that.
+// Preconditions: the link is closed and Listen has returned.
+func (d *Driver) End() {
 	for !d.move(end) {
 		runtime.Gosched() // the leader is on its way out
 	}
@@ -213,11 +213,11 @@ func (d *Device) endWaits() {
 }
 
 // leaderReceives receives until there are completions, or nothing is left.
-func (d *Device) leaderReceives(w *attention) error {
-	d.rx.Lock()
-	defer d.rx.Unlock()
+func (d *Driver) leaderReceives(w *attention) error {
+	d.Receiver.Lock()
+	defer d.Receiver.Unlock()
 	for d.waiters.news.Load() == w.news {
-		if n, err := d.receive(); n == 0 || err != nil {
+		if n, err := d.engine.Receive(); n == 0 || err != nil {
 			return err
 		}
 	}
@@ -225,23 +225,23 @@ func (d *Device) leaderReceives(w *attention) error {
 }
 
 // Rouse makes the leader look again; see kshim.Driven.
-func (d *Device) Rouse() { d.move(rouse) }
+func (d *Driver) Rouse() { d.move(rouse) }
 
-// announce follows every completion; event tells whether an event was raised
+// Announce follows every completion; event tells whether an event was raised
 // for it.
-func (d *Device) announce(event bool) {
+func (d *Driver) Announce(event bool) {
 	a := &d.waiters
 	a.news.Add(1)
 	if event {
 		a.armed.Store(false)
 		a.last.Store(int64(d.now()))
-		a.told.Add(1)
+		a.events.Add(1)
 	}
 	d.Rouse()
 }
 
-// rests reports whether the leader has been waiting for so long that the
+// leaderRests reports whether the leader has been waiting for so long that the
 // listener need not look after it any more.
-func (d *Device) rests() bool {
-	return d.own.owner() == waiting && time.Duration(int64(d.now())-d.waiters.last.Load()) >= pollPause
+func (d *Driver) leaderRests() bool {
+	return d.own.owner() == waiting && time.Duration(int64(d.now())-d.waiters.last.Load()) >= PollPause
 }

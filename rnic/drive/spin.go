@@ -1,10 +1,9 @@
-package rnic
+package drive
 
 import (
 	"runtime"
 	"sync/atomic"
 
-	"github.com/rdmashim/rdmashim/rnic/engine"
 	"github.com/rdmashim/rdmashim/rnic/link"
 )
 
@@ -14,11 +13,11 @@ import (
 
 // spin calls look until it found something or the time is up. In between it
 // yields the processor: the goroutine that it waits for may need it.
-func (d *Device) spin(look func() bool) {
-	if !d.rx.brisk.Load() || d.contended() {
+func (d *Driver) spin(look func() bool) {
+	if !d.brisk.Load() || d.contended() {
 		return
 	}
-	until := d.now() + engine.Time(spinFor)
+	until := d.now() + spinFor
 	for n := 0; n < spinTurns && d.now() < until; n++ {
 		if look() {
 			return
@@ -39,7 +38,7 @@ type contention struct {
 }
 
 // contended reports whether the processor is better left to other threads.
-func (d *Device) contended() bool {
+func (d *Driver) contended() bool {
 	n := d.contention.left.Load()
 	if n > 0 {
 		d.contention.left.Store(n - 1)
@@ -60,7 +59,7 @@ func (c *contention) notice() {
 
 // giveWay lets another thread that waits for this processor have it: the peer,
 // say.
-func (d *Device) giveWay() {
+func (d *Driver) giveWay() {
 	c := &d.contention
 	if c.still.Load() {
 		runtime.Gosched()
@@ -73,7 +72,7 @@ func (d *Device) giveWay() {
 	at := d.now()
 	yield()
 	switch took := d.now() - at; {
-	case took > engine.Time(longYield):
+	case took > longYield:
 		c.notice()
 	case took == 0 && runtime.GOOS == "linux": // its clock tells nanoseconds
 		c.still.Store(true) // the cost of yielding would never be seen

@@ -1,4 +1,4 @@
-package rnic
+package drive
 
 import (
 	"fmt"
@@ -10,14 +10,14 @@ import (
 )
 
 // driving is a model of the goroutines that share a device: the listener and
-// two programs that wait, each for its packets, and one
-// that polls now and then. Whether a program is prompt
-// enough to lead, or another polls, is open at every step.
+// two programs that wait, each for its packets, and one that polls now and
+// then. Whether a program is prompt enough to lead, or another polls, is open
+// at every step.
 type driving struct {
 	owner          owner
-	told, unpark   bool // tokens
+	decide, unpark bool // tokens
 	interrupted    bool // a token of the link
-	sound, armed   bool
+	untimed, armed bool
 	rival          bool // two programs wanted to lead
 	packets        []int
 	sent, programs int
@@ -45,7 +45,7 @@ const (
 	inWait listenerStep = iota
 	standing
 	resting
-	sounding
+	timing
 	parked
 	working
 )
@@ -58,7 +58,7 @@ const (
 	mayLead
 	hasRival
 	isGranted
-	untold
+	undecided
 	withdraws
 	leads
 	checks
@@ -102,8 +102,8 @@ func (m *driving) move(v move) bool {
 	switch t.do {
 	case interrupt:
 		m.interrupted = true
-	case tell:
-		m.told = true
+	case alert:
+		m.decide = true
 	}
 	return true
 }
@@ -177,16 +177,16 @@ func (m driving) listen(step func(string, func(*driving))) {
 		}
 	case resting:
 		if m.owner == waiting {
-			say("finds the leader waiting", func(n *driving) { n.sound, n.listener = true, sounding })
+			say("finds the leader waiting", func(n *driving) { n.untimed, n.listener = true, timing })
 		}
-		say("does not", func(n *driving) { n.listener = sounding })
-	case sounding:
+		say("does not", func(n *driving) { n.listener = timing })
+	case timing:
 		say("parks", func(n *driving) {
-			n.timer = !(n.sound && (n.owner == leading || n.owner == waiting))
+			n.timer = !(n.untimed && (n.owner == leading || n.owner == waiting))
 			n.listener = parked
 		})
 	case parked:
-		up := func(n *driving) { n.sound, n.listener = false, standing }
+		up := func(n *driving) { n.untimed, n.listener = false, standing }
 		if m.unpark {
 			say("is unparked", func(n *driving) { n.unpark = false; up(n) })
 		}
@@ -251,11 +251,11 @@ func (m driving) wait(i int, step func(string, func(*driving, *modelWaiter))) {
 		case due || m.rival:
 			to("is to withdraw", withdraws)
 		default:
-			to("waits for the grant", untold)
+			to("waits for the grant", undecided)
 		}
-	case untold:
-		if m.told {
-			step("is told", func(n *driving, w *modelWaiter) { n.told, w.at = false, isGranted })
+	case undecided:
+		if m.decide {
+			step("is to decide", func(n *driving, w *modelWaiter) { n.decide, w.at = false, isGranted })
 		}
 	case withdraws:
 		step("withdraws", func(n *driving, w *modelWaiter) {
@@ -297,7 +297,7 @@ func (m driving) wait(i int, step func(string, func(*driving, *modelWaiter))) {
 		step("leaves", func(n *driving, w *modelWaiter) { n.move(leave); w.at = left })
 	case left:
 		step("looks after the listener", func(n *driving, w *modelWaiter) {
-			n.unpark = n.unpark || n.sound || n.armed
+			n.unpark = n.unpark || n.untimed || n.armed
 			if w.at = reads; w.gaveUp {
 				w.gaveUp, w.at = false, arms
 			}
@@ -357,7 +357,7 @@ func TestOwnershipPlanted(t *testing.T) {
 		programs int
 		plant    func(*moveTable)
 	}{
-		"a grant tells nobody":                {1, func(m *moveTable) { m[grant][claimed].do = nothing }},
+		"a grant alerts nobody":               {1, func(m *moveTable) { m[grant][claimed].do = nothing }},
 		"news do not wake the leader":         {1, func(m *moveTable) { m[rouse][waiting].do = nothing }},
 		"a claim overrides another":           {2, func(m *moveTable) { m[claim][claimed] = transition{true, claimed, nothing} }},
 		"a claim overrides a leader":          {2, func(m *moveTable) { m[claim][waiting] = transition{true, leading, nothing} }},

@@ -1,4 +1,4 @@
-package rnic
+package drive
 
 import "sync/atomic"
 
@@ -46,7 +46,7 @@ type duty uint32
 const (
 	nothing   duty = iota
 	interrupt      // end the Wait of the goroutine that waits for the link
-	tell           // let the claimant look again
+	alert          // let the claimant look again
 )
 
 // transition is where a move leads, and what it demands.
@@ -68,14 +68,14 @@ var transitions = moveTable{
 		claimed: {true, listening, nothing},
 		leading: {true, away, nothing}, // the grant was quicker
 	},
-	grant:  {claimed: {true, leading, tell}},
+	grant:  {claimed: {true, leading, alert}},
 	sleep:  {leading: {true, waiting, nothing}},
 	wake:   {waiting: {true, leading, nothing}},
 	leave:  {leading: {true, away, nothing}},
 	park:   {listening: {true, away, nothing}},
 	resume: {away: {true, listening, nothing}},
 	rouse: {
-		claimed: {true, claimed, tell},
+		claimed: {true, claimed, alert},
 		waiting: {true, waiting, interrupt},
 	},
 	end: {
@@ -88,15 +88,15 @@ var transitions = moveTable{
 // wait for a change of it.
 type ownership struct {
 	word   atomic.Uint32
-	told   chan struct{} // a token: the claimant looks again
+	decide chan struct{} // a token: the claimant looks again
 	unpark chan struct{} // a token: the parked listener looks again
-	// sound says that the parked listener has no timer running, so that a
+	// untimed means that the parked listener has no timer running, so that a
 	// leader that leaves has to wake it.
-	sound atomic.Bool
+	untimed atomic.Bool
 }
 
 func (o *ownership) init() {
-	o.told, o.unpark = make(chan struct{}, 1), make(chan struct{}, 1)
+	o.decide, o.unpark = make(chan struct{}, 1), make(chan struct{}, 1)
 }
 
 func (o *ownership) owner() owner { return owner(o.word.Load()) }
@@ -125,13 +125,13 @@ func hint(ch chan struct{}) {
 
 // move makes a move and does what it demands. It reports whether the move was
 // made.
-func (d *Device) move(m move) bool {
+func (d *Driver) move(m move) bool {
 	did, do := d.own.on(m)
 	switch do {
 	case interrupt:
 		d.link.Interrupt()
-	case tell:
-		hint(d.own.told)
+	case alert:
+		hint(d.own.decide)
 	}
 	return did
 }

@@ -1,10 +1,11 @@
-package rnic
+package drive
 
 import "time"
 
-// The constants by which goroutines share the work of a device. All of them
-// were chosen by measuring ping-pongs and streams of messages between two
-// processes on two cores; docs/design/progress.md says what each mechanism is.
+// The constants by which goroutines share the work of a device. All of them,
+// and those of doorbells (rnic/stream.go), were chosen by measuring ping-pongs
+// and streams of messages between two processes on two cores;
+// docs/design/progress.md says what each mechanism is.
 
 // Polling.
 const (
@@ -18,9 +19,9 @@ const (
 	yieldEvery   = 16
 	yieldAfter   = 4 * time.Microsecond
 	goschedEvery = 512
-	// pollPause is how long a program that polls or leads may do something else
+	// PollPause is how long a program that polls or leads may do something else
 	// before the listener takes over.
-	pollPause = time.Millisecond
+	PollPause = time.Millisecond
 )
 
 // Leading.
@@ -82,14 +83,3 @@ const sleepFor = 8 * time.Millisecond
 
 // napFor is the same where the program has one processor.
 const napFor = 100 * time.Microsecond
-
-// Doorbell batching.
-const (
-	// streamGap is the longest pause between two doorbells of a stream.
-	streamGap = 5 * time.Microsecond
-	// streamMost is the most notes that wait.
-	streamMost = 64
-	// noteRounds is how many times a goroutine that gives the device up serves
-	// the notes of others; then the worker does.
-	noteRounds = 4
-)

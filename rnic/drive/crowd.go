@@ -1,4 +1,4 @@
-package rnic
+package drive
 
 import "runtime/metrics"
 

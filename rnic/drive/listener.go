@@ -1,0 +1,113 @@
+package drive
+
+import (
+	"runtime"
+	"time"
+)
+
+// Listen is the listener: it receives whenever no program does, until the link
+// is closed.
+func (d *Driver) Listen() {
+	for {
+		err := d.link.Wait()
+		d.wakeups.Add(1)
+		if err == nil {
+			if !d.standBack() {
+				return
+			}
+			d.Receiver.Lock()
+			err = d.drain()
+			d.Receiver.Unlock()
+		}
+		if err != nil {
+			d.engine.Fail(err)
+			hint(d.own.decide) // a claimant sees that the device is down
+			return
+		}
+	}
+}
+
+// standBack returns when no program drives the device; false when the device is
+// closed. Meanwhile the listener is parked.
+func (d *Driver) standBack() bool {
+	var t *time.Timer
+	for {
+		switch d.own.owner() {
+		case listening:
+			if !d.polled() {
+				return true
+			}
+			d.move(park)
+			continue
+		case claimed:
+			d.move(grant)
+			continue
+		case away:
+			if !d.polled() && !d.expected() {
+				d.move(resume)
+				continue
+			}
+		}
+		if t == nil {
+			t = time.NewTimer(PollPause)
+			defer t.Stop()
+		}
+		if !d.rest(t) {
+			return false
+		}
+	}
+}
+
+// rest lets the parked listener wait for a while; false when the device is
+// closed.
+func (d *Driver) rest(t *time.Timer) bool {
+	o := &d.own
+	if d.leaderRests() {
+		o.untimed.Store(true)
+		defer o.untimed.Store(false)
+	}
+	if by := o.owner(); o.untimed.Load() && (by == leading || by == waiting) {
+		t.Stop() // the leader looks at untimed when it leaves
+	} else {
+		t.Reset(PollPause)
+	}
+	select {
+	case <-t.C:
+	case <-o.unpark:
+	case <-d.quit:
+		return false
+	}
+	return true
+}
+
+// drain receives until the link is empty and stays so for a moment.
+// Acknowledgements go last, when the waiters that had an event have had their
+// turn: their answers take the acknowledgements along. Preconditions: Receiver
+// is held.
+func (d *Driver) drain() error {
+	events := d.waiters.events.Load()
+	for {
+		n, err := d.engine.Receive()
+		// Waiters that had an event go first. If there are none, no program is
+		// about to answer, and a peer may wait for acknowledgements.
+		if n == 0 && err == nil && events == d.waiters.events.Load() {
+			d.engine.CatchUp()
+			d.spin(func() bool {
+				n, err = d.engine.Receive()
+				return n > 0 || err != nil || d.polled()
+			})
+		}
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			continue
+		}
+		if !d.engine.Owes() {
+			return nil
+		}
+		runtime.Gosched()
+		d.engine.SendOwed()
+		return nil
+	}
+}

@@ -1,0 +1,78 @@
+package drive
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/rnic/link"
+)
+
+// The listener sends acknowledgements as soon as there are no more packets,
+// before it spins: no program is about to answer.
+func TestListenerAcknowledgesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := simLinks(t)
+		d := newDevice(t, near, far, 1)
+		const n = 100
+		for range n {
+			d.send(0)
+			synctest.Wait()
+			require.False(t, d.owes.Load())
+		}
+		require.EqualValues(t, n, d.prompt.Load())
+		d.close()
+	})
+}
+
+// broken is a link that can break.
+type broken struct {
+	link.Link
+	on atomic.Bool
+}
+
+var errCut = errors.New("cable cut")
+
+func (l *broken) Recv(batch []link.Packet) (int, error) {
+	if l.on.Load() {
+		return 0, errCut
+	}
+	return l.Link.Recv(batch)
+}
+
+// A link that breaks is the listener's to deal with, also when it is parked
+// because a program polls or leads. The program neither polls nor waits in
+// vain.
+func TestLinkBreaks(t *testing.T) {
+	for name, drives := range map[string]func(t *testing.T, d *device, w *waiter){
+		"no program": func(*testing.T, *device, *waiter) {},
+		"a program polls": func(t *testing.T, d *device, _ *waiter) {
+			for !d.down.Load() {
+				for range 2 * spinning {
+					d.Progress()
+				}
+				time.Sleep(10 * time.Microsecond) // the bubble's clock goes on
+			}
+		},
+		"a program waits": func(t *testing.T, _ *device, w *waiter) {
+			require.NoError(t, w.wait(t.Context()))
+			require.ErrorIs(t, w.wait(t.Context()), errDown)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var l *broken
+			bubble(t, func(inner link.Link) link.Link { l = &broken{Link: inner}; return l }, func(t *testing.T, d *device, w *waiter) {
+				start := time.Now()
+				l.on.Store(true)
+				l.Interrupt() // a Wait that blocks returns, so that the change is seen
+				drives(t, d, w)
+				require.ErrorIs(t, <-d.failed, errCut)
+				require.Less(t, time.Since(start), 10*PollPause)
+			})
+		})
+	}
+}

@@ -1,0 +1,87 @@
+package drive
+
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+)
+
+// A program that polls does the device's work itself: no goroutine is woken for
+// it. The listener notices when a packet wakes it all the same, and then stays
+// away from the socket until the polling stops.
+
+// polling is the state by which polling programs keep the listener away.
+type polling struct {
+	polls atomic.Uint64 // calls of Progress
+	armed atomic.Uint64 // polls at the last Arm
+	at    atomic.Int64  // time of about the last poll
+	empty int           // polls in vain; guarded by Receiver
+	began time.Duration // when they began; guarded by Receiver
+}
+
+// Progress receives the link's packets and does all that follows from them,
+// unless another goroutine receives. It reports whether it did something, so
+// that there may be completions. It does not block; see kshim.Driven.
+func (d *Driver) Progress() bool {
+	p := &d.polling
+	polls := p.polls.Add(1)
+	if !d.Receiver.TryLock() {
+		p.at.Store(int64(d.now()))
+		if polls%yieldEvery == 0 {
+			runtime.Gosched()
+		}
+		return false
+	}
+	did := d.poll()
+	now := d.now()
+	if p.empty++; did {
+		p.empty = 0
+	}
+	if p.empty == 1 {
+		p.began = now
+	}
+	p.at.Store(int64(now))
+	empty, vain := p.empty, now-p.began
+	d.Receiver.Unlock()
+	long := vain == 0 || vain >= yieldAfter // time may stand still
+	if empty%yieldEvery == yieldEvery-1 && (long || d.contention.still.Load()) {
+		d.giveWay()
+	}
+	if empty%goschedEvery == goschedEvery-1 {
+		runtime.Gosched()
+	}
+	return did
+}
+
+// poll receives, or does other work that is due. Preconditions: Receiver is
+// held.
+func (d *Driver) poll() bool {
+	n, err := d.engine.Receive()
+	switch {
+	case err != nil:
+		d.Arm() // for the listener, which meets the error too, and deals with it
+		return false
+	case n > 0:
+		return true
+	}
+	return d.engine.CatchUp()
+}
+
+// polled reports whether a program polls at present.
+func (d *Driver) polled() bool {
+	p := &d.polling
+	return p.polls.Load()-p.armed.Load() >= spinning && time.Duration(int64(d.now())-p.at.Load()) < PollPause
+}
+
+// stopped begins the count of polls anew: the program does not poll.
+func (p *polling) stopped() { p.armed.Store(p.polls.Load()) }
+
+// Arm follows the arming of a completion queue: a program is about to wait for
+// an event, and needs the listener.
+func (d *Driver) Arm() {
+	d.polling.stopped()
+	d.waiters.armed.Store(true)
+	if d.own.owner() == away {
+		hint(d.own.unpark)
+	}
+}
