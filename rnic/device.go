@@ -18,7 +18,6 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/drive"
 	"github.com/rdmashim/rdmashim/rnic/engine"
 	"github.com/rdmashim/rdmashim/rnic/engine/path"
-	"github.com/rdmashim/rdmashim/rnic/guard"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/mem"
 	"github.com/rdmashim/rdmashim/rnic/wire"
@@ -43,41 +42,31 @@ type Device struct {
 	asks     uint16        // Config.PeerPort
 	tells    func(service uint64) (end func(), err error)
 
-	mu       deviceLock
-	regions  *mem.Table          // guarded by mu
-	qps      map[wire.QPN]*QP    // guarded by mu
-	found    *QP                 // guarded by mu: of qps, whose packet came last
-	numbers  *guard.Numbers      // guarded by mu
-	pds      map[mem.PD]struct{} // guarded by mu
-	nextPD   mem.PD              // guarded by mu
-	cqs      int                 // guarded by mu
-	srqs     uint32              // made so far, destroyed ones too
-	ahs      addressTable        // guarded by mu
-	groups   multicastTable      // guarded by mu
-	touched  []*QP               // guarded by mu: the queue pairs for settle
-	done     []engine.Completion // guarded by mu: scratch of settle
-	wqe      *decoder            // guarded by mu: scratch of doorbells
-	senders  senderList          // guarded by mu: queue pairs that may have packets to send
-	held     []*QP               // guarded by mu: queue pairs that may hold an acknowledgement
-	owed     atomic.Bool         // held is not empty
-	sending  bool                // guarded by mu: the transmitter is taken
-	sent     *sync.Cond          // of mu: a batch has left, or the transmitter is free
-	batch    *engine.Batch       // of the holder of the transmitter
-	timers   timerHeap           // guarded by mu
-	gsi      gsi                 // guarded by mu
-	guesses  guard.Guesses       // guarded by mu
-	unready  guard.Unready       // guarded by mu
-	warnings []warning           // guarded by mu: to be logged
-	final    finalAcks           // guarded by mu: queue pairs that have gone, and may be waited for
-	bounced  returnedList        // has a lock of its own
-	alarm    *time.Timer         // guarded by mu: wakes the worker
-	alarmAt  engine.Time         // guarded by mu: when; noAlarm if it is not set
-	retired  engine.Counters     // guarded by mu: of queue pairs that are gone
-	closing  bool                // guarded by mu: the worker sends no more
-	closed   bool                // guarded by mu
-	lost     error               // guarded by mu: the link failed
-	events   driver.DeviceEvents // nil, or set before the device is used
-	down     atomic.Bool         // closed, or lost: doorbells ask check
+	mu      deviceLock
+	queues                      // guarded by mu: of queue pairs that wait for work
+	regions *mem.Table          // guarded by mu
+	qps     map[wire.QPN]*QP    // guarded by mu
+	found   *QP                 // guarded by mu: of qps, whose packet came last
+	pds     map[mem.PD]struct{} // guarded by mu
+	nextPD  mem.PD              // guarded by mu
+	cqs     int                 // guarded by mu
+	srqs    uint32              // made so far, destroyed ones too
+	ahs     addressTable        // guarded by mu
+	groups  multicastTable      // guarded by mu
+	done    []engine.Completion // guarded by mu: scratch of settle
+	wqe     *decoder            // guarded by mu: scratch of doorbells
+	transmitter
+	gsi       gsi                 // guarded by mu
+	strangers                     // guarded by mu
+	final     finalAcks           // guarded by mu: queue pairs that have gone, and may be waited for
+	bounced   returnedList        // has a lock of its own
+	alarm     alarm               // guarded by mu
+	retired   engine.Counters     // guarded by mu: of queue pairs that are gone
+	closing   bool                // guarded by mu: the worker sends no more
+	closed    bool                // guarded by mu
+	lost      error               // guarded by mu: the link failed
+	events    driver.DeviceEvents // nil, or set before the device is used
+	down      atomic.Bool         // closed, or lost: doorbells ask check
 
 	rx     receiver
 	drive  drive.Driver
@@ -119,15 +108,12 @@ func New(c Config) (*Device, error) {
 		paths:   path.NewSet(pathLimit(c.Tuning, caps), nil),
 		regions: mem.NewTable(secret()),
 		qps:     make(map[wire.QPN]*QP),
-		numbers: guard.NewNumbers(rand.NewChaCha8(secret())),
-		guesses: guard.NewGuesses(caps.Local),
 		pds:     make(map[mem.PD]struct{}),
 		done:    make([]engine.Completion, 64),
 		wqe:     new(decoder),
-		batch:   engine.NewBatch(max(caps.BatchSize, 1)),
-		alarmAt: noAlarm, final: finalAcks{next: noAlarm},
-		kick: make(chan struct{}, 1),
-		quit: make(chan struct{}),
+		final:   finalAcks{next: noAlarm},
+		kick:    make(chan struct{}, 1),
+		quit:    make(chan struct{}),
 	}
 	if !c.NoExtensions {
 		d.stash = engine.NewStash()
@@ -141,13 +127,13 @@ func New(c Config) (*Device, error) {
 	if d.ifindex == 0 {
 		d.ifindex = uint32(caps.IfIndex)
 	}
+	d.strangers = newStrangers(secret(), caps.Local)
 	d.gsi = newGSI(c.CM, d, rand.NewChaCha8(secret()))
 	d.rx.in = make([]link.Packet, max(caps.BatchSize, 1))
 	d.drive.Init((*driven)(d), d.link, d.quit)
 	d.mu.serve, d.mu.rest = d.serveNotes, d.wakeWorker
-	d.sent = sync.NewCond(&d.mu.Mutex)
-	d.alarm = time.NewTimer(time.Hour)
-	d.alarm.Stop()
+	d.transmitter = transmitter{sent: sync.NewCond(&d.mu.Mutex), batch: engine.NewBatch(max(caps.BatchSize, 1))}
+	d.alarm = newAlarm()
 	if d.near != nil {
 		d.near.SetGone(d.peerGone)
 	}

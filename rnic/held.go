@@ -1,55 +1,28 @@
 package rnic
 
-import (
-	"slices"
-
-	"github.com/rdmashim/rdmashim/rnic/engine"
-)
+import "github.com/rdmashim/rdmashim/rnic/engine"
 
 // Piggybacked ACKs: acknowledgements wait for packets that take them along
-// (engine/responder_exec.go). Queue pairs that hold one are in Device.held;
+// (engine/responder_exec.go). Queue pairs that hold one are in queues.held;
 // owed tells without the lock whether any is.
 
-// hold notes that q holds an acknowledgement. Preconditions, here and below: mu
-// is held.
-func (d *Device) hold(q *QP) {
-	if !q.holds {
-		q.holds = true
-		d.held = append(d.held, q)
-		d.owed.Store(true)
-	}
-}
-
-// drop takes a queue pair out that will send no acknowledgement any more.
-func (d *Device) drop(q *QP) {
-	if q.holds {
-		q.holds = false
-		d.held = slices.DeleteFunc(d.held, func(h *QP) bool { return h == q })
-		d.owed.Store(len(d.held) > 0)
-	}
-}
-
-// piggyback adds held acknowledgements to the batch that is about to leave.
+// piggyback adds held acknowledgements to the batch that is about to leave, as
+// far as there is room. Preconditions, here and below: mu is held.
 func (d *Device) piggyback(now engine.Time) {
-	kept := d.held[:0]
-	for _, q := range d.held {
-		switch {
-		case q.gone || !q.engine.HoldsAck():
-		case d.batch.Full():
-			kept = append(kept, q)
-			continue
-		default:
-			q.engine.ReleaseAck()
-			if q.transmit(now) {
-				d.senders.push(q)
-			}
-			d.note(q)
+	d.sift(func(q *QP) (keep bool) {
+		if q.gone || !q.engine.HoldsAck() {
+			return false
 		}
-		q.holds = false
-	}
-	clear(d.held[len(kept):])
-	d.held = kept
-	d.owed.Store(len(kept) > 0)
+		if d.batch.Full() {
+			return true
+		}
+		q.engine.ReleaseAck()
+		if q.transmit(now) {
+			d.senders.push(q)
+		}
+		d.mark(q)
+		return false
+	})
 }
 
 // sendHeld sends the acknowledgements that wait.
@@ -60,14 +33,11 @@ func (d *Device) sendHeld() {
 
 // releaseAcks makes queue pairs that hold an acknowledgement senders.
 func (d *Device) releaseAcks() {
-	for i, q := range d.held {
-		d.held[i] = nil
-		q.holds = false
+	d.sift(func(q *QP) (keep bool) {
 		if !q.gone && q.engine.HoldsAck() {
 			q.engine.ReleaseAck()
 			d.touch(q)
 		}
-	}
-	d.held = d.held[:0]
-	d.owed.Store(false)
+		return false
+	})
 }

@@ -29,11 +29,10 @@ type QP struct {
 
 	initial abi.QueryQPResp // attr in RESET
 
-	bell     atomic.Bool // a doorbell that finds d.mu taken may leave a note
-	noted    atomic.Bool // in the notes of d.mu (token.go)
-	nextNote *QP         // in them
-	flying   atomic.Bool // packets await an acknowledgement
-	stream   stream
+	places             // in the device's queues
+	bell   atomic.Bool // a doorbell that finds d.mu taken may leave a note
+	flying atomic.Bool // packets await an acknowledgement
+	stream stream
 
 	// All below is guarded by d.mu.
 	engine transport
@@ -47,9 +46,6 @@ type QP struct {
 	draining bool // in SQD, and the end of it was not reported yet
 	last     bool // in ERR, and QP_LAST_WQE_REACHED was reported
 
-	touched bool         // in d.touched
-	listed  bool         // in d.senders
-	holds   bool         // in d.held
 	turns   uint64       // times that it was asked for packets
 	source  guard.Source // where its peer's packets come from
 	near    uint64       // the peer's device, if it was met on this host (link.Near)
@@ -58,8 +54,6 @@ type QP struct {
 	waited  bool         // the logger was told of the wait for a receive that goes on
 	misfit  bool         // the logger was told of a request that contradicts itself
 	watch   watch        // of the receive ring in ERR
-	slot    int          // place in d.timers, or notInHeap
-	wakeAt  engine.Time  // key in d.timers, not later than the engine's timeout
 }
 
 // CreateQP implements driver.Device.
@@ -104,7 +98,7 @@ func (d *Device) CreateQP(init *driver.QPInit, u *driver.Udata, ev driver.QPEven
 		d: d, typ: init.Type, pd: pd, sendCQ: sendCQ, recvCQ: recvCQ, ev: ev, sq: sq, rq: rq,
 		noRecv: init.Cap.MaxRecvWR == 0, srq: srq,
 		send: sq.Consumer(), recv: rq.Consumer(),
-		slot: notInHeap,
+		places: places{slot: notInHeap},
 	}
 	q.watch.on = u.Memory != nil && srq == nil && !q.noRecv
 	q.initial = initialAttr(init, sq.Cap(), rq.Cap())
@@ -186,8 +180,7 @@ func (q *QP) Destroy() error {
 	}
 	d.regions.Release(uint32(q.num))
 	d.numbers.Retire(q.num)
-	d.timers.remove(q)
-	d.drop(q)
+	d.forget(q)
 	q.sendCQ.users--
 	q.recvCQ.users--
 	if q.srq != nil {

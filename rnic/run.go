@@ -1,6 +1,7 @@
 package rnic
 
 import (
+	"sync"
 	"time"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
@@ -17,23 +18,8 @@ const (
 	workerBatches   = 8
 )
 
-// touch notes that something happened to q: it may have packets to send,
-// completions, or another timeout. Preconditions, here and below: mu is held.
-func (d *Device) touch(q *QP) {
-	d.note(q)
-	d.senders.push(q)
-}
-
-// note is touch for a queue pair that has just been asked for packets.
-func (d *Device) note(q *QP) {
-	if !q.touched {
-		q.touched = true
-		d.touched = append(d.touched, q)
-	}
-}
-
 // settle completes, sends and sets timers after queue pairs were touched. It
-// frees the lock while it sends.
+// frees the lock while it sends. Preconditions, here and below: mu is held.
 func (d *Device) settle(batches int) {
 	for _, q := range d.touched {
 		if !q.gone && (q.engine.HasCompletions() || q.engine.State() == abi.QPSErr) {
@@ -43,12 +29,7 @@ func (d *Device) settle(batches int) {
 	}
 	d.transmit(batches)
 	now := d.now()
-	for len(d.touched) > 0 {
-		last := len(d.touched) - 1
-		q := d.touched[last]
-		d.touched[last] = nil
-		d.touched = d.touched[:last]
-		q.touched = false
+	for q := d.nextTouched(); q != nil; q = d.nextTouched() {
 		if !q.gone {
 			d.settleOne(now, q)
 		}
@@ -69,6 +50,13 @@ func (d *Device) settleOne(now engine.Time, q *QP) {
 	if t, ok := q.nextTimeout(); ok {
 		d.timers.wake(q, t)
 	}
+}
+
+// transmitter is the token of the goroutine that sends, and what it sends.
+type transmitter struct {
+	sending bool          // guarded by mu: the token is taken
+	sent    *sync.Cond    // of mu: a batch has left, or the token is free
+	batch   *engine.Batch // of the holder of the token
 }
 
 // transmit sends at most so many batches, unless another goroutine has the
@@ -121,7 +109,7 @@ func (d *Device) fill() {
 		if q.transmit(now) {
 			d.senders.push(q)
 		}
-		d.note(q)
+		d.mark(q)
 		if q.engine.HoldsAck() {
 			d.hold(q)
 		}
@@ -138,13 +126,25 @@ func (d *Device) wakeWorker() {
 	}
 }
 
+// alarm wakes the worker.
+type alarm struct {
+	*time.Timer
+	at engine.Time // when; noAlarm if it is not set
+}
+
+func newAlarm() alarm {
+	a := alarm{time.NewTimer(time.Hour), noAlarm}
+	a.Stop()
+	return a
+}
+
 // setAlarm lets the worker run in time for the first timeout.
 func (d *Device) setAlarm(now engine.Time) {
 	t := min(d.timers.first(), d.gsi.first(), d.final.next)
-	if t >= d.alarmAt || d.closed {
+	if t >= d.alarm.at || d.closed {
 		return // it runs earlier, and sets the next one then
 	}
-	d.alarmAt = t
+	d.alarm.at = t
 	d.alarm.Reset(max(time.Duration(t-now), 0))
 }
 
@@ -163,7 +163,7 @@ func (d *Device) work() {
 		d.worked.Add(1)
 		d.mu.Lock()
 		if rang {
-			d.alarmAt = noAlarm
+			d.alarm.at = noAlarm
 		}
 		if !d.closing {
 			d.serveReturned()

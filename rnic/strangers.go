@@ -1,6 +1,8 @@
 package rnic
 
 import (
+	"math/rand/v2"
+	"net/netip"
 	"time"
 
 	"github.com/rdmashim/rdmashim/rnic/engine"
@@ -8,6 +10,19 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
+
+// strangers holds a device's guards against packets that anybody can send.
+// Guarded by Device.mu.
+type strangers struct {
+	numbers  *guard.Numbers // of queue pairs
+	guesses  guard.Guesses
+	unready  guard.Unready
+	warnings []warning // to be logged
+}
+
+func newStrangers(secret [32]byte, own netip.AddrPort) strangers {
+	return strangers{numbers: guard.NewNumbers(rand.NewChaCha8(secret)), guesses: guard.NewGuesses(own)}
+}
 
 // observe lets the guards look at a packet that q's engine has just received.
 // Preconditions, here and below: d.mu is held.

@@ -1,9 +1,6 @@
 package rnic
 
-import (
-	"sync"
-	"sync/atomic"
-)
+import "sync"
 
 // deviceLock is the token of the goroutine that runs a device's engine. A
 // caller that must not block uses TryLock and, on failure, leaves a note;
@@ -38,26 +35,6 @@ func (l *deviceLock) Unlock() {
 	}
 }
 
-// noteList holds queue pairs whose doorbell found the lock taken: a stack that
-// needs no lock. A note stands for everything that was published before it.
-type noteList struct{ top atomic.Pointer[QP] }
-
-func (l *noteList) empty() bool { return l.top.Load() == nil }
-
-// leave puts q in the list, unless it is in.
-func (l *noteList) leave(q *QP) {
-	if q.noted.Swap(true) {
-		return // takeNotes clears noted before it looks at the ring
-	}
-	for {
-		top := l.top.Load()
-		q.nextNote = top
-		if l.top.CompareAndSwap(top, q) {
-			return
-		}
-	}
-}
-
 // serveNotes is the device's deviceLock.serve.
 func (d *Device) serveNotes() {
 	d.takeNotes()
@@ -70,10 +47,7 @@ func (d *Device) takeNotes() {
 	if d.mu.notes.empty() {
 		return
 	}
-	for q := d.mu.notes.top.Swap(nil); q != nil; {
-		next := q.nextNote
-		q.nextNote = nil
-		q.noted.Store(false)
+	d.mu.notes.take(func(q *QP) {
 		now := d.now()
 		q.served(now)
 		if !q.gone {
@@ -81,6 +55,5 @@ func (d *Device) takeNotes() {
 			}
 			d.touch(q)
 		}
-		q = next
-	}
+	})
 }

@@ -32,7 +32,7 @@ func TestPlantedDeviceMistakesAreCaught(t *testing.T) {
 			plant.Row("timeout-quadrupled", "rnic/modify.go",
 				"wire.AckTimeout(a.Timeout),",
 				"wire.AckTimeout(a.Timeout + map[bool]uint8{true: 2}[MADE]),"),
-			plant.Row("timer-late", "rnic/timers.go",
+			plant.Row("timer-late", "rnic/queues.go",
 				"		q.wakeAt = t\n		heap.Push(h, q)",
 				"		if MADE { t += 1e9 }\n		q.wakeAt = t\n		heap.Push(h, q)"),
 			plant.Row("group-not-left", "rnic/multicast.go",

@@ -54,7 +54,7 @@ func TestTimerHeap(t *testing.T) {
 	require.Equal(t, noAlarm, h.first())
 	all := make([]*QP, 64)
 	for i := range all {
-		all[i] = &QP{slot: notInHeap}
+		all[i] = &QP{places: places{slot: notInHeap}}
 	}
 	at := map[*QP]engine.Time{}
 	r := rand.New(rand.NewPCG(3, 4))
@@ -114,7 +114,7 @@ func TestDestroyedQueuePairIsInNoList(t *testing.T) {
 		require.True(t, d.owed.Load())
 		require.Equal(t, timerHeap{d.qp.qp}, d.timers)
 		require.True(t, d.mu.notes.empty())
-		d.drop(d.qp.qp)
+		d.forget(d.qp.qp)
 		require.False(t, d.owed.Load())
 		d.mu.Unlock()
 	}
