@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rdmashim/rdmashim/uapi/internal/device"
 	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
@@ -92,104 +93,35 @@ func onThisHost(list []netip.AddrPort, host []netip.Addr) []netip.AddrPort {
 func (c *Context) hostAddrs() []netip.Addr {
 	own := c.chosen.addr.Addr()
 	list := []netip.Addr{own}
-	spec := &c.backend.spec
+	spec := &c.device.Spec
 	if gids, err := c.verbs.GIDs(uint8(c.chosen.port)); err == nil {
 		for _, g := range gids {
 			list = append(list, g.Addr.Unmap())
 		}
 	}
-	list = append(list, opened.addrs(func(s *deviceSpec) bool {
-		return (s.kind == kindSim) == (spec.kind == kindSim) && s.net == spec.net
+	list = append(list, opened.addrs(func(s *device.Spec) bool {
+		return (s.Kind == device.Sim) == (spec.Kind == device.Sim) && s.Net == spec.Net
 	})...)
-	if own.IsLoopback() && spec.kind != kindSim {
-		list = append(list, loopbackListeners()...)
+	if own.IsLoopback() && spec.Kind != device.Sim {
+		list = append(list, device.LoopbackListeners()...)
 	}
-	if spec.kind != kindHost { // its one address is of one IP version
+	if spec.Kind != device.Host { // its one address is of one IP version
 		list = slices.DeleteFunc(list, func(a netip.Addr) bool { return a.Is4() != own.Is4() })
 	}
 	return list
 }
 
 // addrs are the addresses of the open devices that are meant.
-func (l *contextList) addrs(meant func(*deviceSpec) bool) []netip.Addr {
+func (l *contextList) addrs(meant func(*device.Spec) bool) []netip.Addr {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var list []netip.Addr
 	for _, c := range l.list {
-		if meant(&c.backend.spec) {
+		if meant(&c.device.Spec) {
 			list = append(list, c.chosen.addr.Addr())
 		}
 	}
 	return list
-}
-
-// loopbackListeners are the loopback addresses at which a listener may be:
-// 127.0.0.1, those of the others that plain soft devices take at which there is
-// a device, and ::1.
-func loopbackListeners() []netip.Addr {
-	held := heldPorts()
-	var list []netip.Addr
-	for i, a := range loopbacks() {
-		if i == 0 || held.bound(a) {
-			list = append(list, a)
-		}
-	}
-	return append(list, netip.IPv6Loopback())
-}
-
-// silentLast moves those of this host's addresses to the end at which no device
-// takes packets: an attempt there would only use time up.
-func silentLast(list []netip.AddrPort) []netip.AddrPort {
-	if len(list) < 2 {
-		return list
-	}
-	isSilent := silentAddrs()
-	var first, last []netip.AddrPort
-	for _, to := range list {
-		if isSilent(to.Addr()) {
-			last = append(last, to)
-		} else {
-			first = append(first, to)
-		}
-	}
-	return append(first, last...)
-}
-
-// silent reports whether an address is this host's and no device takes packets
-// there.
-func silent(a netip.Addr) bool { return silentAddrs()(a) }
-
-// silentAddrs looks at the machine once, for silent.
-func silentAddrs() func(netip.Addr) bool {
-	held := heldPorts()
-	if !held.known {
-		return func(netip.Addr) bool { return false }
-	}
-	local := localAddrs()
-	return func(a netip.Addr) bool {
-		return (a.IsLoopback() || slices.Contains(local, a.WithZone(""))) && !held.taken(a)
-	}
-}
-
-// localAddrs are the addresses of this machine's interfaces.
-func localAddrs() []netip.Addr {
-	var list []netip.Addr
-	addrs, _ := net.InterfaceAddrs()
-	for _, a := range addrs {
-		if ip, ok := prefixAddr(a); ok {
-			list = append(list, ip)
-		}
-	}
-	return list
-}
-
-// prefixAddr is the address of an interface's prefix.
-func prefixAddr(a net.Addr) (netip.Addr, bool) {
-	if prefix, ok := a.(*net.IPNet); ok {
-		ip, ok := netip.AddrFromSlice(prefix.IP)
-		return ip.Unmap(), ok
-	}
-	return netip.Addr{}, false
 }
 
 // minShare is the least time that an attempt gets while there are more

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/uapi/internal/device"
 	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
@@ -90,7 +91,7 @@ func (c *Context) reaches(addr netip.Addr, port uint16) error {
 	if err := reaches(addr); err != nil {
 		return err
 	}
-	if c.backend.spec.kind == kindHost && port != RoCEPort {
+	if c.device.Spec.Kind == device.Host && port != RoCEPort {
 		return errs.Explain(syscall.EADDRNOTAVAIL, "the peer is at UDP port %d, and a device of the kernel sends to %d only; open the soft device on that port", port, RoCEPort)
 	}
 	return nil

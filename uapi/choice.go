@@ -1,14 +1,12 @@
 package uapi
 
 import (
-	"fmt"
 	"net/netip"
-	"slices"
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/gidtable"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/uapi/internal/device"
 	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
@@ -63,7 +61,7 @@ func (c *Context) choose(config OpenConfig) error {
 	if err != nil {
 		return err
 	}
-	if c.chosen.gid, c.chosen.reason, err = chooseGID(gids, config.GIDIndex); err != nil {
+	if c.chosen.gid, c.chosen.reason, err = device.ChooseGID(gids, config.GIDIndex); err != nil {
 		return err
 	}
 	udp := uint16(RoCEPort)
@@ -102,44 +100,10 @@ func (c *Context) chooseMTU(ask, active int) error {
 		return errs.Explain(syscall.EIO, "the port has no active MTU")
 	case ask == 0:
 		c.chosen.mtu = active
-	case !isPathMTU(ask) || ask > active:
+	case !abi.IsPathMTU(ask) || ask > active:
 		return errs.Explain(syscall.EINVAL, "MTU %d is not a path MTU up to the port's %d", ask, active)
 	default:
 		c.chosen.mtu = ask
 	}
 	return nil
-}
-
-// gidRank says which entry of a GID table a peer most likely reaches:
-// gidtable.Rank.
-func gidRank(g verbs.GID) int { return gidtable.Rank(g.Addr, g.Type == abi.GIDTypeRoCEv2) }
-
-var gidKinds = [...]string{"RoCE v2, IPv4", "RoCE v2, global IPv6", "RoCE v2, link-local IPv6", "RoCE v1, IPv4", "RoCE v1", "RoCE v1"}
-
-// chooseGID takes the entry asked for, else the best by gidRank, and of equals
-// the first.
-func chooseGID(gids []verbs.GID, ask *int) (verbs.GID, string, error) {
-	if ask != nil {
-		i := slices.IndexFunc(gids, func(g verbs.GID) bool { return g.Index == *ask })
-		if i < 0 {
-			return verbs.GID{}, "", errs.Explain(syscall.EINVAL, "the port's GID table has no entry %d (%d entries)", *ask, len(gids))
-		}
-		return gids[i], fmt.Sprintf("index %d was asked for", *ask), nil
-	}
-	if len(gids) == 0 {
-		return verbs.GID{}, "", errs.Explain(syscall.EADDRNOTAVAIL, "the port's GID table is empty; has its interface an address?")
-	}
-	best := bestGID(gids)
-	rank := gidRank(best)
-	kind := gidKinds[rank]
-	reason := fmt.Sprintf("%s, the first choice among %d entries (order: RoCE v2 IPv4, v2 global IPv6, v2 link-local, v1)", kind, len(gids))
-	if rank >= 3 {
-		reason = fmt.Sprintf("%s, for want of a RoCE v2 entry among %d", kind, len(gids))
-	}
-	return best, reason, nil
-}
-
-// bestGID is the first of those with the best rank.
-func bestGID(gids []verbs.GID) verbs.GID {
-	return slices.MinFunc(gids, func(a, b verbs.GID) int { return gidRank(a) - gidRank(b) })
 }

@@ -42,8 +42,7 @@ type OpenConfig struct {
 	// strace prints them and RDMASHIM_TRACE in the environment asks for (none).
 	Trace io.Writer
 
-	dials bool                            // see Context.dials
-	wrap  func(kshim.Kernel) kshim.Kernel // puts something between client and kernel
+	wrap func(kshim.Kernel) kshim.Kernel // puts something between client and kernel
 }
 
 // logger is where the device's notices go.

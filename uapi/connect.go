@@ -131,18 +131,7 @@ func (q *queuePair) noWay(remote Endpoint) error {
 // routeMTU is the largest path MTU that both sides offer and the route to the
 // peer carries; 0 for none.
 func (q *queuePair) routeMTU(remote Endpoint) int {
-	return min(q.config.MTU, remote.MTU, q.ctx.backend.carries(remote.Addr.Addr()))
-}
-
-// carries is the largest path MTU on the route to a peer, 0 if it does not even
-// carry the smallest. Without a route there may be one when packets go.
-func (s *backend) carries(peer netip.Addr) int {
-	if s.route != nil {
-		if most, err := s.route(peer); err == nil {
-			return most
-		}
-	}
-	return abi.MTU4096.Bytes()
+	return min(q.config.MTU, remote.MTU, q.ctx.device.Carries(remote.Addr.Addr()))
 }
 
 // routeMTU is queuePair.routeMTU for a route that carries anything.

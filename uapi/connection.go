@@ -321,7 +321,7 @@ func (q managedPair) peerOf(attr *verbs.QPAttr) Endpoint {
 // side that asks chooses by its own.
 func (q managedPair) carried(attr *verbs.QPAttr) error {
 	remote := q.peerOf(attr)
-	most := q.ctx.backend.carries(remote.Addr.Addr())
+	most := q.ctx.device.Carries(remote.Addr.Addr())
 	switch {
 	case most >= remote.MTU:
 		return nil

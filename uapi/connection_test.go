@@ -309,7 +309,7 @@ func TestDialNarrowRoute(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			a, b := twoDevices(t, "")
 			both := []*Context{a, b}
-			both[narrow].backend.route = func(netip.Addr) (int, error) { return 1024, nil }
+			both[narrow].device.Route = func(netip.Addr) (int, error) { return 1024, nil }
 			l, err := b.Listen(":0")
 			require.NoError(t, err)
 			defer l.Close()
@@ -333,7 +333,7 @@ func TestDialNarrowRoute(t *testing.T) {
 // the device of a request.
 func TestListenEverywhere(t *testing.T) {
 	a, b := twoDevices(t, "")
-	c, err := Open(b.backend.device()) // another context on the same device
+	c, err := Open(b.device.OpenName()) // another context on the same device
 	require.NoError(t, err)
 	defer c.Close()
 	l, err := listen(netip.AddrPortFrom(netip.IPv6Unspecified(), 0), []*Context{a, b, c}, ListenConfig{})
@@ -362,7 +362,7 @@ func TestListenEverywhere(t *testing.T) {
 func TestContextCloseEndsConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoDevices(t, "")
-		c, err := Open(b.backend.device())
+		c, err := Open(b.device.OpenName())
 		require.NoError(t, err)
 		l, err := c.Listen(":0")
 		require.NoError(t, err)

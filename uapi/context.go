@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/uapi/internal/device"
 	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 	"github.com/rdmashim/rdmashim/uapi/internal/handle"
 )
@@ -23,7 +24,7 @@ import (
 // The context owns what is made on it: Close destroys everything that is left.
 type Context struct {
 	log     *slog.Logger
-	backend *backend
+	device  *device.Device
 	kernel  kshim.Kernel
 	verbs   *verbs.Context
 	pd      *verbs.PD    // the context's own
@@ -86,16 +87,15 @@ func removeAll[H ~int, T any](handles *handle.Table[T], own map[H]*T) {
 	}
 }
 
-// newContext opens the backend's device through the kernel.
-func newContext(kernel kshim.Kernel, s *backend, config OpenConfig) (*Context, error) {
-	v, err := verbs.Open(kernel, s.name)
+// newContext opens a device through its kernel.
+func newContext(kernel kshim.Kernel, d *device.Device, config OpenConfig) (*Context, error) {
+	v, err := verbs.Open(kernel, d.Name)
 	if err != nil {
 		return nil, err
 	}
 	c := &Context{
 		log:       config.logger(),
-		backend:   s,
-		dials:     config.dials,
+		device:    d,
 		kernel:    kernel,
 		verbs:     v,
 		regions:   make(map[MR]*region),
@@ -112,7 +112,7 @@ func newContext(kernel kshim.Kernel, s *backend, config OpenConfig) (*Context, e
 		v.Close()
 		return nil, err
 	}
-	c.log.Debug("device opened", "device", s.device(), "name", s.name, "port", c.chosen.port,
+	c.log.Debug("device opened", "device", d.OpenName(), "name", d.Name, "port", c.chosen.port,
 		"gid_index", c.chosen.gid.Index, "gid", c.chosen.gid.Addr, "why", c.chosen.reason, "mtu", c.chosen.mtu)
 	return c, nil
 }

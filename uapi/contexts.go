@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+
+	"github.com/rdmashim/rdmashim/uapi/internal/device"
 )
 
 // opened are the contexts that this process has open, in the order in which
@@ -32,10 +34,10 @@ func (l *contextList) at(addr netip.Addr) []*Context {
 	all := slices.DeleteFunc(l.all(), func(c *Context) bool { return !addr.IsUnspecified() && !c.hasAddr(addr) })
 	owned := map[netip.AddrPort]bool{}
 	for _, c := range all {
-		owned[c.chosen.addr] = c.backend.spec.kind == kindSoft
+		owned[c.chosen.addr] = c.device.Spec.Kind == device.Soft
 	}
 	return slices.DeleteFunc(all, func(c *Context) bool { // the owner of its address would be asked for the same port
-		return c.backend.spec.role == roleBeside && owned[netip.AddrPortFrom(c.chosen.addr.Addr(), RoCEPort)]
+		return c.device.Beside() && owned[netip.AddrPortFrom(c.chosen.addr.Addr(), RoCEPort)]
 	})
 }
 

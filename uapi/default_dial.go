@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/rdmashim/rdmashim/uapi/internal/device"
 	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
@@ -20,14 +21,14 @@ func Dial(ctx context.Context, addr string, config DialConfig) (QP, error) {
 	if err != nil {
 		return -1, opError("Dial", addr, err)
 	}
-	ways := byFamily(silentLast(onThisHost(remotes, loopbackListeners())))
+	ways := byFamily(device.SilentLast(onThisHost(remotes, device.LoopbackListeners())))
 	var failed []error
 	for i, way := range ways {
 		c, fresh, err := defaultContext(func() (*Context, error) {
 			if os.Getenv("RDMASHIM_DEVICE") != "" {
 				return Open("")
 			}
-			return openRoute(way, OpenConfig{})
+			return OpenConfig{}.chooser().Toward(way)
 		})
 		if err == nil {
 			to := way
@@ -95,7 +96,7 @@ func listenAt(addrs []netip.AddrPort) (*Listener, error) {
 	for _, at := range addrs {
 		ctxs := opened.at(at.Addr())
 		if at.Addr().IsUnspecified() && len(ctxs) > 0 && !slices.ContainsFunc(ctxs, func(c *Context) bool { return !c.dials }) {
-			if c, err := toListen(loopbacks()[0]); err == nil {
+			if c, err := toListen(device.Loopbacks()[0]); err == nil {
 				ctxs = append(ctxs, c)
 			}
 		}

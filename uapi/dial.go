@@ -12,6 +12,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/uapi/internal/device"
 	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 	"github.com/rdmashim/rdmashim/uapi/loopback"
 )
@@ -102,7 +103,7 @@ func (c *Context) dial(ctx, inner context.Context, remotes []netip.AddrPort, con
 		return -1, err
 	}
 	d := dialling{c: c, ch: ch, config: config, ctx: ctx}
-	remotes = silentLast(onThisHost(remotes, c.hostAddrs()))
+	remotes = device.SilentLast(onThisHost(remotes, c.hostAddrs()))
 	var failed []error
 	for i, remote := range remotes {
 		err := d.try(inner, remote, len(remotes)-i)
@@ -170,7 +171,7 @@ func (d *dialling) try(inner context.Context, remote netip.AddrPort, n int) erro
 				err = fmt.Errorf("%w: no answer %s", ended, silence)
 			}
 		}
-		return fmt.Errorf("from %v on %s: %w", local.Addr(), d.c.backend.device(), d.c.returned(setupError(d.ctx, inner, err)))
+		return fmt.Errorf("from %v on %s: %w", local.Addr(), d.c.device.OpenName(), d.c.returned(setupError(d.ctx, inner, err)))
 	}
 	id, err := d.ch.Resolve(try, local, remote, rdmacm.Options{TOS: d.config.TOS})
 	if err != nil {
@@ -195,11 +196,11 @@ func (d *dialling) try(inner context.Context, remote netip.AddrPort, n int) erro
 // absent says why an address may be silent.
 func (c *Context) absent(remote netip.Addr) string {
 	switch {
-	case c.backend.spec.kind == kindSim:
+	case c.device.Spec.Kind == device.Sim:
 		return ""
 	case remote.IsLoopback() && loopback.Down() != "":
 		return ": " + loopback.Down()
-	case silent(remote):
+	case device.Silent(remote):
 		return fmt.Sprintf(": nothing has UDP port %d of that address of this host", RoCEPort)
 	}
 	return fmt.Sprintf(": is a device open there, and does no firewall drop UDP port %d?", c.askedPort())
@@ -221,7 +222,7 @@ func (c *Context) returned(err error) error {
 
 // askedPort is the UDP port at which other devices are asked for connections.
 func (c *Context) askedPort() uint16 {
-	if c.backend.spec.role == roleBeside || c.backend.spec.kind == kindHost {
+	if c.device.Beside() || c.device.Spec.Kind == device.Host {
 		return RoCEPort
 	}
 	return c.chosen.addr.Port()
@@ -283,7 +284,7 @@ func (c *Context) sourceFor(remote netip.Addr) (netip.Addr, error) {
 		}
 		gids = slices.DeleteFunc(gids, func(g verbs.GID) bool { return !fits(g.Addr.Unmap()) })
 		if len(gids) > 0 {
-			best = bestGID(gids).Addr.Unmap()
+			best = device.BestGID(gids).Addr.Unmap()
 		}
 	}
 	if zone := remote.Zone(); zone != "" && best.IsLinkLocalUnicast() {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
@@ -75,7 +76,7 @@ func (e Endpoint) Validate() error {
 		return errs.Explain(syscall.EINVAL, "endpoint: queue pair number %#x is not in 1 … 0xffffff", e.QPN)
 	case e.PSN > max24:
 		return errs.Explain(syscall.EINVAL, "endpoint: packet sequence number %#x has more than 24 bits", e.PSN)
-	case !isPathMTU(e.MTU):
+	case !abi.IsPathMTU(e.MTU):
 		return errs.Explain(syscall.EINVAL, "endpoint: %d is not a path MTU (256, 512, 1024, 2048, 4096)", e.MTU)
 	case e.MaxRdAtomic < 0 || e.MaxRdAtomic > maxRdAtomic:
 		return errs.Explain(syscall.EINVAL, "endpoint: %d READs at a time is not in 0 … %d", e.MaxRdAtomic, maxRdAtomic)

@@ -191,7 +191,7 @@ func TestLastRequestOfConnection(t *testing.T) {
 					require.NoError(t, way.end(j))
 				} else {
 					b.unplugged = true
-					require.NoError(t, b.machine.Unregister(b.backend.name))
+					require.NoError(t, b.machine.Unregister(b.Context.device.Name))
 				}
 				time.Sleep(time.Minute) // of the bubble's clock: what is to come has come
 				stop()

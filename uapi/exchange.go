@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
@@ -94,7 +95,7 @@ func exchangePath(ctx context.Context, conn net.Conn, mtu int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if len(answer) != 4 || !isPathMTU(int(binary.BigEndian.Uint32(answer))) {
+	if len(answer) != 4 || !abi.IsPathMTU(int(binary.BigEndian.Uint32(answer))) {
 		return 0, errs.Explain(syscall.EPROTO, "the peer's path frame has %d bytes, %x", len(answer), answer)
 	}
 	return min(mtu, int(binary.BigEndian.Uint32(answer))), nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire/wiretest"
+	"github.com/rdmashim/rdmashim/uapi/internal/device"
 )
 
 // liar returns one of 65,536 addresses in whose name an attacker asks to be
@@ -57,7 +58,7 @@ func TestListenFlood(t *testing.T) {
 					require.NoError(t, a.DestroyQP(qp))
 				}
 				memory := inUse()
-				network, leave := joinSimNetwork(a.backend.spec.net)
+				network, leave := device.JoinSim(a.device.Spec.Net)
 				defer leave()
 				for n := range rate * seconds {
 					at := from(n)

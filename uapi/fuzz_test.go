@@ -6,8 +6,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"syscall"
 	"testing"
@@ -147,29 +145,3 @@ func (s *scripted) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
 func (s *scripted) SetDeadline(time.Time) error      { return nil }
 func (s *scripted) SetReadDeadline(time.Time) error  { return nil }
 func (s *scripted) SetWriteDeadline(time.Time) error { return nil }
-
-// FuzzHostDevice reads a kernel device's attributes with any contents.
-func FuzzHostDevice(f *testing.F) {
-	f.Add("4: ACTIVE\n", "5054:00ff:fe12:3456\n", "eth0\n", "0", "::ffff:0a00:0001\n", "RoCE v2\n")
-	f.Add("", ":::", "\x00", "-1", "fe80::1%x", "IB/RoCE v1")
-	dir := f.TempDir() // one for all, which is much quicker
-	for _, d := range []string{"ports/1/gids", "ports/1/gid_attrs/types", "ports/1/gid_attrs/ndevs"} {
-		require.NoError(f, os.MkdirAll(filepath.Join(dir, d), 0o755))
-	}
-	f.Fuzz(func(t *testing.T, state, guid, parent, index, gid, kind string) {
-		index = filepath.Base(filepath.Clean("/" + index))
-		for name, text := range map[string]string{
-			"ports/1/state": state, "node_guid": guid, "parent": parent,
-			"ports/1/gids/" + index: gid, "ports/1/gid_attrs/types/" + index: kind, "ports/1/gids/1": gid,
-		} {
-			name = filepath.Join(dir, name)
-			_ = os.WriteFile(name, []byte(text), 0o644) // but a name that cannot be a file's
-			defer os.Remove(name)
-		}
-		info := hostDevice(dir, "rxe0")
-		require.Equal(t, "host:rxe0", info.Device)
-		for _, g := range info.GIDs {
-			require.True(t, g.Addr.IsValid())
-		}
-	})
-}

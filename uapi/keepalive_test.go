@@ -15,6 +15,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
+	"github.com/rdmashim/rdmashim/uapi/internal/device"
 )
 
 // mortal is a link whose machine can lose its power: nothing leaves it any
@@ -54,7 +55,7 @@ func startHost(t *testing.T, network *sim.Network, i int) *cmHost {
 	require.NoError(t, err)
 	h.device = d
 	require.NoError(t, h.machine.Register(d))
-	s := &backend{spec: deviceSpec{kind: kindSim}, addr: d.Addr(), name: name, netDev: d.NetDev(), mtu: 4096}
+	s := &device.Device{Spec: device.Spec{Kind: device.Sim}, Addr: d.Addr(), Name: name, NetDev: d.NetDev(), MTU: 4096}
 	h.proc = h.machine.Process("test")
 	h.Context, err = newContext(h.proc, s, OpenConfig{})
 	require.NoError(t, err)
@@ -170,7 +171,7 @@ func TestDeviceGone(t *testing.T) {
 		defer l.Close()
 		j := join(t, a.Context, b.Context, l, DialConfig{})
 		b.unplugged = true
-		require.NoError(t, b.machine.Unregister(b.backend.name))
+		require.NoError(t, b.machine.Unregister(b.Context.device.Name))
 		<-b.Done(j.qb)
 		require.ErrorIs(t, b.Cause(j.qb), ErrDeviceGone)
 		<-a.Done(j.qa)

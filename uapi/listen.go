@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/rdmashim/rdmashim/kshim"
-	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/uapi/internal/admission"
+	"github.com/rdmashim/rdmashim/uapi/internal/device"
 	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
@@ -113,13 +113,13 @@ func listen(addr netip.AddrPort, ctxs []*Context, config ListenConfig) (*Listene
 		if !addr.Addr().IsUnspecified() && !slices.ContainsFunc(group, func(c *Context) bool { return c.hasAddr(addr.Addr()) }) {
 			err = errs.Explain(syscall.EADDRNOTAVAIL, "the device has the address %v, not %v", group[0].chosen.addr.Addr(), addr.Addr())
 		} else if p.cm, err = group[0].listenCM(l.addr, config.Backlog); err != nil {
-			err = takenError(group[0].backend, l.addr, err)
+			err = group[0].device.Taken(l.addr, err)
 		}
 		if err != nil {
 			for _, other := range l.parts {
 				_ = other.cm.Close()
 			}
-			return nil, fmt.Errorf("on %s: %w", group[0].backend.device(), err)
+			return nil, fmt.Errorf("on %s: %w", group[0].device.OpenName(), err)
 		}
 		l.parts = append(l.parts, p)
 		l.addr = netip.AddrPortFrom(l.addr.Addr(), p.cm.Addr().Port())
@@ -141,7 +141,7 @@ func listen(addr netip.AddrPort, ctxs []*Context, config ListenConfig) (*Listene
 // once.
 func byKernel(ctxs []*Context) [][]*Context {
 	return groupBy(ctxs, func(a, b *Context) bool {
-		return a.backend == b.backend || a.backend.spec.kind == kindHost && b.backend.spec.kind == kindHost
+		return a.device == b.device || a.device.Spec.Kind == device.Host && b.device.Spec.Kind == device.Host
 	})
 }
 
@@ -162,22 +162,6 @@ func (c *Context) listenCM(addr netip.AddrPort, backlog int) (*rdmacm.Listener, 
 		}
 	}
 	return l, err
-}
-
-// takenError says that a port is taken: of a wildcard, or beside one, Linux
-// answers EADDRNOTAVAIL. The device has the address.
-func takenError(s *backend, addr netip.AddrPort, err error) error {
-	held := &heldError{service: uint64(abi.UCMPSTCP)<<16 | uint64(addr.Port())}
-	if errors.As(err, &held) {
-		return held
-	}
-	if held.pid = s.mapper.taker(held.service); held.pid != 0 && errors.Is(err, syscall.EADDRINUSE) {
-		return held
-	}
-	if addr.Port() != 0 && (errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL)) {
-		return errs.Explain(syscall.EADDRINUSE, "port %d is taken by another listener", addr.Port())
-	}
-	return err
 }
 
 // hear takes a part's requests until the listener or the part's kernel is
@@ -207,7 +191,7 @@ func (l *Listener) request(p *listenPart, req *rdmacm.Request) (*Request, error)
 		return nil, err
 	}
 	c := p.ctxs[0]
-	if len(p.ctxs) > 1 || c.backend.spec.kind == kindHost {
+	if len(p.ctxs) > 1 || c.device.Spec.Kind == device.Host {
 		name, err := req.Device()
 		if err != nil {
 			return nil, err
@@ -225,7 +209,7 @@ func (l *Listener) request(p *listenPart, req *rdmacm.Request) (*Request, error)
 
 func deviceNamed(ctxs []*Context, name string) *Context {
 	for _, c := range ctxs {
-		if c.backend.name == name && !c.closed.Load() {
+		if c.device.Name == name && !c.closed.Load() {
 			return c
 		}
 	}

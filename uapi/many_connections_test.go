@@ -124,9 +124,9 @@ func TestCloseAnytime(t *testing.T) {
 	for seed := range 60 {
 		synctest.Test(t, func(t *testing.T) {
 			a, b := twoDevices(t, "&delay=1ms")
-			c, err := Open(b.backend.device() + "&delay=1ms")
+			c, err := Open(b.device.OpenName() + "&delay=1ms")
 			require.NoError(t, err)
-			d, err := Open(a.backend.device() + "&delay=1ms")
+			d, err := Open(a.device.OpenName() + "&delay=1ms")
 			require.NoError(t, err)
 			l, err := c.Listen(":0")
 			require.NoError(t, err)

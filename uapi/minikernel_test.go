@@ -21,24 +21,24 @@ func TestOneMachine(t *testing.T) {
 	defer p.Exit()
 	list, err := p.ReadDir("/sys/class/infiniband")
 	require.NoError(t, err)
-	require.Subset(t, list, []string{a.backend.name, b.backend.name})
+	require.Subset(t, list, []string{a.device.Name, b.device.Name})
 	for _, c := range []*Context{a, b} {
 		list, err := c.kernel.ReadDir("/sys/class/infiniband")
 		require.NoError(t, err)
-		require.Equal(t, []string{c.backend.name}, list)
+		require.Equal(t, []string{c.device.Name}, list)
 	}
 
-	again, err := Open(a.backend.name)
+	again, err := Open(a.device.Name)
 	require.NoError(t, err)
-	require.Same(t, a.backend, again.backend, "by the name it has in the kernel")
+	require.Same(t, a.device, again.device, "by the name it has in the kernel")
 	require.NoError(t, a.Close())
 	require.NoError(t, again.Close())
 	require.NoError(t, b.Close())
 	list, err = p.ReadDir("/sys/class/infiniband")
 	require.NoError(t, err)
-	require.NotContains(t, list, a.backend.name)
-	require.NotContains(t, list, b.backend.name)
-	_, err = Open(a.backend.name)
+	require.NotContains(t, list, a.device.Name)
+	require.NotContains(t, list, b.device.Name)
+	_, err = Open(a.device.Name)
 	require.True(t, errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.ENOTSUP), "%v", err)
 	f, err := p.Open("/dev/kmsg")
 	require.NoError(t, err)
@@ -50,7 +50,7 @@ func TestOneMachine(t *testing.T) {
 			break
 		}
 	}
-	require.Contains(t, log.String(), "infiniband "+b.backend.name+": registered\n")
+	require.Contains(t, log.String(), "infiniband "+b.device.Name+": registered\n")
 }
 
 // TestWithTrace: every call of the context is a line.

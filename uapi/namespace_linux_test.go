@@ -3,8 +3,6 @@ package uapi
 import (
 	"context"
 	"errors"
-	"net"
-	"net/netip"
 	"os"
 	"strings"
 	"syscall"
@@ -55,25 +53,6 @@ func TestDialLocalhost(t *testing.T) {
 	dial()
 }
 
-// TestSilentLast: only addresses of this host are known to have no device.
-func TestSilentLast(t *testing.T) {
-	if !netns.Own(t) {
-		return
-	}
-	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.2:4791")))
-	require.NoError(t, err)
-	defer c.Close()
-	var list, want []netip.AddrPort
-	for _, a := range []string{"127.0.0.1:1", "192.0.2.1:1", "[::1]:1", "127.0.0.2:1"} {
-		list = append(list, netip.MustParseAddrPort(a))
-	}
-	for _, i := range []int{1, 3, 0, 2} {
-		want = append(want, list[i])
-	}
-	require.Equal(t, want, silentLast(list))
-	require.Equal(t, []netip.Addr{list[0].Addr(), list[3].Addr(), list[2].Addr()}, loopbackListeners())
-}
-
 // TestDialSaysLoIsDown, also on a device that was open before.
 func TestDialSaysLoIsDown(t *testing.T) {
 	if !netns.Own(t) {
@@ -93,4 +72,50 @@ func TestDialSaysLoIsDown(t *testing.T) {
 		require.Equal(t, 1, strings.Count(err.Error(), "the interface lo is down"), "%v", err)
 		require.ErrorContains(t, err, "ip link set lo up")
 	}
+}
+
+// TestOpenLocal opens the device of an address, or none.
+func TestOpenLocal(t *testing.T) {
+	if !netns.Own(t) {
+		return
+	}
+	opened := func(addr, device string, kinds ...string) {
+		t.Helper()
+		c, err := OpenLocal(addr, OpenConfig{Kinds: kinds})
+		require.NoError(t, err)
+		require.Regexp(t, device, c.device.OpenName())
+		require.NoError(t, c.Close())
+	}
+	refused := func(addr string, errno syscall.Errno, text string, kinds ...string) {
+		t.Helper()
+		_, err := OpenLocal(addr, OpenConfig{Kinds: kinds})
+		require.ErrorIs(t, err, errno)
+		require.ErrorContains(t, err, text)
+	}
+	opened("127.0.0.1", `^soft:127\.0\.0\.1$`)
+	opened("127.0.0.7:1234", `^soft:127\.0\.0\.7$`, "soft")
+	opened("[::1]", `^soft:\[::1\]$`)
+	named(t, "here", "192.0.2.1", "127.0.0.8")
+	opened("here", `^soft:127\.0\.0\.8$`)
+	refused("192.0.2.1", syscall.EADDRNOTAVAIL, "no device has the address 192.0.2.1; there are soft:127.0.0.1")
+	refused("127.0.0.1", syscall.EADDRNOTAVAIL, "no device has the address 127.0.0.1; there is none of kind host", "host")
+	refused("0.0.0.0", syscall.EINVAL, "not an address of one interface")
+	_, err := OpenWith("soft:127.0.0.1", OpenConfig{Kinds: []string{"host"}})
+	require.ErrorIs(t, err, syscall.EINVAL)
+	_, err = OpenRoute(t.Context(), "127.0.0.1", OpenConfig{Kinds: []string{"host"}})
+	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
+
+	t.Setenv("RDMASHIM_DEVICE", "sim?net=local")
+	opened("10.0.0.1", `^sim:10\.0\.0\.1\?net=local$`)
+	refused("10.0.0.1", syscall.EINVAL, "is of kind sim, and soft was asked for", "soft")
+	t.Setenv("RDMASHIM_DEVICE", "soft:127.0.0.3")
+	opened("127.0.0.3", `^soft:127\.0\.0\.3$`)
+	refused("127.0.0.4", syscall.EADDRNOTAVAIL, "RDMASHIM_DEVICE=soft:127.0.0.3 is on 127.0.0.3, not 127.0.0.4")
+	opened("", `^soft:127\.0\.0\.3$`)
+	t.Setenv("RDMASHIM_DEVICE", "rxe0")
+	refused("127.0.0.1", syscall.EADDRNOTAVAIL, "RDMASHIM_DEVICE=rxe0 does not have the address 127.0.0.1")
+	t.Setenv("RDMASHIM_DEVICE", "soft?los=1%")
+	refused("127.0.0.1", syscall.EINVAL, "RDMASHIM_DEVICE=soft?los=1%")
+	_, err = OpenLocal("127.0.0.3", OpenConfig{Device: "soft:127.0.0.4"})
+	require.ErrorContains(t, err, ": soft:127.0.0.4 is on 127.0.0.4, not 127.0.0.3", "the program's word is before the variable's")
 }

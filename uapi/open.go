@@ -1,27 +1,16 @@
 package uapi
 
 import (
-	"errors"
-	"fmt"
-	"log/slog"
-	"net/netip"
-	"os"
-	"strings"
-	"syscall"
-
-	"github.com/rdmashim/rdmashim/kshim"
-	"github.com/rdmashim/rdmashim/kshim/host"
-	"github.com/rdmashim/rdmashim/kshim/trace"
-	"github.com/rdmashim/rdmashim/uapi/internal/errs"
+	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/uapi/internal/device"
 )
 
-// Three files put parts together: open.go knows the real kernel and the tracer,
-// minikernel.go the emulated kernel, softdevice.go the soft RNIC and its links.
-// Everything else here speaks to a kernel through kshim/verbs and does not know
-// which one it is.
+// DefaultDevice is the device that an empty name opens when RDMASHIM_DEVICE is
+// not set.
+const DefaultDevice = "soft"
 
-// devices are the soft devices of this process.
-var devices = &registry{}
+// RoCEPort is the UDP port that RoCEv2 is assigned (IBA annex A17.9.2.2).
+const RoCEPort = device.RoCEPort
 
 // Open opens a device by name; "" is RDMASHIM_DEVICE or "soft".
 //
@@ -82,142 +71,67 @@ var devices = &registry{}
 func Open(device string) (*Context, error) { return OpenWith(device, OpenConfig{}) }
 
 // OpenWith is Open as configured.
-func OpenWith(device string, config OpenConfig) (*Context, error) {
-	name, said := orDefault(device)
-	c, err := open(name, config)
+func OpenWith(name string, config OpenConfig) (*Context, error) {
+	name, said := orDefault(name)
+	spec, err := device.Parse(name)
+	var c *Context
+	if err == nil {
+		c, err = open(device.Way{Spec: spec}, config)
+		err = device.Advise(name, spec, err)
+	}
 	return c, opError("Open", said, err)
 }
 
-func open(device string, config OpenConfig) (*Context, error) {
-	spec, err := parseDevice(device)
-	if err != nil {
-		return nil, err
-	}
-	c, err := openSpec(spec, config)
-	if err != nil {
-		return nil, explainOpen(spec, device, err)
-	}
-	return c, nil
+// CheckDevice says whether Open understands a device name and its options
+// (EINVAL with the reason if not), without opening anything: the device need
+// not be there. An empty name is the default, as for Open.
+func CheckDevice(name string) error {
+	name, said := orDefault(name)
+	_, err := device.Parse(name)
+	return opError("CheckDevice", said, err)
 }
 
-// openBeside opens a soft device on another UDP port of its address, which
-// connects as if it had 4791: soft devices reach it.
-func openBeside(spec deviceSpec, config OpenConfig) (*Context, error) {
-	spec.role = roleBeside
-	c, err := openSpec(spec, config)
-	return c, opError("Open", softName(spec.addr)+", another UDP port", err)
-}
-
-// softAt is the soft device on an address, without options.
-func softAt(addr netip.Addr) deviceSpec {
-	return deviceSpec{kind: kindSoft, addr: addr, deviceOptions: defaultOptions()}
-}
-
-func openSpec(spec deviceSpec, config OpenConfig) (*Context, error) {
-	if kinds := deviceKinds(config.Kinds); !kinds.has(spec.kind) {
-		return nil, errs.Explain(syscall.EINVAL, "it is of kind %s, and %s was asked for", spec.kind, strings.Join(kinds, " or "))
-	}
-	s, release, err := acquire(spec, config.logger())
+// open opens a context on a device.
+func open(way device.Way, config OpenConfig) (*Context, error) {
+	client, err := device.Open(way.Spec, config.Kinds, config.logger(), config.Trace)
 	if err != nil {
 		return nil, err
 	}
-	kernel, exit, err := s.process(fmt.Sprintf("uapi(%d)", os.Getpid()))
-	if err != nil {
-		release()
-		return nil, err
+	if way.GIDIndex != nil {
+		config.GIDIndex = way.GIDIndex
 	}
-	kernel, untrace, err := trace.Env(kernel, s.name)
-	if err != nil {
-		exit()
-		release()
-		return nil, err
-	}
-	if config.Trace != nil {
-		kernel = trace.New(kernel, config.Trace)
-	}
+	kernel := client.Kernel
 	if config.wrap != nil {
 		kernel = config.wrap(kernel)
 	}
-	c, err := newContext(kernel, s, config)
+	c, err := newContext(kernel, client.Device, config)
 	if err != nil {
-		exit()
-		untrace()
-		release()
+		_ = client.Close()
 		return nil, err
 	}
-	c.release = func() error {
-		exit()
-		untrace()
-		return release()
-	}
+	c.release, c.dials = client.Close, way.Dials
 	opened.add(c)
 	statsSocket.add(c)
 	return c, nil
 }
 
-// acquire returns the device that a name asks for, and the function that gives
-// it back.
-func acquire(spec deviceSpec, log *slog.Logger) (s *backend, release func() error, err error) {
-	if spec.kind == kindHost {
-		s = devices.named(spec.host)
-	} else {
-		s, err = devices.acquire(spec, log)
-	}
-	if s == nil && err == nil {
-		if s = moduleBackend(spec); s == nil {
-			if s, err = hostBackend(spec); err != nil {
-				return nil, nil, err
-			}
-		}
-		devices.countHost(spec.host, 1)
-		return s, func() error { devices.countHost(spec.host, -1); return nil }, nil
-	}
-	return s, func() error {
-		err := devices.release(s)
-		s.neighbour.wait()
-		return err
-	}, err
+// chooser opens contexts on the devices that package device chooses.
+func (c OpenConfig) chooser() *device.Chooser[*Context] {
+	return &device.Chooser[*Context]{Kinds: c.Kinds, Open: func(way device.Way) (*Context, error) {
+		ctx, err := open(way, c)
+		return ctx, opError("Open", way.Said, device.Advise(way.Said, way.Spec, err))
+	}}
 }
 
-// moduleBackend is a device of the mini kernel that a module of the program's
-// own registered; nil if there is none of the name.
-func moduleBackend(spec deviceSpec) *backend {
-	process := func(client string) (kshim.Kernel, func(), error) {
-		p, err := mini().ProcessOn(spec.host, client)
-		if err != nil {
-			return nil, nil, err
-		}
-		return p, p.Exit, nil
-	}
-	_, exit, err := process("looking for " + spec.host)
-	if err != nil {
-		return nil
-	}
-	exit()
-	return &backend{spec: spec, name: spec.host, process: process}
-}
-
-// hostBackend is a device of the kernel, which runs by itself.
-func hostBackend(spec deviceSpec) (*backend, error) {
-	kernel, err := host.New(host.Options{RawDoorbell: spec.rawDoorbell})
-	if err != nil {
-		return nil, err
-	}
-	return &backend{
-		spec:    spec,
-		name:    spec.host,
-		process: func(string) (kshim.Kernel, func(), error) { return kernel, func() {}, nil },
-	}, nil
-}
-
-// explainOpen adds advice to the error of a kernel device that is not there:
-// the name may have been meant otherwise.
-func explainOpen(spec deviceSpec, device string, err error) error {
-	if spec.kind != kindHost || !errors.Is(err, syscall.ENODEV) && !errors.Is(err, syscall.ENOTSUP) {
-		return err
-	}
-	if guess := meantDevice(device); guess != "" {
-		return fmt.Errorf("%w; did you mean %q?", err, guess)
-	}
-	return fmt.Errorf("%w; soft devices need no kernel device, and 'rdmashim doctor' says what the kernel lacks (%s)", err, deviceForms)
-}
+// MiniKernel is the emulated kernel that this process's soft and sim devices
+// are devices of. Open loads its modules soft and sim and adds a device to one
+// of them, "soft0", and the last Close of the device takes it away again. Each
+// context sees its own device and no other, as if it were in a network
+// namespace of its own; a Process of the Machine sees them all.
+//
+// Insmod of soft or sim adds a device for each parameter, which is the text
+// after the colon in a device's name ("127.0.0.5?mtu=1024", and "" for none),
+// and keeps them until Rmmod; they log to slog.Default, too. Open takes the
+// names of devices that are there, "soft0", also of those that a module of the
+// program's own registered.
+func MiniKernel() *emu.Machine { return device.Machine() }

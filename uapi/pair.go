@@ -356,7 +356,7 @@ func (c *Context) resolve(q QPConfig) (QPConfig, error) {
 	case err != nil:
 	case q.MTU == 0:
 		q.MTU = c.chosen.mtu
-	case !isPathMTU(q.MTU) || q.MTU > c.chosen.mtu:
+	case !abi.IsPathMTU(q.MTU) || q.MTU > c.chosen.mtu:
 		err = errs.Explain(syscall.EINVAL, "MTU %d is not a path MTU up to the port's %d", q.MTU, c.chosen.mtu)
 	}
 	const remote = AccessRemoteWrite | AccessRemoteRead | AccessRemoteAtomic

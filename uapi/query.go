@@ -3,6 +3,7 @@ package uapi
 import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/uapi/internal/device"
 )
 
 // QueryQP describes a queue pair: its state as the device sees it now, its
@@ -53,6 +54,30 @@ func (c *Context) QueryQP(qp QP) (QPInfo, error) {
 	return info, nil
 }
 
+// Devices lists the devices that Open can open on this machine without opening
+// any: a soft device for every address of its interfaces, the soft devices that
+// this process has open, and the real kernel's devices. Fields that are known
+// only of an open device are zero.
+func Devices() ([]DeviceInfo, error) {
+	list, err := device.List()
+	if err != nil {
+		return nil, opError("Devices", "", err)
+	}
+	var infos []DeviceInfo
+	for _, d := range list {
+		info := DeviceInfo{
+			Name: d.Name, Device: d.Device, Kind: d.Kind, Driver: d.Driver, NetDev: d.NetDev,
+			Address: d.Address, NodeGUID: d.NodeGUID, Open: d.Open, PortState: d.PortState, Notices: d.Notices,
+			Port: d.Port, GIDIndex: d.GIDIndex, GIDReason: d.GIDReason, MTU: d.MTU, MaxMTU: d.MaxMTU,
+		}
+		for _, g := range d.GIDs {
+			info.GIDs = append(info.GIDs, GID(g))
+		}
+		infos = append(infos, info)
+	}
+	return infos, nil
+}
+
 // QueryDevice describes the device, and the port, GID and MTU that were chosen
 // automatically, with the reasons.
 func (c *Context) QueryDevice() (DeviceInfo, error) {
@@ -75,15 +100,15 @@ func (c *Context) queryDevice() (DeviceInfo, error) {
 	d := c.verbs.Device()
 	info := DeviceInfo{
 		Name:        d.Name,
-		Device:      c.backend.device(),
-		Kind:        string(c.backend.spec.kind),
+		Device:      c.device.OpenName(),
+		Kind:        string(c.device.Spec.Kind),
 		Driver:      d.Driver.String(),
 		NetDev:      d.NetDev,
 		Address:     c.chosen.addr,
 		NodeGUID:    c.limits.guid,
 		Open:        true,
 		PortState:   port.State.String(),
-		Notices:     c.backend.notices,
+		Notices:     c.device.Notices,
 		Port:        c.chosen.port,
 		GIDs:        gidList(gids, d.NetDev),
 		GIDIndex:    c.chosen.gid.Index,

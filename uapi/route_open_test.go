@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi/internal/device"
 )
 
 // TestConnectByDefault: the package functions, on the default context; a
@@ -76,7 +78,7 @@ func TestOpenRoute(t *testing.T) {
 	c, err := OpenRoute(t.Context(), "127.0.0.1", OpenConfig{})
 	require.NoError(t, err)
 	require.True(t, addrOf(c).IsLoopback())
-	if len(loopbacks()) > 1 {
+	if len(device.Loopbacks()) > 1 {
 		require.True(t, netip.MustParsePrefix("127.128.0.0/9").Contains(addrOf(c)), "a client leaves 127.0.0.1 to servers")
 		require.EqualValues(t, RoCEPort, c.chosen.addr.Port())
 	}
@@ -90,6 +92,6 @@ func TestOpenRoute(t *testing.T) {
 	t.Setenv("RDMASHIM_DEVICE", "sim")
 	c, err = OpenRoute(t.Context(), "10.0.0.1", OpenConfig{})
 	require.NoError(t, err)
-	require.Equal(t, kindSim, c.backend.spec.kind)
+	require.Equal(t, device.Sim, c.device.Spec.Kind)
 	require.NoError(t, c.Close())
 }

@@ -29,7 +29,7 @@ func TestRouteTooNarrow(t *testing.T) {
 
 	var asked netip.Addr
 	most, failure := 0, error(nil)
-	a.backend.route = func(to netip.Addr) (int, error) {
+	a.device.Route = func(to netip.Addr) (int, error) {
 		asked = to
 		return most, failure
 	}
@@ -60,7 +60,7 @@ func TestConnectOverAgreesOnMTU(t *testing.T) {
 			c, err := Open("sim?net=agree")
 			require.NoError(t, err)
 			t.Cleanup(func() { c.Close() })
-			c.backend.route = func(netip.Addr) (int, error) { return most, nil }
+			c.device.Route = func(netip.Addr) (int, error) { return most, nil }
 			qps[i], err = c.CreateQP(4, 4)
 			require.NoError(t, err)
 			ends[i] = c
@@ -88,7 +88,7 @@ func TestConnectOverWithoutAWay(t *testing.T) {
 	a, err := Open("sim?net=noway")
 	require.NoError(t, err)
 	defer a.Close()
-	a.backend.route = func(netip.Addr) (int, error) { return 0, nil }
+	a.device.Route = func(netip.Addr) (int, error) { return 0, nil }
 	qp, err := a.CreateQP(4, 4)
 	require.NoError(t, err)
 	peer, err := a.LocalEndpoint(qp)

@@ -52,7 +52,7 @@ var soakGroupAddr = netip.MustParseAddr("239.77.4.96")
 // newDatagrams starts the program of a host.
 func (s *stackSoak) newDatagrams(i int, r *rand.Rand) *stackDatagrams {
 	h := s.hosts[i]
-	d := &stackDatagrams{stackSoak: s, r: r, self: i, room: GRHLen + h.backend.mtu, slot: map[WRID]uint64{}}
+	d := &stackDatagrams{stackSoak: s, r: r, self: i, room: GRHLen + h.about.MTU, slot: map[WRID]uint64{}}
 	d.me = s.launch(h, (soakDepth+1)*d.room) // the last place is for sends
 	var err error
 	d.qp, err = d.me.CreateQPWith(QPConfig{Type: TypeUD, QKey: soakQKey, SendDepth: soakDepth, RecvDepth: soakDepth})
@@ -106,7 +106,7 @@ func (d *stackDatagrams) live() {
 
 // send sends a datagram to a host or the group.
 func (d *stackDatagrams) send(to int, ways []AH) {
-	payload := make([]byte, d.r.IntN(d.me.host.backend.mtu+1))
+	payload := make([]byte, d.r.IntN(d.me.host.about.MTU+1))
 	for i := range payload {
 		payload[i] = byte(d.r.Uint32())
 	}

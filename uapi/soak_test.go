@@ -16,6 +16,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
+	"github.com/rdmashim/rdmashim/uapi/internal/device"
 )
 
 // The stack's soak: random programs on whole stacks (this API, the client, the
@@ -75,7 +76,7 @@ func (a *stackCount) add(b *stackCount) {
 type stackHost struct {
 	machine *emu.Machine
 	device  *rnic.Device
-	backend *backend
+	about   *device.Device
 	faults  link.Faults
 	groups  groupTap
 
@@ -119,14 +120,14 @@ func (s *stackSoak) start(i int, faults link.Faults) *stackHost {
 	s.check(h.machine.Register(d))
 	port, err := d.QueryPort(1)
 	s.check(err)
-	h.backend = &backend{spec: deviceSpec{kind: kindSim}, addr: d.Addr(), name: name, netDev: d.NetDev(), mtu: port.ActiveMTU.Bytes()}
+	h.about = &device.Device{Spec: device.Spec{Kind: device.Sim}, Addr: d.Addr(), Name: name, NetDev: d.NetDev(), MTU: port.ActiveMTU.Bytes()}
 	return h
 }
 
 // launch starts a process on a host.
 func (s *stackSoak) launch(h *stackHost, size int) *stackProcess {
 	p := &stackProcess{host: h, proc: h.machine.Process("soak"), buf: make([]byte, size)}
-	c, err := newContext(kshim.Kernel(p.proc), h.backend, OpenConfig{})
+	c, err := newContext(kshim.Kernel(p.proc), h.about, OpenConfig{})
 	s.check(err)
 	c.release = func() error { p.proc.Exit(); return nil }
 	p.Context = c
@@ -190,7 +191,7 @@ func (s *stackSoak) run() {
 				p.shared.stop()
 				p.shared.running.Wait()
 			}
-			if err := h.machine.Unregister(h.backend.name); err != nil {
+			if err := h.machine.Unregister(h.about.Name); err != nil {
 				s.t.Error(err)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/uapi/internal/device"
 	"github.com/rdmashim/rdmashim/uapi/stats"
 )
 
@@ -54,8 +55,8 @@ func AllStats() []DeviceStats { return readStats(opened.all()) }
 func readStats(ctxs []*Context) []DeviceStats {
 	list := []DeviceStats{}
 	for _, c := range ctxs {
-		i := slices.IndexFunc(list, func(d DeviceStats) bool { return d.Device == c.backend.device() && d.Name == c.backend.name })
-		host := c.backend.spec.kind == kindHost
+		i := slices.IndexFunc(list, func(d DeviceStats) bool { return d.Device == c.device.OpenName() && d.Name == c.device.Name })
+		host := c.device.Spec.Kind == device.Host
 		if i >= 0 && !host {
 			continue
 		}
@@ -101,7 +102,7 @@ func (c *Context) stats() (DeviceStats, error) {
 		Time:  time.Now(),
 		Ports: []stats.Port{{Port: info.Port, State: info.PortState, MTU: info.MTU, Counters: counters}},
 	}
-	if c.backend.spec.kind != kindHost {
+	if c.device.Spec.Kind != device.Host {
 		d.PID, d.Process = os.Getpid(), processName()
 	}
 	d.QueuePairs, err = c.pairStats()

@@ -17,7 +17,7 @@ type socket struct {
 	server *stats.Server // guarded by mu; nil: there is none, or it could not be made
 }
 
-func (c *Context) statsReadable() bool { return c.backend.spec.statsReadable() }
+func (c *Context) statsReadable() bool { return c.device.StatsReadable() }
 
 // add opens the socket for the first context. A socket that cannot be made
 // fails nothing.
@@ -33,7 +33,7 @@ func (o *socket) add(c *Context) {
 	}
 	server, err := stats.Serve(processName(), readAllReadable)
 	if err != nil {
-		c.log.Debug("no socket for rdmashim top: other processes cannot read the device's counters", "device", c.backend.name, "err", err)
+		c.log.Debug("no socket for rdmashim top: other processes cannot read the device's counters", "device", c.device.Name, "err", err)
 		return
 	}
 	o.server = server

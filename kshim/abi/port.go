@@ -23,3 +23,7 @@ func FitMTU(n int) MTU {
 	}
 	return 0
 }
+
+// IsPathMTU reports whether n is one of the five path MTUs of IBA 9.6.1 (bytes
+// of payload).
+func IsPathMTU(n int) bool { return n > 0 && FitMTU(n).Bytes() == n }

@@ -169,3 +169,20 @@ func TestShortPages(t *testing.T) {
 		require.LessOrEqual(t, bytes.Count(text, []byte("\n")), most, "lines of %s; docs has room", name)
 	}
 }
+
+// TestRootOfTheAPI: the root of uapi is the calls that programs make; what
+// stands behind them has a package of its own below uapi/internal.
+func TestRootOfTheAPI(t *testing.T) {
+	files, lines := 0, 0
+	for _, s := range sources(t) {
+		if s.pkg == "uapi" && !s.test {
+			text, err := os.ReadFile(filepath.Join(root, s.path))
+			require.NoError(t, err)
+			files++
+			lines += bytes.Count(text, []byte("\n"))
+		}
+	}
+	require.NotZero(t, files)
+	require.LessOrEqual(t, files, 40, "files")
+	require.LessOrEqual(t, lines, 7400, "lines")
+}

@@ -1,4 +1,4 @@
-package uapi
+package device
 
 import (
 	"log/slog"
@@ -18,7 +18,7 @@ type fakeStarts struct {
 	running map[netip.AddrPort]bool
 }
 
-func (f *fakeStarts) start(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logger) (*backend, error) {
+func (f *fakeStarts) start(spec Spec, at netip.AddrPort, name string, log *slog.Logger) (*Device, error) {
 	if at.Port() == 0 {
 		port := uint16(40000)
 		for f.running[netip.AddrPortFrom(at.Addr(), port)] {
@@ -30,7 +30,7 @@ func (f *fakeStarts) start(spec deviceSpec, at netip.AddrPort, name string, log 
 		return nil, errs.Explain(syscall.EADDRINUSE, "%v is taken, likely by rdma_rxe", at)
 	}
 	f.running[at] = true
-	return &backend{addr: at, stop: func() error { delete(f.running, at); return nil }}, nil
+	return &Device{Addr: at, stop: func() error { delete(f.running, at); return nil }}, nil
 }
 
 func newFakeRegistry() (*registry, *fakeStarts) {
@@ -38,15 +38,15 @@ func newFakeRegistry() (*registry, *fakeStarts) {
 	return &registry{start: f.start}, f
 }
 
-func (r *registry) mustAcquire(t *testing.T, device string) *backend {
+func (r *registry) mustAcquire(t *testing.T, device string) *Device {
 	t.Helper()
 	s, err := r.tryAcquire(device)
 	require.NoError(t, err)
 	return s
 }
 
-func (r *registry) tryAcquire(device string) (*backend, error) {
-	spec, err := parseDevice(device)
+func (r *registry) tryAcquire(device string) (*Device, error) {
+	spec, err := Parse(device)
 	if err != nil {
 		return nil, err
 	}
@@ -67,10 +67,10 @@ func TestRegistryIdentityIsTheAddress(t *testing.T) {
 
 	for range 2 {
 		require.NoError(t, r.release(a))
-		require.True(t, f.running[a.addr])
+		require.True(t, f.running[a.Addr])
 	}
 	require.NoError(t, r.release(a))
-	require.False(t, f.running[a.addr], "the last close stops the device")
+	require.False(t, f.running[a.Addr], "the last close stops the device")
 	r.mustAcquire(t, "soft:10.0.0.1")
 }
 
@@ -84,22 +84,22 @@ func TestRegistryPlainSoftTakesTheNextFree(t *testing.T) {
 	}
 	f.taken[at(2)] = true
 	first := r.mustAcquire(t, "soft")
-	require.Equal(t, at(1), first.addr)
-	require.Equal(t, "soft:127.0.0.1", first.device())
-	require.Equal(t, at(3), r.mustAcquire(t, "soft").addr)
+	require.Equal(t, at(1), first.Addr)
+	require.Equal(t, "soft:127.0.0.1", first.OpenName())
+	require.Equal(t, at(3), r.mustAcquire(t, "soft").Addr)
 	require.Same(t, first, r.mustAcquire(t, "soft:127.0.0.1"))
 	require.NoError(t, r.release(first))
 	require.NoError(t, r.release(first))
-	require.Equal(t, at(1), r.mustAcquire(t, "soft").addr, "a closed device's address is free again")
+	require.Equal(t, at(1), r.mustAcquire(t, "soft").Addr, "a closed device's address is free again")
 
 	for i := range byte(16) {
 		f.taken[at(1+i)] = true
 	}
 	moved := r.mustAcquire(t, "soft")
-	require.Equal(t, "127.0.0.1:40000", moved.addr.String())
-	require.Equal(t, "soft:127.0.0.1?port=40000", moved.device())
-	require.Len(t, moved.notices, 1)
-	require.Contains(t, moved.notices[0], "127.0.0.1:40000")
+	require.Equal(t, "127.0.0.1:40000", moved.Addr.String())
+	require.Equal(t, "soft:127.0.0.1?port=40000", moved.OpenName())
+	require.Len(t, moved.Notices, 1)
+	require.Contains(t, moved.Notices[0], "127.0.0.1:40000")
 
 	_, err := r.tryAcquire("soft?port=4791")
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
@@ -112,8 +112,8 @@ func TestRegistryAnyPort(t *testing.T) {
 	r, _ := newFakeRegistry()
 	for range 40 {
 		s := r.mustAcquire(t, "soft?port=0")
-		require.Empty(t, s.notices, "it was asked for")
-		require.True(t, s.addr.Addr().IsLoopback())
+		require.Empty(t, s.Notices, "it was asked for")
+		require.True(t, s.Addr.Addr().IsLoopback())
 	}
 }
 
@@ -122,6 +122,6 @@ func TestRegistrySim(t *testing.T) {
 	f.taken = nil
 	shared := r.mustAcquire(t, "sim:10.0.0.1?net=x")
 	require.Same(t, shared, r.mustAcquire(t, "sim:10.0.0.1?net=x"))
-	require.Equal(t, "sim:10.0.0.1?net=x", shared.device())
-	require.Equal(t, "sim0", shared.name)
+	require.Equal(t, "sim:10.0.0.1?net=x", shared.OpenName())
+	require.Equal(t, "sim0", shared.Name)
 }

@@ -1,4 +1,4 @@
-package uapi
+package device
 
 import (
 	"net/netip"
@@ -8,40 +8,42 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
 func TestParseDevice(t *testing.T) {
 	addr := netip.MustParseAddr
-	none := deviceOptions{port: -1}
-	for name, want := range map[string]deviceSpec{
-		"soft":                                   {kind: kindSoft, deviceOptions: none},
-		"soft?":                                  {kind: kindSoft, deviceOptions: none},
-		"soft:10.0.0.1":                          {kind: kindSoft, addr: addr("10.0.0.1"), deviceOptions: none},
-		"soft:[::1]":                             {kind: kindSoft, addr: addr("::1"), deviceOptions: none},
-		"soft:::1":                               {kind: kindSoft, addr: addr("::1"), deviceOptions: none},
-		"soft:[10.0.0.1]":                        {kind: kindSoft, addr: addr("10.0.0.1"), deviceOptions: none},
-		"soft:::ffff:10.0.0.1":                   {kind: kindSoft, addr: addr("10.0.0.1"), deviceOptions: none},
-		"soft:[fe80::1%eth0]":                    {kind: kindSoft, addr: addr("fe80::1%eth0"), deviceOptions: none},
-		"sim":                                    {kind: kindSim, deviceOptions: none},
-		"sim?net=a b":                            {kind: kindSim, net: "a b", deviceOptions: none},
-		"sim:10.0.0.9?net=x":                     {kind: kindSim, net: "x", addr: addr("10.0.0.9"), deviceOptions: none},
-		"rxe0":                                   {kind: kindHost, host: "rxe0", deviceOptions: none},
-		"host:rxe0":                              {kind: kindHost, host: "rxe0", deviceOptions: none},
-		"soft?guid=0200:0000:0000:0001&bind=off": {kind: kindSoft, deviceOptions: deviceOptions{port: -1, guid: 0x0200000000000001, unbound: true}},
-		"rxe0?doorbell=raw":                      {kind: kindHost, host: "rxe0", deviceOptions: deviceOptions{port: -1, rawDoorbell: true}},
-		"rxe0?doorbell=syscall":                  {kind: kindHost, host: "rxe0", deviceOptions: none},
-		"host:soft":                              {kind: kindHost, host: "soft", deviceOptions: none},
-		"soft?loss=1%&reorder=0.1&dup=100%&corrupt=0&delay=2ms&seed=7&port=0&mtu=1024": {kind: kindSoft, deviceOptions: deviceOptions{
+	none := options{port: -1}
+	for name, want := range map[string]Spec{
+		"soft":                                   {Kind: Soft, options: none},
+		"soft?":                                  {Kind: Soft, options: none},
+		"soft:10.0.0.1":                          {Kind: Soft, addr: addr("10.0.0.1"), options: none},
+		"soft:[::1]":                             {Kind: Soft, addr: addr("::1"), options: none},
+		"soft:::1":                               {Kind: Soft, addr: addr("::1"), options: none},
+		"soft:[10.0.0.1]":                        {Kind: Soft, addr: addr("10.0.0.1"), options: none},
+		"soft:::ffff:10.0.0.1":                   {Kind: Soft, addr: addr("10.0.0.1"), options: none},
+		"soft:[fe80::1%eth0]":                    {Kind: Soft, addr: addr("fe80::1%eth0"), options: none},
+		"sim":                                    {Kind: Sim, options: none},
+		"sim?net=a b":                            {Kind: Sim, Net: "a b", options: none},
+		"sim:10.0.0.9?net=x":                     {Kind: Sim, Net: "x", addr: addr("10.0.0.9"), options: none},
+		"rxe0":                                   {Kind: Host, host: "rxe0", options: none},
+		"host:rxe0":                              {Kind: Host, host: "rxe0", options: none},
+		"soft?guid=0200:0000:0000:0001&bind=off": {Kind: Soft, options: options{port: -1, guid: 0x0200000000000001, unbound: true}},
+		"rxe0?doorbell=raw":                      {Kind: Host, host: "rxe0", options: options{port: -1, rawDoorbell: true}},
+		"rxe0?doorbell=syscall":                  {Kind: Host, host: "rxe0", options: none},
+		"host:soft":                              {Kind: Host, host: "soft", options: none},
+		"soft?loss=1%&reorder=0.1&dup=100%&corrupt=0&delay=2ms&seed=7&port=0&mtu=1024": {Kind: Soft, options: options{
 			loss: 0.01, reorder: 0.1, dup: 1, delay: 2 * time.Millisecond, seed: 7, port: 0, mtu: 1024}},
-		"sim?pcap=/tmp/a b.pcapng": {kind: kindSim, deviceOptions: deviceOptions{port: -1, pcap: "/tmp/a b.pcapng"}},
-		"soft?gso=off&gro=off":     {kind: kindSoft, deviceOptions: deviceOptions{port: -1, noGSO: true, noGRO: true}},
-		"soft?gso=on&gro=on":       {kind: kindSoft, deviceOptions: none},
-		"sim?extensions=off":       {kind: kindSim, deviceOptions: deviceOptions{port: -1, noExtensions: true}},
-		"soft?shm=on":              {kind: kindSoft, deviceOptions: none},
-		"soft?shm=off":             {kind: kindSoft, deviceOptions: deviceOptions{port: -1, noShm: true}},
-		"soft?&seed=0xff&":         {kind: kindSoft, deviceOptions: deviceOptions{port: -1, seed: 255}},
+		"sim?pcap=/tmp/a b.pcapng": {Kind: Sim, options: options{port: -1, pcap: "/tmp/a b.pcapng"}},
+		"soft?gso=off&gro=off":     {Kind: Soft, options: options{port: -1, noGSO: true, noGRO: true}},
+		"soft?gso=on&gro=on":       {Kind: Soft, options: none},
+		"sim?extensions=off":       {Kind: Sim, options: options{port: -1, noExtensions: true}},
+		"soft?shm=on":              {Kind: Soft, options: none},
+		"soft?shm=off":             {Kind: Soft, options: options{port: -1, noShm: true}},
+		"soft?&seed=0xff&":         {Kind: Soft, options: options{port: -1, seed: 255}},
 	} {
-		got, err := parseDevice(name)
+		got, err := Parse(name)
 		require.NoError(t, err, name)
 		require.Equal(t, want, got, name)
 	}
@@ -100,7 +102,7 @@ func TestParseDeviceRefuses(t *testing.T) {
 		"rxe0?pcap=x":             "unknown option",
 		strings.Repeat("a", 2000): "longer than",
 	} {
-		_, err := parseDevice(name)
+		_, err := Parse(name)
 		require.ErrorIs(t, err, syscall.EINVAL, name)
 		require.ErrorContains(t, err, says, name)
 	}
@@ -112,7 +114,7 @@ func FuzzParseDevice(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		spec, err := parseDevice(name)
+		spec, err := Parse(name)
 		if err != nil {
 			require.ErrorIs(t, err, syscall.EINVAL)
 			return
@@ -121,10 +123,10 @@ func FuzzParseDevice(f *testing.F) {
 			require.True(t, v >= 0 && v <= 1, "%q: share %v", name, v)
 		}
 		require.True(t, spec.port >= -1 && spec.port <= 65535)
-		require.True(t, spec.mtu == 0 || isPathMTU(spec.mtu))
+		require.True(t, spec.mtu == 0 || abi.IsPathMTU(spec.mtu))
 		require.True(t, spec.delay >= 0 && spec.delay <= maxFaultDelay)
-		require.Equal(t, spec.kind == kindHost, spec.host != "")
-		if spec.kind == kindHost {
+		require.Equal(t, spec.Kind == Host, spec.host != "")
+		if spec.Kind == Host {
 			require.True(t, isKernelName(spec.host))
 		}
 		require.False(t, spec.addr.IsUnspecified() || spec.addr.IsMulticast())
@@ -140,9 +142,9 @@ func TestMeantDevice(t *testing.T) {
 		"fe80::1%eth0": "soft:[fe80::1%eth0]",
 		"rxe0":         "", "mlx5_0": "", "soft": "", "sim": "", "softly": "", "soft-1": "", "0.0.0.0": "", "soft0:10.0.0.1": "",
 	} {
-		require.Equal(t, want, meantDevice(name), name)
+		require.Equal(t, want, meant(name), name)
 		if want != "" {
-			_, err := parseDevice(want)
+			_, err := Parse(want)
 			require.NoError(t, err)
 		}
 	}

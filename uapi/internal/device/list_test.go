@@ -1,4 +1,4 @@
-package uapi
+package device
 
 import (
 	"net"
@@ -58,8 +58,40 @@ func TestSoftDeviceOn(t *testing.T) {
 	info, ok = softDeviceOn(&net.Interface{Name: "eth1", MTU: 9000}, &net.IPNet{IP: net.ParseIP("fe80::1"), Mask: net.CIDRMask(64, 128)})
 	require.True(t, ok)
 	require.Equal(t, []any{"soft:[fe80::1%eth1]", 4096, "DOWN"}, []any{info.Device, info.MTU, info.PortState})
-	_, err := parseDevice(info.Device)
+	_, err := Parse(info.Device)
 	require.NoError(t, err)
 	_, ok = softDeviceOn(up, &net.UnixAddr{})
 	require.False(t, ok)
+}
+
+func TestPathMTU(t *testing.T) {
+	for mtu, want := range map[int]int{65536: 4096, 9000: 4096, 4176: 4096, 4175: 2048, 1500: 1024, 1280: 1024, 600: 512, 100: 256} {
+		require.Equal(t, want, mtuForInterface(mtu), "interface MTU %d", mtu)
+	}
+}
+
+// FuzzHostDevice reads a kernel device's attributes with any contents.
+func FuzzHostDevice(f *testing.F) {
+	f.Add("4: ACTIVE\n", "5054:00ff:fe12:3456\n", "eth0\n", "0", "::ffff:0a00:0001\n", "RoCE v2\n")
+	f.Add("", ":::", "\x00", "-1", "fe80::1%x", "IB/RoCE v1")
+	dir := f.TempDir() // one for all, which is much quicker
+	for _, d := range []string{"ports/1/gids", "ports/1/gid_attrs/types", "ports/1/gid_attrs/ndevs"} {
+		require.NoError(f, os.MkdirAll(filepath.Join(dir, d), 0o755))
+	}
+	f.Fuzz(func(t *testing.T, state, guid, parent, index, gid, kind string) {
+		index = filepath.Base(filepath.Clean("/" + index))
+		for name, text := range map[string]string{
+			"ports/1/state": state, "node_guid": guid, "parent": parent,
+			"ports/1/gids/" + index: gid, "ports/1/gid_attrs/types/" + index: kind, "ports/1/gids/1": gid,
+		} {
+			name = filepath.Join(dir, name)
+			_ = os.WriteFile(name, []byte(text), 0o644) // but a name that cannot be a file's
+			defer os.Remove(name)
+		}
+		info := hostDevice(dir, "rxe0")
+		require.Equal(t, "host:rxe0", info.Device)
+		for _, g := range info.GIDs {
+			require.True(t, g.Addr.IsValid())
+		}
+	})
 }

@@ -1,7 +1,8 @@
-package uapi
+package device
 
 import (
 	"cmp"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -16,23 +17,44 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
-// Devices lists the devices that Open can open on this machine without opening
-// any: a soft device for every address of its interfaces, the soft devices that
-// this process has open, and the real kernel's devices. Fields that are known
-// only of an open device are zero.
-func Devices() ([]DeviceInfo, error) {
-	var list []DeviceInfo
+// GID is uapi.GID.
+type GID struct {
+	Index  int
+	Addr   netip.Addr
+	Type   string
+	NetDev string
+}
+
+// Info is of uapi.DeviceInfo the fields that are known of a device that is not
+// open.
+type Info struct {
+	Name, Device, Kind, Driver, NetDev string
+	Address                            netip.AddrPort
+	NodeGUID                           uint64
+	Open                               bool
+	PortState                          string
+	Notices                            []string
+	Port                               int
+	GIDs                               []GID
+	GIDIndex                           int
+	GIDReason                          string
+	MTU, MaxMTU                        int
+}
+
+// List is uapi.Devices.
+func List() ([]Info, error) {
+	var list []Info
 	for _, s := range devices.list() {
 		list = append(list, s.info())
 	}
 	ifs, err := net.Interfaces()
 	if err != nil {
-		return nil, opError("Devices", "", err)
+		return nil, err
 	}
 	for i := range ifs {
 		addrs, err := ifs[i].Addrs()
 		if err != nil {
-			return nil, opError("Devices", ifs[i].Name, err)
+			return nil, fmt.Errorf("%s: %w", ifs[i].Name, err)
 		}
 		for _, a := range addrs {
 			if info, ok := softDeviceOn(&ifs[i], a); ok && !listed(list, info) {
@@ -46,43 +68,43 @@ func Devices() ([]DeviceInfo, error) {
 	return list, nil
 }
 
-func listed(list []DeviceInfo, info DeviceInfo) bool {
-	return slices.ContainsFunc(list, func(d DeviceInfo) bool { return d.Kind == info.Kind && d.Address == info.Address })
+func listed(list []Info, info Info) bool {
+	return slices.ContainsFunc(list, func(d Info) bool { return d.Kind == info.Kind && d.Address == info.Address })
 }
 
 // info describes a device of this process without asking it.
-func (s *backend) info() DeviceInfo {
-	info := DeviceInfo{
-		Name:      s.name,
-		Device:    s.device(),
-		Kind:      string(s.spec.kind),
+func (d *Device) info() Info {
+	info := Info{
+		Name:      d.Name,
+		Device:    d.OpenName(),
+		Kind:      string(d.Spec.Kind),
 		Driver:    "RXE",
-		Address:   s.addr,
+		Address:   d.Addr,
 		Open:      true,
 		PortState: "ACTIVE",
 		Port:      1,
-		MTU:       s.mtu,
+		MTU:       d.MTU,
 		MaxMTU:    4096,
-		Notices:   s.notices,
+		Notices:   d.Notices,
 	}
-	info.NetDev = s.netDev
-	info.GIDs = []GID{{Addr: s.addr.Addr().WithZone(""), Type: "RoCE v2", NetDev: s.netDev}}
+	info.NetDev = d.NetDev
+	info.GIDs = []GID{{Addr: d.Addr.Addr().WithZone(""), Type: "RoCE v2", NetDev: d.NetDev}}
 	return info
 }
 
 // softDeviceOn is the soft device that an interface's address would give.
-func softDeviceOn(ifc *net.Interface, a net.Addr) (DeviceInfo, bool) {
+func softDeviceOn(ifc *net.Interface, a net.Addr) (Info, bool) {
 	addr, ok := prefixAddr(a)
 	if !ok {
-		return DeviceInfo{}, false
+		return Info{}, false
 	}
 	gid := addr
 	if addr.Is6() && addr.IsLinkLocalUnicast() {
 		addr = addr.WithZone(ifc.Name)
 	}
-	info := DeviceInfo{
+	info := Info{
 		Device:    softName(addr),
-		Kind:      string(kindSoft),
+		Kind:      string(Soft),
 		Driver:    "RXE",
 		NetDev:    ifc.Name,
 		Address:   netip.AddrPortFrom(addr, RoCEPort),
@@ -103,12 +125,12 @@ func softDeviceOn(ifc *net.Interface, a net.Addr) (DeviceInfo, bool) {
 func mtuForInterface(mtu int) int { return max(256, abi.FitMTU(mtu-abi.MTUHeadroom).Bytes()) }
 
 // hostDevices are the real kernel's, from sysfs.
-func hostDevices(root string) []DeviceInfo {
+func hostDevices(root string) []Info {
 	entries, err := os.ReadDir(root)
 	if err != nil {
 		return nil
 	}
-	var list []DeviceInfo
+	var list []Info
 	for _, e := range entries {
 		list = append(list, hostDevice(filepath.Join(root, e.Name()), e.Name()))
 	}
@@ -117,8 +139,8 @@ func hostDevices(root string) []DeviceInfo {
 
 // hostDevice describes port 1 of a device whose directory in sysfs is dir. Only
 // rdma_rxe, of all drivers, names its device's interface ("parent").
-func hostDevice(dir, name string) DeviceInfo {
-	info := DeviceInfo{Name: name, Device: string(kindHost) + ":" + name, Kind: string(kindHost), Port: 1, NetDev: readAttribute(dir, "parent"), Open: devices.hasHost(name)}
+func hostDevice(dir, name string) Info {
+	info := Info{Name: name, Device: string(Host) + ":" + name, Kind: string(Host), Port: 1, NetDev: readAttribute(dir, "parent"), Open: devices.hasHost(name)}
 	_, info.PortState, _ = strings.Cut(readAttribute(dir, "ports/1/state"), ": ")
 	guid, _ := strconv.ParseUint(strings.ReplaceAll(readAttribute(dir, "node_guid"), ":", ""), 16, 64)
 	info.NodeGUID = guid
@@ -126,7 +148,7 @@ func hostDevice(dir, name string) DeviceInfo {
 	for _, g := range gids {
 		info.GIDs = append(info.GIDs, GID{Index: g.Index, Addr: g.Addr.Unmap(), Type: cmp.Or(g.Type, gidtable.TypeV1), NetDev: g.NetDev})
 	}
-	if best, reason, err := chooseGID(verbs.FromSysfs(gids), nil); err == nil {
+	if best, reason, err := ChooseGID(verbs.FromSysfs(gids), nil); err == nil {
 		info.GIDIndex, info.GIDReason = best.Index, reason
 		info.Address = netip.AddrPortFrom(best.Addr.Unmap(), RoCEPort)
 	}

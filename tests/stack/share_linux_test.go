@@ -1,4 +1,4 @@
-package uapi
+package stack
 
 import (
 	"bufio"
@@ -16,10 +16,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/tests/child"
 	"github.com/rdmashim/rdmashim/tests/netns"
-	"golang.org/x/sys/unix"
+	"github.com/rdmashim/rdmashim/uapi"
 )
 
 // serveAt marks the run of this test binary as a server: the addresses to
@@ -34,47 +35,50 @@ func TestServeHelper(t *testing.T) {
 	if len(addrs) == 0 {
 		return
 	}
-	var last *Listener
+	var last *uapi.Listener
 	for _, addr := range addrs {
-		l, err := Listen(addr)
+		l, err := uapi.Listen(addr)
 		if err != nil {
 			fmt.Println("refused:", err)
 			return
 		}
 		defer l.Close()
 		last = l
-		go func() {
-			for {
-				r, err := l.Accept(context.Background())
-				if err != nil {
-					return
-				}
-				go echoOnce(r, addr)
-			}
-		}()
+		go echoAll(l, addr)
 	}
-	fmt.Println("listening", last.Addr(), "on", last.parts[0].ctxs[0].backend.device())
+	open := uapi.AllStats()
+	fmt.Println("listening", last.Addr(), "on", open[len(open)-1].Device)
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-func echoOnce(r *Request, name string) {
+func echoAll(l *uapi.Listener, name string) {
+	for {
+		r, err := l.Accept(context.Background())
+		if err != nil {
+			return
+		}
+		go echoOnce(r, name)
+	}
+}
+
+func echoOnce(r *uapi.Request, name string) {
 	c := r.Context
-	qp, err := r.CreateQP(QPConfig{})
+	qp, err := r.CreateQP(uapi.QPConfig{})
 	if err != nil {
 		return
 	}
 	defer c.DestroyQP(qp)
 	buf := make([]byte, 64)
-	mr, err := c.RegMR(buf, AccessLocalWrite)
+	mr, err := c.RegMR(buf, uapi.AccessLocalWrite)
 	if err != nil {
 		return
 	}
 	if _, err = c.PostRecv(qp, mr, 0, 64); err == nil {
 		_, err = r.Accept(context.Background(), []byte(name))
 	}
-	wc := make([]WC, 1)
+	wc := make([]uapi.WC, 1)
 	if err == nil {
-		if _, err = c.WaitCQ(context.Background(), qp, wc); err == nil && wc[0].Status == WCSuccess {
+		if _, err = c.WaitCQ(context.Background(), qp, wc); err == nil && wc[0].Status == uapi.WCSuccess {
 			_, _ = c.PostSend(qp, mr, uint64(wc[0].ByteLen))
 		}
 	}
@@ -117,22 +121,22 @@ func (s *server) end(t *testing.T, kill bool) {
 
 // reached dials addr on c, sends a message and gets it back; it returns the
 // name of the process that accepted.
-func reached(t *testing.T, c *Context, addr string) string {
+func reached(t *testing.T, c *uapi.Context, addr string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	buf := make([]byte, 64)
-	mr, err := c.RegMR(buf, AccessLocalWrite)
+	mr, err := c.RegMR(buf, uapi.AccessLocalWrite)
 	require.NoError(t, err)
 	defer c.DeregMR(mr)
-	var qp QP
+	var qp uapi.QP
 	for again := true; again; { // while one process takes the port over from another
-		qp, err = c.Dial(ctx, addr, DialConfig{Prepare: func(qp QP) error {
+		qp, err = c.Dial(ctx, addr, uapi.DialConfig{Prepare: func(qp uapi.QP) error {
 			_, err := c.PostRecv(qp, mr, 32, 32)
 			return err
 		}})
-		var rejected *RejectError
-		again = errors.Is(err, ErrRefused) && !errors.As(err, &rejected) && ctx.Err() == nil
+		var rejected *uapi.RejectError
+		again = errors.Is(err, uapi.ErrRefused) && !errors.As(err, &rejected) && ctx.Err() == nil
 	}
 	require.NoError(t, err)
 	defer c.DestroyQP(qp)
@@ -142,12 +146,12 @@ func reached(t *testing.T, c *Context, addr string) string {
 	copy(buf, "over there")
 	_, err = c.PostSend(qp, mr, 10)
 	require.NoError(t, err)
-	wc := make([]WC, 2)
+	wc := make([]uapi.WC, 2)
 	for n := 0; n < 2; {
 		got, err := c.WaitCQ(ctx, qp, wc)
 		require.NoError(t, err)
 		for _, w := range wc[:got] {
-			require.Equal(t, WCSuccess, w.Status)
+			require.Equal(t, uapi.WCSuccess, w.Status)
 		}
 		n += got
 	}
@@ -156,9 +160,9 @@ func reached(t *testing.T, c *Context, addr string) string {
 }
 
 // client opens a device as a client of addr does.
-func client(t *testing.T, addr string) *Context {
+func client(t *testing.T, addr string) *uapi.Context {
 	t.Helper()
-	c, err := OpenRoute(t.Context(), addr, OpenConfig{})
+	c, err := uapi.OpenRoute(t.Context(), addr, uapi.OpenConfig{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c
@@ -175,11 +179,10 @@ func TestClientFirst(t *testing.T) {
 	for _, host := range []string{"127.0.0.1", "127.0.0.5", "[::1]", "10.77.0.1"} {
 		addr := host + ":7000"
 		c := client(t, addr)
-		require.NotEqual(t, addrPort(t, host+":4791"), c.chosen.addr)
-		_, err := c.Dial(t.Context(), addr, DialConfig{})
-		require.ErrorIs(t, err, ErrRefused)
+		require.NotEqual(t, host+":4791", addrOf(t, c).String())
+		_, err := c.Dial(t.Context(), addr, uapi.DialConfig{})
+		require.ErrorIs(t, err, uapi.ErrRefused)
 		require.ErrorContains(t, err, "nothing has UDP port 4791")
-		require.Contains(t, c.absent(addrPort(t, addr).Addr()), "nothing has UDP port 4791")
 		s := serve(t, addr)
 		require.Equal(t, "listening "+addr+" on soft:"+host, s.said, "the server has the address whole")
 		require.Equal(t, addr, reached(t, c, addr))
@@ -188,11 +191,12 @@ func TestClientFirst(t *testing.T) {
 	}
 }
 
-func addrPort(t *testing.T, text string) netip.AddrPort {
+// addrOf is where the context's device answers.
+func addrOf(t *testing.T, c *uapi.Context) netip.AddrPort {
 	t.Helper()
-	a, err := netip.ParseAddrPort(text)
+	info, err := c.QueryDevice()
 	require.NoError(t, err)
-	return a
+	return info.Address
 }
 
 // addAddr gives lo an address that is no loopback address.
@@ -241,8 +245,8 @@ func TestServersShareAddress(t *testing.T) {
 				require.Contains(t, s.said, "address already in use")
 				require.Equal(t, 1, strings.Count(s.said, "in use"), s.said)
 			}
-			_, err := c.Dial(t.Context(), at(7009), DialConfig{})
-			require.ErrorIs(t, err, ErrRefused, "nobody has it")
+			_, err := c.Dial(t.Context(), at(7009), uapi.DialConfig{})
+			require.ErrorIs(t, err, uapi.ErrRefused, "nobody has it")
 			require.ErrorContains(t, err, "nobody listens there")
 
 			first.end(t, true)
@@ -251,12 +255,12 @@ func TestServersShareAddress(t *testing.T) {
 			check(7001, 7002, 7003)
 			second.end(t, false)
 			check(7001, 7003)
-			_, err = c.Dial(t.Context(), at(7002), DialConfig{})
-			require.ErrorIs(t, err, ErrRefused)
+			_, err = c.Dial(t.Context(), at(7002), uapi.DialConfig{})
+			require.ErrorIs(t, err, uapi.ErrRefused)
 			third.end(t, true)
 			check(7001)
 			first.end(t, false)
-			free, err := Open("soft:" + host)
+			free, err := uapi.Open("soft:" + host)
 			require.NoError(t, err, "nothing is left")
 			require.NoError(t, free.Close())
 		})
@@ -272,12 +276,12 @@ func TestShareStranger(t *testing.T) {
 	}
 	c, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:4791")))
 	require.NoError(t, err)
-	_, err = Listen("127.0.0.1:7000")
+	_, err = uapi.Listen("127.0.0.1:7000")
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
 	require.ErrorContains(t, err, fmt.Sprintf("taken by process %d (", os.Getpid()))
 	require.NoError(t, c.Close())
 
-	owner, err := Open("soft:127.0.0.1")
+	owner, err := uapi.Open("soft:127.0.0.1")
 	require.NoError(t, err)
 	defer owner.Close()
 	asStranger := exec.Command("/proc/self/exe", "-test.run=^TestStrangerHelper$")
@@ -297,16 +301,20 @@ func TestStrangerHelper(t *testing.T) {
 	if os.Getenv("RDMASHIM_TEST_STRANGER") == "" {
 		return
 	}
-	c, err := net.DialUnix("unix", nil, portMapperName(netip.MustParseAddr("127.0.0.1")))
+	c, err := net.Dial("unix", portMapper("127.0.0.1"))
 	require.NoError(t, err)
 	defer c.Close()
 	_, _ = fmt.Fprintln(c, "listen 17301504 40000")
 	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
 	n, err := c.Read(make([]byte, 64))
 	fmt.Println("heard", n, "bytes", err)
-	_, err = Listen("127.0.0.1:7000")
+	_, err = uapi.Listen("127.0.0.1:7000")
 	fmt.Println(err)
 }
+
+// portMapper is the socket at which the owner of an address notes the services
+// of other processes.
+func portMapper(host string) string { return "@rdmashim/" + host + ":4791" }
 
 // TestPortMapperHostile: the port mapper answers any message of the user's
 // processes or hangs up, and a process's services go with its connection.
@@ -320,11 +328,11 @@ func TestPortMapperHostile(t *testing.T) {
 }
 
 func portMapperHostile(t *testing.T, host string) {
-	owner, err := Open("soft:" + host)
+	owner, err := uapi.Open("soft:" + host)
 	require.NoError(t, err)
 	defer owner.Close()
 	say := func(lines ...string) (answers []string) {
-		c, err := dialPortMapper(addrOf(owner))
+		c, err := net.Dial("unix", portMapper(host))
 		require.NoError(t, err)
 		defer c.Close()
 		in := bufio.NewScanner(c)
@@ -348,7 +356,7 @@ func portMapperHostile(t *testing.T, host string) {
 	require.Eventually(t, func() bool { return say("listen 17301505 40000")[0] == "ok" }, 10*time.Second, time.Millisecond, "the visit before has ended")
 
 	// A process that holds all places is in the way of none but itself.
-	child.Hold(t, maxBeside+10, "unix", portMapperName(addrOf(owner)).Name)
+	child.Hold(t, 64+10, "unix", portMapper(host))
 	require.Equal(t, []string{"ok"}, say("end 1"))
 }
 
@@ -359,7 +367,7 @@ func TestPortMapperMoves(t *testing.T) {
 	if !netns.Own(t) {
 		return
 	}
-	owner, err := Open("soft:127.0.0.1")
+	owner, err := uapi.Open("soft:127.0.0.1")
 	require.NoError(t, err)
 	defer owner.Close()
 	say := func(c net.Conn, line string) string {
@@ -370,7 +378,7 @@ func TestPortMapperMoves(t *testing.T) {
 		return strings.TrimSpace(answer)
 	}
 	visit := func() net.Conn {
-		c, err := dialPortMapper(addrOf(owner))
+		c, err := net.Dial("unix", portMapper("127.0.0.1"))
 		require.NoError(t, err)
 		t.Cleanup(func() { c.Close() })
 		return c
@@ -395,39 +403,38 @@ func TestDialThenListen(t *testing.T) {
 		return
 	}
 	s := serve(t, "127.0.0.1:7001")
-	qp, err := Dial(t.Context(), "127.0.0.1:7001", DialConfig{})
+	qp, err := uapi.Dial(t.Context(), "127.0.0.1:7001", uapi.DialConfig{})
 	require.NoError(t, err)
 	for _, addr := range []string{"127.0.0.1:7002", "127.0.0.9:7002"} {
-		l, err := Listen(addr)
+		l, err := uapi.Listen(addr)
 		require.NoError(t, err)
-		accepting(t, l)
+		go echoAll(l, addr)
 		c := client(t, addr)
-		got, err := c.Dial(t.Context(), addr, DialConfig{})
+		got, err := c.Dial(t.Context(), addr, uapi.DialConfig{})
 		require.NoError(t, err)
 		require.NoError(t, c.DestroyQP(got))
 	}
-	_, err = Listen("127.0.0.1:7001")
+	_, err = uapi.Listen("127.0.0.1:7001")
 	require.ErrorContains(t, err, fmt.Sprintf("taken by process %d (", s.Process.Pid))
-	dialler, err := Default()
+	dialler, err := uapi.Default()
 	require.NoError(t, err)
 	require.NoError(t, dialler.Cause(qp))
-	any, err := Listen(":7003") // where clients look, too
+	any, err := uapi.Listen(":7003") // where clients look, too
 	require.NoError(t, err)
-	accepting(t, any)
+	go echoAll(any, "any")
 	c := client(t, "127.0.0.1")
 	for _, addr := range []string{"127.0.0.1:7003", any.Addr().String()} {
-		got, err := c.Dial(t.Context(), addr, DialConfig{})
+		got, err := c.Dial(t.Context(), addr, uapi.DialConfig{})
 		require.NoError(t, err)
 		require.NoError(t, c.DestroyQP(got))
 	}
 
 	// An owner's context in the process with one beside: one of them listens.
 	s.end(t, false)
-	owner, err := Open("soft:127.0.0.1") // the successor's
+	owner, err := uapi.Open("soft:127.0.0.1") // the successor's
 	require.NoError(t, err)
-	l, err := Listen("127.0.0.1:7005")
+	l, err := uapi.Listen("127.0.0.1:7005")
 	require.NoError(t, err)
-	require.Len(t, l.parts, 1)
 	other := serve(t, "127.0.0.1:7006")
 	_, err = owner.Listen("127.0.0.1:7006")
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
@@ -435,7 +442,7 @@ func TestDialThenListen(t *testing.T) {
 	other.end(t, false) // it would be the next owner
 	require.NoError(t, l.Close())
 	require.NoError(t, owner.Close())
-	require.NoError(t, Close())
+	require.NoError(t, uapi.Close())
 	for _, a := range []string{"127.0.0.1", "127.0.0.9"} {
 		c, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(a+":4791")))
 		require.NoError(t, err, "nothing is left")
@@ -443,55 +450,20 @@ func TestDialThenListen(t *testing.T) {
 	}
 }
 
-// TestOpenLocal opens the device of an address, or none.
-func TestOpenLocal(t *testing.T) {
+// TestOpenLocalBeside: an address that another process has is shared; a name is
+// that device, or none.
+func TestOpenLocalBeside(t *testing.T) {
 	if !netns.Own(t) {
 		return
 	}
-	opened := func(addr, device string, kinds ...string) {
-		t.Helper()
-		c, err := OpenLocal(addr, OpenConfig{Kinds: kinds})
-		require.NoError(t, err)
-		require.Regexp(t, device, c.backend.device())
-		require.NoError(t, c.Close())
-	}
-	refused := func(addr string, errno syscall.Errno, text string, kinds ...string) {
-		t.Helper()
-		_, err := OpenLocal(addr, OpenConfig{Kinds: kinds})
-		require.ErrorIs(t, err, errno)
-		require.ErrorContains(t, err, text)
-	}
-	opened("127.0.0.1", `^soft:127\.0\.0\.1$`)
-	opened("127.0.0.7:1234", `^soft:127\.0\.0\.7$`, "soft")
-	opened("[::1]", `^soft:\[::1\]$`)
-	named(t, "here", "192.0.2.1", "127.0.0.8")
-	opened("here", `^soft:127\.0\.0\.8$`)
-	refused("192.0.2.1", syscall.EADDRNOTAVAIL, "no device has the address 192.0.2.1; there are soft:127.0.0.1")
-	refused("127.0.0.1", syscall.EADDRNOTAVAIL, "no device has the address 127.0.0.1; there is none of kind host", "host")
-	refused("0.0.0.0", syscall.EINVAL, "not an address of one interface")
-	_, err := OpenWith("soft:127.0.0.1", OpenConfig{Kinds: []string{"host"}})
-	require.ErrorIs(t, err, syscall.EINVAL)
-	_, err = OpenRoute(t.Context(), "127.0.0.1", OpenConfig{Kinds: []string{"host"}})
-	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
-
 	serve(t, "127.0.0.1:7000")
-	opened("127.0.0.1", `^soft:127\.0\.0\.1\?port=\d+$`)
-	_, err = Open("soft:127.0.0.1")
-	require.ErrorIs(t, err, syscall.EADDRINUSE, "a name is that device, or none")
-
-	t.Setenv("RDMASHIM_DEVICE", "sim?net=local")
-	opened("10.0.0.1", `^sim:10\.0\.0\.1\?net=local$`)
-	refused("10.0.0.1", syscall.EINVAL, "is of kind sim, and soft was asked for", "soft")
-	t.Setenv("RDMASHIM_DEVICE", "soft:127.0.0.3")
-	opened("127.0.0.3", `^soft:127\.0\.0\.3$`)
-	refused("127.0.0.4", syscall.EADDRNOTAVAIL, "RDMASHIM_DEVICE=soft:127.0.0.3 is on 127.0.0.3, not 127.0.0.4")
-	opened("", `^soft:127\.0\.0\.3$`)
-	t.Setenv("RDMASHIM_DEVICE", "rxe0")
-	refused("127.0.0.1", syscall.EADDRNOTAVAIL, "RDMASHIM_DEVICE=rxe0 does not have the address 127.0.0.1")
-	t.Setenv("RDMASHIM_DEVICE", "soft?los=1%")
-	refused("127.0.0.1", syscall.EINVAL, "RDMASHIM_DEVICE=soft?los=1%")
-	_, err = OpenLocal("127.0.0.3", OpenConfig{Device: "soft:127.0.0.4"})
-	require.ErrorContains(t, err, ": soft:127.0.0.4 is on 127.0.0.4, not 127.0.0.3", "the program's word is before the variable's")
+	c, err := uapi.OpenLocal("127.0.0.1", uapi.OpenConfig{})
+	require.NoError(t, err)
+	require.Regexp(t, `^127\.0\.0\.1:\d+$`, addrOf(t, c).String())
+	require.NotEqual(t, "127.0.0.1:4791", addrOf(t, c).String())
+	require.NoError(t, c.Close())
+	_, err = uapi.Open("soft:127.0.0.1")
+	require.ErrorIs(t, err, syscall.EADDRINUSE)
 }
 
 // TestListenWithOptions: the options of a plain soft device in the environment
@@ -502,29 +474,39 @@ func TestListenWithOptions(t *testing.T) {
 	}
 	serve(t, "127.0.0.1:7000")
 	t.Setenv("RDMASHIM_DEVICE", "soft?delay=1ms")
-	defer Close()
+	defer uapi.Close()
 	for _, addr := range []string{"127.0.0.1:7001", "127.0.0.5:7001", "127.0.0.5:7002", ":7003"} {
-		l, err := Listen(addr)
+		l, err := uapi.Listen(addr)
 		require.NoError(t, err, addr)
 		defer l.Close()
-		require.Equal(t, time.Millisecond, l.parts[0].ctxs[0].backend.spec.delay)
 		to := addr
 		if addr[0] == ':' {
 			to = "127.0.0.1" + addr
 		}
+		asked := make(chan *uapi.Context, 1)
 		go func() {
 			if r, err := l.Accept(context.Background()); err == nil {
+				asked <- r.Context
 				echoOnce(r, addr)
 			}
 		}()
-		c, err := OpenWith("soft:127.0.0.9", OpenConfig{})
+		c, err := uapi.OpenWith("soft:127.0.0.9", uapi.OpenConfig{})
 		require.NoError(t, err)
 		require.Equal(t, addr, reached(t, c, to))
 		require.NoError(t, c.Close())
+		info, err := (<-asked).QueryDevice()
+		require.NoError(t, err)
+		name := info.Device + "?"
+		if strings.Contains(info.Device, "?") {
+			name = info.Device + "&"
+		}
+		same, err := uapi.Open(name + "delay=1ms")
+		require.NoError(t, err, "with other options it is EINVAL")
+		require.NoError(t, same.Close())
 	}
 	t.Setenv("RDMASHIM_DEVICE", "soft:127.0.0.1?port=5000")
 	for _, addr := range []string{"127.0.0.6:7001", "192.0.2.1:7001"} {
-		_, err := Listen(addr)
+		_, err := uapi.Listen(addr)
 		require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
 		require.ErrorContains(t, err, "RDMASHIM_DEVICE=soft:127.0.0.1?port=5000 is on 127.0.0.1, not ")
 	}

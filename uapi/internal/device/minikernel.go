@@ -1,25 +1,17 @@
-package uapi
+package device
 
 import (
 	"errors"
 	"log/slog"
 	"sync"
 
+	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/emu"
 )
 
-// MiniKernel is the emulated kernel that this process's soft and sim devices
-// are devices of. Open loads its modules soft and sim and adds a device to one
-// of them, "soft0", and the last Close of the device takes it away again. Each
-// context sees its own device and no other, as if it were in a network
-// namespace of its own; a Process of the Machine sees them all.
-//
-// Insmod of soft or sim adds a device for each parameter, which is the text
-// after the colon in a device's name ("127.0.0.5?mtu=1024", and "" for none),
-// and keeps them until Rmmod; they log to slog.Default, too. Open takes the
-// names of devices that are there, "soft0", also of those that a module of the
-// program's own registered.
-func MiniKernel() *emu.Machine { return mini().Machine }
+// Machine is the emulated kernel that this process's soft and sim devices are
+// devices of (uapi.MiniKernel).
+func Machine() *emu.Machine { return mini().Machine }
 
 func mini() *miniKernel {
 	booted.Do(func() { booted.kernel = boot() })
@@ -36,12 +28,12 @@ type miniKernel struct {
 	*emu.Machine
 
 	mu     sync.Mutex
-	loaded map[deviceKind]*emu.Driver // guarded by mu
+	loaded map[Kind]*emu.Driver // guarded by mu
 }
 
 func boot() *miniKernel {
-	k := &miniKernel{Machine: emu.New(emu.Options{}), loaded: map[deviceKind]*emu.Driver{}}
-	for _, kind := range []deviceKind{kindSoft, kindSim} {
+	k := &miniKernel{Machine: emu.New(emu.Options{}), loaded: map[Kind]*emu.Driver{}}
+	for _, kind := range []Kind{Soft, Sim} {
 		if err := k.Install(k.module(kind)); err != nil {
 			panic(err) // the names are good, and the machine is new
 		}
@@ -50,8 +42,8 @@ func boot() *miniKernel {
 }
 
 // module is the soft RNIC's driver for one kind of link.
-func (k *miniKernel) module(kind deviceKind) emu.Module {
-	var held []*backend // for Insmod's parameters
+func (k *miniKernel) module(kind Kind) emu.Module {
+	var held []*Device // for Insmod's parameters
 	release := func() (err error) {
 		k.set(kind, nil)
 		for _, s := range held {
@@ -66,9 +58,9 @@ func (k *miniKernel) module(kind deviceKind) emu.Module {
 		Init: func(this *emu.Driver) error {
 			k.set(kind, this)
 			for _, param := range this.Params {
-				spec, err := parseDevice(moduleDevice(kind, param))
+				spec, err := Parse(moduleDevice(kind, param))
 				if err == nil {
-					var s *backend
+					var s *Device
 					if s, err = devices.acquire(spec, slog.Default()); err == nil {
 						held = append(held, s)
 						continue
@@ -83,21 +75,21 @@ func (k *miniKernel) module(kind deviceKind) emu.Module {
 }
 
 // moduleDevice is the device name of a module's parameter.
-func moduleDevice(kind deviceKind, param string) string {
+func moduleDevice(kind Kind, param string) string {
 	if param == "" || param[0] == '?' {
 		return string(kind) + param
 	}
 	return string(kind) + ":" + param
 }
 
-func (k *miniKernel) set(kind deviceKind, d *emu.Driver) {
+func (k *miniKernel) set(kind Kind, d *emu.Driver) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.loaded[kind] = d
 }
 
 // driver is the loaded module of a kind, loading it first if needed.
-func (k *miniKernel) driver(kind deviceKind) (*emu.Driver, error) {
+func (k *miniKernel) driver(kind Kind) (*emu.Driver, error) {
 	for {
 		k.mu.Lock()
 		d := k.loaded[kind]
@@ -108,5 +100,16 @@ func (k *miniKernel) driver(kind deviceKind) (*emu.Driver, error) {
 		if err := k.Modprobe(string(kind)); err != nil {
 			return nil, err
 		}
+	}
+}
+
+// processesOn starts processes that have one device of the mini kernel.
+func processesOn(device string) func(client string) (kshim.Kernel, func(), error) {
+	return func(client string) (kshim.Kernel, func(), error) {
+		p, err := mini().ProcessOn(device, client)
+		if err != nil {
+			return nil, nil, err
+		}
+		return p, p.Exit, nil
 	}
 }

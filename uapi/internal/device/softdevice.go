@@ -1,4 +1,4 @@
-package uapi
+package device
 
 import (
 	"errors"
@@ -6,13 +6,11 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 
-	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/rnic"
 	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/link"
@@ -20,20 +18,19 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link/shm"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
 	"github.com/rdmashim/rdmashim/rnic/link/udp"
-	"github.com/rdmashim/rdmashim/rnic/link/udp/ports"
 	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
 // startDevice is the starter of the process's devices.
-func startDevice(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logger) (*backend, error) {
-	if spec.kind == kindSim {
+func startDevice(spec Spec, at netip.AddrPort, name string, log *slog.Logger) (*Device, error) {
+	if spec.Kind == Sim {
 		return startSim(spec, at, name, log)
 	}
 	return startSoft(spec, at, name, log)
 }
 
 // startSoft starts a soft RNIC on a UDP socket.
-func startSoft(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logger) (*backend, error) {
+func startSoft(spec Spec, at netip.AddrPort, name string, log *slog.Logger) (*Device, error) {
 	bound := at
 	if spec.unbound {
 		if held := heldPorts(); !spec.addr.IsValid() && held.taken(at.Addr()) {
@@ -57,7 +54,7 @@ func startSoft(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logger
 		return nil, err
 	}
 	if routed, ok := l.(link.Routed); ok {
-		s.route = func(peer netip.Addr) (int, error) {
+		s.Route = func(peer netip.Addr) (int, error) {
 			room, err := routed.PathMTU(peer)
 			return rnic.PathMTU(room), err
 		}
@@ -90,30 +87,6 @@ func joinMemory(l link.Link, log *slog.Logger) (link.Link, link.Near) {
 	return s, s
 }
 
-// roceSockets are the UDP sockets of this machine; known is false where the
-// system does not tell.
-type roceSockets struct {
-	list  []ports.Socket
-	known bool
-}
-
-func heldPorts() (h roceSockets) {
-	h.list, h.known = ports.Sockets(os.DirFS("/"))
-	return h
-}
-
-// taken reports whether packets to the address's RoCE port get to a socket,
-// bound whether the socket is at that very address.
-func (h *roceSockets) taken(a netip.Addr) bool {
-	at := netip.AddrPortFrom(a, RoCEPort)
-	return slices.ContainsFunc(h.list, func(s ports.Socket) bool { return s.Takes(at) })
-}
-
-func (h *roceSockets) bound(a netip.Addr) bool {
-	at := netip.AddrPortFrom(a, RoCEPort)
-	return slices.ContainsFunc(h.list, func(s ports.Socket) bool { return s.Local == at })
-}
-
 // simNetworks are the in-memory networks that have a name, and how many
 // devices are on each.
 var simNetworks struct {
@@ -127,8 +100,8 @@ type simNetwork struct {
 }
 
 // startSim starts a soft RNIC on an in-memory network.
-func startSim(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logger) (*backend, error) {
-	network, leave := joinSimNetwork(spec.net)
+func startSim(spec Spec, at netip.AddrPort, name string, log *slog.Logger) (*Device, error) {
+	network, leave := JoinSim(spec.Net)
 	l, err := network.Attach(at)
 	if err != nil {
 		leave()
@@ -147,7 +120,9 @@ func startSim(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logger)
 	return s, nil
 }
 
-func joinSimNetwork(name string) (network *sim.Network, leave func()) {
+// JoinSim returns the in-memory network of a name, and the function that leaves
+// it; a network of no name is private.
+func JoinSim(name string) (network *sim.Network, leave func()) {
 	if name == "" {
 		return sim.NewNetwork(sim.Options{}), func() {}
 	}
@@ -173,7 +148,7 @@ func joinSimNetwork(name string) (network *sim.Network, leave func()) {
 
 // capturePackets puts the capture that pcap= asks for on a link. It closes the
 // link when it cannot.
-func capturePackets(spec deviceSpec, l link.Link, name string, log *slog.Logger) (link.Link, error) {
+func capturePackets(spec Spec, l link.Link, name string, log *slog.Logger) (link.Link, error) {
 	if spec.pcap == "" {
 		return l, nil
 	}
@@ -205,7 +180,7 @@ func captureFile(pcap, device string) string {
 const vacancy = 2 * cm.Second
 
 // startRNIC puts a soft RNIC on a link and adds it to the emulated kernel.
-func startRNIC(spec deviceSpec, l link.Link, near link.Near, name string, log *slog.Logger) (*backend, error) {
+func startRNIC(spec Spec, l link.Link, near link.Near, name string, log *slog.Logger) (*Device, error) {
 	addr := netip.AddrPortFrom(l.Caps().Local.Addr().Unmap(), l.Caps().Local.Port())
 	l, err := capturePackets(spec, l, name, log)
 	if err != nil {
@@ -214,7 +189,7 @@ func startRNIC(spec deviceSpec, l link.Link, near link.Near, name string, log *s
 	faulty := link.WithFaults(l, link.Faults{
 		Loss: spec.loss, Reorder: spec.reorder, Dup: spec.dup, Corrupt: spec.corrupt, Delay: spec.delay, Seed: spec.seed,
 	})
-	driver, err := mini().driver(spec.kind)
+	driver, err := mini().driver(spec.Kind)
 	if err != nil {
 		faulty.Close()
 		return nil, err
@@ -228,7 +203,7 @@ func startRNIC(spec deviceSpec, l link.Link, near link.Near, name string, log *s
 		beside = newNeighbour(addr.Addr(), addr.Port(), log)
 		config.PeerPort, config.Announce = RoCEPort, beside.announce
 	}
-	if spec.kind == kindSoft {
+	if spec.Kind == Soft {
 		config.CM.Vacancy = vacancy
 	}
 	if spec.role == roleSuccessor {
@@ -247,17 +222,11 @@ func startRNIC(spec deviceSpec, l link.Link, near link.Near, name string, log *s
 		device.Close()
 		return nil, err
 	}
-	return &backend{
-		addr:   addr,
-		netDev: device.NetDev(),
-		mtu:    port.ActiveMTU.Bytes(),
-		process: func(client string) (kshim.Kernel, func(), error) {
-			p, err := mini().ProcessOn(name, client)
-			if err != nil {
-				return nil, nil, err
-			}
-			return p, p.Exit, nil
-		},
+	return &Device{
+		Addr:      addr,
+		NetDev:    device.NetDev(),
+		MTU:       port.ActiveMTU.Bytes(),
+		process:   processesOn(name),
 		redirect:  device.Redirect,
 		neighbour: beside,
 

@@ -1,8 +1,7 @@
-package uapi
+package device
 
 import (
 	"fmt"
-	"net/netip"
 	"os"
 	"strings"
 	"syscall"
@@ -42,14 +41,4 @@ func processCalled(pid int) string {
 	default:
 		return fmt.Sprintf("process %d (%s)", pid, strings.TrimSpace(string(comm)))
 	}
-}
-
-// softName is the name of the soft device on an address.
-func softName(addr netip.Addr) string { return nameAt(kindSoft, addr) }
-
-func nameAt(kind deviceKind, addr netip.Addr) string {
-	if addr.Is6() {
-		return string(kind) + ":[" + addr.String() + "]"
-	}
-	return string(kind) + ":" + addr.String()
 }

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package uapi
+package device
 
 import (
 	"log/slog"

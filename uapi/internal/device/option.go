@@ -1,0 +1,316 @@
+package device
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// maxFaultDelay bounds delay=, so that a typing error does not look like a
+// dead link.
+const maxFaultDelay = 10 * time.Second
+
+// options are the options after the question mark in a device name.
+type options struct {
+	loss, reorder, dup, corrupt float64 // 0 … 1
+	delay                       time.Duration
+	seed                        uint64
+	port                        int    // UDP port, 0 any, -1 not given
+	mtu                         int    // bytes, 0 not given
+	guid                        uint64 // the node's, 0 a random one
+	unbound                     bool   // it does not take its UDP port
+	noGSO, noGRO                bool
+	noShm                       bool // devices of this host are reached by UDP as well
+	noExtensions                bool // soft devices are spoken with as any other
+	rawDoorbell                 bool
+	name                        string      // the kernel's name of the device, "" is the next free
+	pcap                        string      // file for a capture of the device's packets, "" none
+	stats                       statsOption // whether other processes may read the device's counters
+}
+
+// defaultOptions are those of a name without options. RDMASHIM_SHM=off in the
+// environment makes shm=off the default.
+func defaultOptions() options {
+	return options{port: -1, noShm: os.Getenv("RDMASHIM_SHM") == "off"}
+}
+
+// statsOption is the option stats=: whether other processes may read the
+// device. The default is on for a soft device, off for a sim device.
+type statsOption string
+
+const (
+	statsDefault statsOption = ""
+	statsOn      statsOption = "on"
+	statsOff     statsOption = "off"
+)
+
+// statsReadable reports whether other processes may read the device's counters.
+func (s *Spec) statsReadable() bool {
+	return s.stats == statsOn || s.stats == statsDefault && s.Kind == Soft
+}
+
+// option is one option of the parser's table.
+type option struct {
+	name, form string
+	kinds      string // which kinds know it
+	set        func(*Spec, string) error
+}
+
+var optionTable = []option{
+	{"loss", "1% or 0.01", "soft sim", func(s *Spec, v string) error { return setFraction(&s.loss, v) }},
+	{"reorder", "10%", "soft sim", func(s *Spec, v string) error { return setFraction(&s.reorder, v) }},
+	{"dup", "1%", "soft sim", func(s *Spec, v string) error { return setFraction(&s.dup, v) }},
+	{"corrupt", "0.1%", "soft sim", func(s *Spec, v string) error { return setFraction(&s.corrupt, v) }},
+	{"delay", "2ms", "soft sim", setDelay},
+	{"seed", "7", "soft sim", setSeed},
+	{"port", "4791, 0 takes any", "soft sim", setPort},
+	{"mtu", "256, 512, 1024, 2048 or 4096", "soft sim", setMTU},
+	{"extensions", "on or off", "soft sim", func(s *Spec, v string) error { return setOff(&s.noExtensions, v) }},
+	{"guid", "0200:0000:0000:0001", "soft sim", setGUID},
+	{"bind", "on or off", "soft", func(s *Spec, v string) error { return setOff(&s.unbound, v) }},
+	{"shm", "on or off", "soft", func(s *Spec, v string) error { return setOff(&s.noShm, v) }},
+	{"gso", "off", "soft", func(s *Spec, v string) error { return setOff(&s.noGSO, v) }},
+	{"gro", "off", "soft", func(s *Spec, v string) error { return setOff(&s.noGRO, v) }},
+	{"pcap", "FILE", "soft sim", setPcap},
+	{"name", "rxe0", "soft sim", setName},
+	{"stats", "on or off", "soft sim", setStats},
+	{"net", "NAME", "sim", setNet},
+	{"doorbell", "syscall or raw", "host", setDoorbell},
+}
+
+// parseOptions reads option=value pairs separated by &. A repeated option is
+// an error: one of the two would be silently ignored.
+func (s *Spec) parseOptions(text string) error {
+	seen := make(map[string]bool)
+	for part := range strings.SplitSeq(text, "&") {
+		if part == "" {
+			continue
+		}
+		key, value, hasValue := strings.Cut(part, "=")
+		option := findOption(s.Kind, key)
+		switch {
+		case option == nil:
+			return fmt.Errorf("unknown option %q; %s", key, knownOptions(s.Kind))
+		case !hasValue:
+			return fmt.Errorf("option %q has no value; write %s=%s", key, key, option.form)
+		case seen[key]:
+			return fmt.Errorf("option %q is given twice", key)
+		}
+		seen[key] = true
+		if err := option.set(s, value); err != nil {
+			return fmt.Errorf("option %s=%q: %v", key, value, err)
+		}
+	}
+	return nil
+}
+
+func findOption(kind Kind, key string) *option {
+	for i := range optionTable {
+		if o := &optionTable[i]; o.name == key && strings.Contains(o.kinds, string(kind)) {
+			return o
+		}
+	}
+	return nil
+}
+
+func knownOptions(kind Kind) string {
+	var known []string
+	for _, o := range optionTable {
+		if strings.Contains(o.kinds, string(kind)) {
+			known = append(known, o.name+"="+o.form)
+		}
+	}
+	return fmt.Sprintf("%s knows %s", kind, strings.Join(known, "; "))
+}
+
+// setFraction reads 5% or 0.05 into 0 … 1.
+func setFraction(dst *float64, text string) error {
+	number, percent := strings.CutSuffix(text, "%")
+	v, err := strconv.ParseFloat(number, 64)
+	if err != nil || math.IsNaN(v) {
+		return fmt.Errorf("not a share; write 1%% or 0.01")
+	}
+	switch {
+	case percent:
+		v /= 100
+	case v == 1: // taken at its word, a slip for 1 % loses every packet in silence
+		return fmt.Errorf("is it one percent or all? write 1%% or 100%%")
+	case v > 1 && v <= 100:
+		return fmt.Errorf("more than 1; write %s%% for a percentage", number)
+	}
+	if v < 0 || v > 1 {
+		return fmt.Errorf("outside 0%% … 100%%")
+	}
+	*dst = v
+	return nil
+}
+
+func setDelay(s *Spec, text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || d > maxFaultDelay {
+		return fmt.Errorf("not a duration of 0 … %v; write 2ms", maxFaultDelay)
+	}
+	s.delay = d
+	return nil
+}
+
+func setGUID(s *Spec, text string) error {
+	v, err := strconv.ParseUint(strings.ReplaceAll(text, ":", ""), 16, 64)
+	if err != nil || v == 0 {
+		return fmt.Errorf("not 64 bits in hexadecimal digits, other than 0")
+	}
+	s.guid = v
+	return nil
+}
+
+func setSeed(s *Spec, text string) error {
+	v, err := strconv.ParseUint(text, 0, 64)
+	if err != nil {
+		return fmt.Errorf("not a whole number of 64 bits")
+	}
+	s.seed = v
+	return nil
+}
+
+func setPort(s *Spec, text string) error {
+	v, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return fmt.Errorf("not a UDP port 0 … 65535")
+	}
+	s.port = int(v)
+	return nil
+}
+
+func setMTU(s *Spec, text string) error {
+	v, err := strconv.Atoi(text)
+	if err != nil || !abi.IsPathMTU(v) {
+		return fmt.Errorf("not a path MTU: 256, 512, 1024, 2048 or 4096")
+	}
+	s.mtu = v
+	return nil
+}
+
+// setOff reads on or off; on is the default.
+func setOff(off *bool, text string) error {
+	if text != "on" && text != "off" {
+		return fmt.Errorf("not on or off")
+	}
+	*off = text == "off"
+	return nil
+}
+
+// setStats stores a value that equals the default as the default, so that
+// devices with equal options compare equal.
+func setStats(s *Spec, text string) error {
+	if text != string(statsOn) && text != string(statsOff) {
+		return fmt.Errorf("not on or off")
+	}
+	if s.stats = statsOption(text); s.statsReadable() == (&Spec{Kind: s.Kind}).statsReadable() {
+		s.stats = statsDefault
+	}
+	return nil
+}
+
+func setNet(s *Spec, text string) error {
+	if text == "" || len(text) > 128 {
+		return fmt.Errorf("a network's name has 1 … 128 bytes")
+	}
+	s.Net = text
+	return nil
+}
+
+func setDoorbell(s *Spec, text string) error {
+	if text != "syscall" && text != "raw" {
+		return fmt.Errorf("not syscall or raw")
+	}
+	s.rawDoorbell = text == "raw"
+	return nil
+}
+
+func setPcap(s *Spec, text string) error {
+	if text == "" || strings.ContainsRune(text, 0) {
+		return fmt.Errorf("not a file's name")
+	}
+	s.pcap = text
+	return nil
+}
+
+func setName(s *Spec, text string) error {
+	if !isKernelName(text) {
+		return fmt.Errorf("not a device's name")
+	}
+	s.name = text
+	return nil
+}
+
+// udpPort is the UDP port asked for, 0 for any.
+func (s *Spec) udpPort() uint16 {
+	if s.port < 0 {
+		return RoCEPort
+	}
+	return uint16(s.port)
+}
+
+// comparable returns the options without those that are part of the identity.
+func (s Spec) comparable() options {
+	s.port = 0
+	return s.options
+}
+
+// optionString names the options that are set, as they are written.
+func (s *Spec) optionString() string {
+	var set []string
+	for _, share := range []struct {
+		name  string
+		value float64
+	}{{"loss", s.loss}, {"reorder", s.reorder}, {"dup", s.dup}, {"corrupt", s.corrupt}} {
+		if share.value != 0 {
+			set = append(set, fmt.Sprintf("%s=%v%%", share.name, share.value*100))
+		}
+	}
+	if s.delay != 0 {
+		set = append(set, fmt.Sprintf("delay=%v", s.delay))
+	}
+	if s.seed != 0 {
+		set = append(set, fmt.Sprintf("seed=%d", s.seed))
+	}
+	if s.mtu != 0 {
+		set = append(set, fmt.Sprintf("mtu=%d", s.mtu))
+	}
+	if s.guid != 0 {
+		set = append(set, fmt.Sprintf("guid=%016x", s.guid))
+	}
+	if s.unbound {
+		set = append(set, "bind=off")
+	}
+	if s.noGSO {
+		set = append(set, "gso=off")
+	}
+	if s.noGRO {
+		set = append(set, "gro=off")
+	}
+	if s.noExtensions {
+		set = append(set, "extensions=off")
+	}
+	if s.noShm {
+		set = append(set, "shm=off")
+	}
+	if s.pcap != "" {
+		set = append(set, "pcap="+s.pcap)
+	}
+	if s.name != "" {
+		set = append(set, "name="+s.name)
+	}
+	if s.stats != statsDefault {
+		set = append(set, "stats="+string(s.stats))
+	}
+	if len(set) == 0 {
+		return "none"
+	}
+	return strings.Join(set, "&")
+}
