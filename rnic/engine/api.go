@@ -117,14 +117,13 @@ type QP struct {
 	service  wire.Service // ServiceRC, and ServiceUC of Unreliable
 	state    abi.QPState
 	attr     Attr
-	mtu      int // the path's, in bytes
-	largest  int // bytes of the largest packets that were sent: mtu, or a private one
-	private  private
+	mtu      int        // the path's, in bytes
+	largest  int        // bytes of the largest packets that were sent: mtu, or a private one
 	peer     netip.Addr // of attr.Peer, as packets' sources are compared with it
 	counters Counters
 
 	flow      path.Flow  // to the peer, from RTR on
-	neighbour *neighbour // the peer, from RTR on; nil where Config has no Stash
+	extension *extension // of the connection; nil: specification only
 
 	notice notification
 
@@ -135,8 +134,6 @@ type QP struct {
 	fail   failure
 	events events
 
-	met     bool        // a packet came that only the peer could send
-	soft    bool        // the last such packet was selective
 	genuine bool        // of the packet of the last Receive, see Genuine
 	out     wire.Packet // the packet being written
 	lease   *wire.Lease // to lend payloads by; nil: they are copied
@@ -147,6 +144,9 @@ type QP struct {
 // State is the present state; Receive, Transmit and HandleTimeout may turn it
 // to ERR.
 func (q *QP) State() abi.QPState { return q.state }
+
+// selective reports whether the peer repeats selectively, as this side does.
+func (q *QP) selective() bool { return q.extension != nil && q.extension.soft }
 
 // Attr returns the present attributes. RQPSN and SQPSN are the next expected
 // and the next to be sent.

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"github.com/rdmashim/rdmashim/rnic/engine/path"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
@@ -115,7 +114,8 @@ func (q *QP) writeAsk(now Time, b *Batch, w *sendWR, end seq) {
 		p.RETH = wire.RETH{VA: w.remote + off, RKey: w.rkey, DMALen: uint32(last - off)}
 	}
 	p.AckReq = true // means nothing here, but rxe sets it
-	double := q.doubles(now, w)
+	x := q.extension
+	double := x != nil && x.doubles(now, w)
 	q.emit(now, b, nil, end-r.nxt)
 	if double && !b.Full() {
 		p.AckReq = false
@@ -123,20 +123,6 @@ func (q *QP) writeAsk(now Time, b *Batch, w *sendWR, end seq) {
 		q.counters.SentPkts++
 		q.counters.RetransmittedPkts++
 	}
-}
-
-// doublesFor is how many round trips after a loss READ requests leave twice.
-const doublesFor = 16
-
-// doubles reports whether a READ request leaves twice: on a long path that
-// loses packets, to a peer that knows the second by its missing AckReq.
-// Requests behind a lost one wait for a round trip, and its answer is worth
-// many packets.
-func (q *QP) doubles(now Time, w *sendWR) bool {
-	last := q.req.scores.lastLoss
-	base, rtt := q.flow.RoundTrip()
-	return last != 0 && w.kind.operation == wire.OpRead && q.selective() &&
-		base >= path.Long && Duration(now-last) < doublesFor*rtt
 }
 
 // readPiece is how many packets one READ request asks for: a part of the

@@ -19,8 +19,8 @@ func (q *QP) receiveResponse(now Time, p *wire.Packet) {
 	switch {
 	case s < q.req.una:
 		q.counters.DropStaleAck++
-		if s == q.req.una-1 { // of a Ping, or of a packet that tries a private MTU
-			q.hearPrivate(p)
+		if x := q.extension; x != nil && p.PrivateMTU != 0 && s == q.req.una-1 {
+			x.hearPrivate(p) // of a Ping, or of a packet that tries a private MTU
 		}
 		return
 	case s >= q.req.sent:
@@ -31,14 +31,15 @@ func (q *QP) receiveResponse(now Time, p *wire.Packet) {
 		return
 	}
 	q.meet(now, p)
-	q.hearPrivate(p)
 	switch p.Opcode.Operation() {
 	case wire.OpAck:
 		q.receiveAck(now, s, p.AETH.Syndrome, p.Bitmap())
 	default:
 		q.receiveData(now, s, p)
 	}
-	q.unstashAnswers(now)
+	if x := q.extension; x != nil {
+		x.responded(now, p)
+	}
 }
 
 // receiveAck handles an ACK or NAK. A NAK acknowledges all before its PSN, an
@@ -47,7 +48,7 @@ func (q *QP) receiveResponse(now Time, p *wire.Packet) {
 func (q *QP) receiveAck(now Time, s seq, syn wire.Syndrome, bitmap wire.Bitmap) {
 	if syn.IsACK() {
 		if !q.acknowledge(now, s+1) {
-			q.impliedNAK(now, s+1)
+			q.impliedNAK(now, s+1, nil)
 		} else {
 			q.probeAnswered(now, s)
 		}
@@ -60,15 +61,13 @@ func (q *QP) receiveAck(now Time, s seq, syn wire.Syndrome, bitmap wire.Bitmap) 
 			q.receiverNotReady(now, syn.RNRTimer())
 		} else {
 			q.counters.RNRRcvd++
-			q.impliedNAK(now, s)
+			q.impliedNAK(now, s, nil)
 		}
 	case syn.NAK() == wire.NAKPSNSequence:
 		q.counters.NAKSeqRcvd++
-		if len(bitmap) > 0 && q.selective() {
-			q.learn(now, s, bitmap)
-			return
+		if x := q.extension; x == nil || !x.learn(now, s, bitmap) {
+			q.lost(now)
 		}
-		q.lost(now)
 	default:
 		q.receiveFatal(s, syn.NAK())
 	}
@@ -116,10 +115,11 @@ func (q *QP) acknowledge(now Time, s seq) bool {
 func (q *QP) advance(now Time, to seq) {
 	r := &q.req
 	before := q.costAt(q.sq.head, r.una)
-	// Packets that waited for one that was sent again measure nothing.
-	inOrder := to > r.again && r.una >= r.scores.top
-	q.heard(now, to, func(seq) bool { return inOrder })
-	q.pass(now, to)
+	if x := q.extension; x != nil {
+		x.acknowledged(now, to)
+	} else {
+		q.heard(now, to, func(seq) bool { return to > r.again })
+	}
 	r.una = to
 	for q.sq.head < q.sq.tail && q.sq.at(q.sq.head).ended(to) {
 		q.completeSend(q.sq.at(q.sq.head))
@@ -140,10 +140,9 @@ func (q *QP) advance(now Time, to seq) {
 }
 
 // impliedNAK makes up for the answers that are missing before beyond: one from
-// there came, but not una's.
-func (q *QP) impliedNAK(now Time, beyond seq) {
-	if q.selective() {
-		q.miss(now, beyond)
+// there came, early if it is more than an ACK, but not una's.
+func (q *QP) impliedNAK(now Time, beyond seq, early *wire.Packet) {
+	if x := q.extension; x != nil && x.miss(now, beyond, early) {
 		return
 	}
 	q.counters.ImpliedNAKs++
@@ -162,8 +161,7 @@ func (q *QP) receiveData(now Time, s seq, p *wire.Packet) {
 		return
 	}
 	if !q.acknowledge(now, s) {
-		q.stashAnswer(now, s, p)
-		q.impliedNAK(now, s)
+		q.impliedNAK(now, s, p)
 		return
 	}
 	// una is s now, and the oldest request is the one that s answers.

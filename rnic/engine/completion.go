@@ -85,7 +85,9 @@ func (q *QP) failRequest(i uint64, status abi.WCStatus) {
 func (q *QP) enterError() {
 	q.state = abi.QPSErr
 	q.req.timer = timer{}
-	q.dropStashes()
+	if x := q.extension; x != nil {
+		x.drop()
+	}
 	if !q.rsp.nak.fatal {
 		q.rsp.nak.pending = false
 	}

@@ -136,7 +136,10 @@ func (q *QP) Gauges() Gauges {
 	g := Gauges{
 		InFlight: q.inFlight(), Window: min(q.req.win.size, q.room()),
 		RTT: t.srtt, RTTVariance: t.variance, RTO: q.retransmitAfter(),
-		MTU: max(q.mtu, q.usable().Bytes()),
+		MTU: q.mtu,
+	}
+	if x := q.extension; x != nil {
+		g.MTU = max(q.mtu, x.usable().Bytes())
 	}
 	if q.flow.OnPath() {
 		g.PathWindow = q.flow.Limit(t.least)

@@ -42,13 +42,15 @@
 // reserved to others (wire.BTH.Selective), until a packet without it shows that
 // the peer goes back N. Between them a responder keeps requests that come
 // before an earlier one, and carries them out in order through the same checks
-// (selective_responder.go). Its NAK for a sequence error carries a wire.Bitmap
-// of them; the requester sends the missing ones once a round trip and nothing
-// else (scoreboard.go, selective_requester.go). It keeps answers to READs
-// likewise, and asks again for the missing ones. While a receive is missing, it
-// goes back. A packet of a former connection with the same queue pair numbers
-// is told from one that came early only if its PSN lies 4096 or more from the
-// expected one: the time-wait state is to keep those away.
+// (selective_responder.go). With a peer that does not, a queue pair has no
+// extension, and the specification is all that runs (extension.go). The NAK for
+// a sequence error carries a wire.Bitmap of those that are kept; the requester
+// sends the missing ones once a round trip and nothing else (scoreboard.go,
+// selective_requester.go). It keeps answers to READs likewise, and asks again
+// for the missing ones. While a receive is missing, it goes back. A packet of a
+// former connection with the same queue pair numbers is told from one that came
+// early only if its PSN lies 4096 or more from the expected one: the time-wait
+// state is to keep those away.
 //
 // # Private MTU
 //
@@ -57,7 +59,7 @@
 // one such packet must have passed before.
 //
 // Ping sends a packet without effect as well, of no bytes, to see whether the
-// peer lives.
+// peer lives (ping.go).
 //
 // # Unreliable connections
 //

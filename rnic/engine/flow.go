@@ -3,17 +3,9 @@ package engine
 // attach takes the queue pair to the path of its peer.
 func (q *QP) attach() {
 	q.flow.Join(q.cfg.Paths, q.peer, q.cfg.Tuning.InitialWindow, q.largest+packetCost)
-	if m := q.cfg.Stash; m != nil && (q.neighbour == nil || q.neighbour.addr != q.peer) {
-		m.leave(q.neighbour)
-		q.neighbour = m.join(q.peer)
+	if x := q.extension; x != nil && x.neighbour != nil && x.neighbour.addr != q.peer {
+		x.leave()
 	}
-}
-
-// detach takes the queue pair, and its bytes in flight, off its path.
-func (q *QP) detach() {
-	q.flow.Leave()
-	q.cfg.Stash.leave(q.neighbour)
-	q.neighbour = nil
 }
 
 // account tells the path how much the queue pair has in flight. It follows each

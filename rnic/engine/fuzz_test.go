@@ -217,8 +217,8 @@ func (f *fuzzed) step() {
 // nothing beyond the span has a state.
 func (f *fuzzed) checkScores() {
 	q := f.qp
-	x := &q.req.scores
-	if !q.sends() || x.at == nil {
+	x := q.extension
+	if x == nil || !q.sends() || x.at == nil {
 		return
 	}
 	idle, states := 0, 0
@@ -231,7 +231,7 @@ func (f *fuzzed) checkScores() {
 			i++
 		}
 		if states++; at < 0 {
-			idle += q.costOf(q.sq.at(i), s)
+			idle += x.costOf(q.sq.at(i), s)
 		}
 	}
 	if idle != x.idle || states > 0 && x.hi <= q.req.una || q.inFlight() < 0 {

@@ -51,7 +51,7 @@ func (q *QP) Modify(now Time, to abi.QPState, attr *Attr, mask abi.QPAttrMask) e
 		return err
 	}
 	if to == abi.QPSReset {
-		q.detach()
+		q.flow.Leave()
 		q.reset()
 		return nil
 	}
@@ -60,15 +60,15 @@ func (q *QP) Modify(now Time, to abi.QPState, attr *Attr, mask abi.QPAttrMask) e
 	case to == abi.QPSErr:
 		q.rsp.nak.pending, q.rsp.nak.fatal = false, false
 		q.ackSent() // or never
-		q.rsp.replay.reset(q.rsp.replay.limit)
+		q.forgetReplays()
 		q.enterError()
 	case from == abi.QPSInit && to == abi.QPSRTR:
 		q.mtu = a.PathMTU.Bytes()
 		q.largest = q.mtu
-		if q.private = (private{}); q.cfg.Stash != nil && q.service == wire.ServiceRC {
-			q.private = newPrivate(a.Room, q.mtu)
+		if q.cfg.Stash != nil && q.service == wire.ServiceRC {
+			q.extension = newExtension(q, a.Room)
 		}
-		q.flow.Most = min(q.cfg.Tuning.LongWindow, int(q.reach())*(q.mtu+packetCost))
+		q.flow.Most = min(q.cfg.Tuning.LongWindow, int(reach(q.mtu))*(q.mtu+packetCost))
 		q.rsp.next = firstSeq(a.RQPSN)
 		q.rsp.replay.reset(int(a.MaxDestRdAtomic))
 	case from == abi.QPSRTR && to == abi.QPSRTS:
@@ -121,14 +121,16 @@ func mayFollow(from, to abi.QPState) bool {
 func (q *QP) reset() {
 	q.state = abi.QPSReset
 	q.attr, q.peer = Attr{}, netip.Addr{}
-	q.mtu, q.largest, q.private = 0, 0, private{}
+	q.mtu, q.largest = 0, 0
 	q.sq.reset()
 	q.comps.list, q.comps.head = q.comps.list[:0], 0
 	q.fail = failure{}
 	q.events = events{}
-	q.dropStashes()
+	if x := q.extension; x != nil {
+		x.reset()
+		q.extension = nil
+	}
 	q.flow.UnstampAll()
-	q.met, q.soft = false, false
 	q.notice = notification{}
 	q.req = requester{asked: q.req.asked}
 	q.rsp = responder{recv: q.rsp.recv, replay: q.rsp.replay}
@@ -217,6 +219,9 @@ func (q *QP) resize(mask abi.QPAttrMask) {
 	}
 	if mask&abi.QPMaskMaxDestRdAtomic != 0 {
 		q.rsp.replay.resize(int(q.attr.MaxDestRdAtomic))
+		if x := q.extension; x != nil {
+			x.repeats.clear()
+		}
 	}
 }
 

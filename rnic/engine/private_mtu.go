@@ -38,52 +38,43 @@ func newPrivate(room, mtu int) private {
 }
 
 // tell returns the private MTU that answers name, and whether they say Proven.
-func (m *private) tell() (wire.PrivateMTU, bool) {
-	if m.came != 0 {
-		return m.came, true
+func (x *private) tell() (wire.PrivateMTU, bool) {
+	if x.came != 0 {
+		return x.came, true
 	}
-	return m.own, false
-}
-
-// mtuOf is the MTU of a request's message, in bytes.
-func (q *QP) mtuOf(p *wire.Packet) int {
-	if p.PrivateMTU != 0 {
-		return p.PrivateMTU.Bytes()
-	}
-	return q.mtu
+	return x.own, false
 }
 
 // takes is the longest payload of a packet that is kept.
-func (q *QP) takes() int { return max(q.mtu, q.private.own.Bytes()) }
+func (x *extension) takes() int { return max(x.q.mtu, x.own.Bytes()) }
 
 // notePrivate notes the length of a request's packet.
-func (q *QP) notePrivate(p *wire.Packet) {
-	m := &q.private
-	if p.PrivateMTU > m.came && p.PrivateMTU <= m.own && len(p.Payload) == p.PrivateMTU.Bytes() {
-		m.came = p.PrivateMTU
+func (x *extension) notePrivate(p *wire.Packet) {
+	if p.PrivateMTU > x.came && p.PrivateMTU <= x.own && len(p.Payload) == p.PrivateMTU.Bytes() {
+		x.came = p.PrivateMTU
 	}
 }
 
 // hearPrivate notes the private MTU that an answer names.
-func (q *QP) hearPrivate(p *wire.Packet) {
-	m := &q.private
+func (x *extension) hearPrivate(p *wire.Packet) {
 	switch {
-	case m.own == 0 || p.PrivateMTU == 0:
+	case x.own == 0 || p.PrivateMTU == 0:
 	case p.Proven:
-		m.proven = min(p.PrivateMTU, m.own)
-		q.neighbour.proven = max(q.neighbour.proven, m.proven)
-	case m.peer == 0:
-		m.peer = min(p.PrivateMTU, m.own)
-		m.trying = m.peer
+		x.see()
+		x.proven = min(p.PrivateMTU, x.own)
+		x.neighbour.proven = max(x.neighbour.proven, x.proven)
+	case x.peer == 0:
+		x.peer = min(p.PrivateMTU, x.own)
+		x.trying = x.peer
 	}
 }
 
 // usable is the private MTU for the next message, 0 if none is proven.
-func (q *QP) usable() wire.PrivateMTU {
-	m := &q.private
-	proven := m.proven
-	if q.neighbour != nil {
-		proven = max(proven, min(q.neighbour.proven, m.peer))
+func (x *extension) usable() wire.PrivateMTU {
+	q := x.q
+	proven := x.proven
+	if x.neighbour != nil {
+		proven = max(proven, min(x.neighbour.proven, x.peer))
 	}
 	if proven.Bytes() <= q.mtu {
 		return 0
@@ -94,20 +85,20 @@ func (q *QP) usable() wire.PrivateMTU {
 // doubtPrivate forgets that a private MTU passes, since a peer has been silent
 // for too long: the path may have become narrower. The next queue pair on it
 // tries again.
-func (q *QP) doubtPrivate() {
-	if q.neighbour != nil {
-		q.neighbour.proven = 0
+func (x *extension) doubtPrivate() {
+	if n := x.q.cfg.Stash.neighbours[x.q.peer]; n != nil {
+		n.proven = 0
 	}
 }
 
 // choosePrivate chooses the MTU of a message's packets.
-func (q *QP) choosePrivate(w *sendWR) {
-	m := &q.private
-	if int(w.length) <= q.mtu || m.own == 0 {
+func (x *extension) choosePrivate(w *sendWR) {
+	q := x.q
+	if int(w.length) <= q.mtu || x.own == 0 {
 		return
 	}
-	m.wanted = true
-	p := q.usable()
+	x.wanted = true
+	p := x.usable()
 	if p == 0 {
 		return
 	}
@@ -130,59 +121,23 @@ const (
 // takes, where a message waits for such packets and none has passed. Its PSN is
 // that before the oldest outstanding one: the responder acknowledges it again
 // without carrying it out.
-func (q *QP) tryPrivate(now Time, b *Batch) {
-	m := &q.private
-	if !m.wanted || m.trying.Bytes() <= q.mtu || !q.sends() || b.Full() || q.usable() != 0 || q.req.timer.waitsForReceiver() ||
-		m.tries > 0 && now < m.tried+Time(privateWait+4*q.req.timer.srtt) {
+func (x *extension) tryPrivate(now Time, b *Batch) {
+	q := x.q
+	if !x.wanted || x.trying.Bytes() <= q.mtu || !q.sends() || b.Full() || x.usable() != 0 || q.req.timer.waitsForReceiver() ||
+		x.tries > 0 && now < x.tried+Time(privateWait+4*q.req.timer.srtt) {
 		return
 	}
-	if m.tries++; m.tries > privateTries {
-		m.trying -= min(m.trying, 2)
-		m.tries = 0
+	if x.tries++; x.tries > privateTries {
+		x.trying -= min(x.trying, 2)
+		x.tries = 0
 		return
 	}
-	m.tried = now
-	payload := b.payload(m.trying.Bytes())
+	x.tried = now
+	payload := b.payload(x.trying.Bytes())
 	clear(payload)
 	q.startPacket(wire.RCWriteOnly, q.req.una-1)
-	q.out.AckReq, q.out.RETH, q.out.PrivateMTU = true, wire.RETH{}, m.trying
+	q.out.AckReq, q.out.RETH, q.out.PrivateMTU = true, wire.RETH{}, x.trying
 	b.add(q.attr.Peer, &q.out, payload)
 	q.counters.SentPkts++
 	q.counters.SentBytes += uint64(len(payload))
-}
-
-// takesTry answers a packet with which the peer tries a private MTU.
-func (q *QP) takesTry(now Time, p *wire.Packet) bool {
-	s := q.rsp.next.near(p.PSN)
-	if !p.TriesMTU() || s >= q.rsp.next || s+2*span < q.rsp.next {
-		return false
-	}
-	q.notePrivate(p)
-	q.duplicate(s, p)
-	q.scheduleAck(now, p, true)
-	return true
-}
-
-// Ping asks the peer for a sign of life without a work request: the next
-// Transmit sends a zero-length WRITE with the PSN before the oldest that is
-// outstanding. To the responder that is a duplicate, which it acknowledges
-// again without carrying it out (IBA 9.7.5.1.2, rxe_resp.c:duplicate_request);
-// the ACK says nothing new and is dropped. So whether anything came of it shows
-// in RcvdPkts only. It is not repeated. False in states that send nothing.
-// Next: Transmit.
-func (q *QP) Ping() bool {
-	q.req.ping = q.sends()
-	return q.req.ping
-}
-
-// transmitPing writes the packet that Ping asked for.
-func (q *QP) transmitPing(b *Batch) {
-	if !q.req.ping || !q.sends() || b.Full() {
-		return
-	}
-	q.req.ping = false
-	q.startPacket(wire.RCWriteOnly, q.req.una-1)
-	q.out.AckReq, q.out.RETH = true, wire.RETH{}
-	b.add(q.attr.Peer, &q.out, nil)
-	q.counters.SentPkts++
 }

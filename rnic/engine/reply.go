@@ -11,9 +11,9 @@ import (
 // with ack only.
 func (q *QP) transmitReplies(now Time, b *Batch, limit mark, ack bool) {
 	for b.before(limit) && q.mayReply() {
+		x := q.extension
 		switch r := q.rsp.replay.oldest(); {
-		case len(q.rsp.replay.repeats.list) > 0:
-			q.replyMissing(b)
+		case x != nil && x.replyMissing(b):
 		case r != nil && r.operation == wire.OpRead:
 			q.replyRead(b, r)
 		case r != nil:
@@ -21,7 +21,11 @@ func (q *QP) transmitReplies(now Time, b *Batch, limit mark, ack bool) {
 		case q.rsp.nak.pending:
 			q.rsp.nak.pending = false
 			q.ackSent() // the NAK acknowledges all before it
-			q.reply(b, wire.RCAck, q.rsp.nak.at, q.rsp.nak.syndrome, q.bitmap(b))
+			var kept []byte
+			if x != nil {
+				kept = x.bitmap(b)
+			}
+			q.reply(b, wire.RCAck, q.rsp.nak.at, q.rsp.nak.syndrome, kept)
 		case q.rsp.ack && ack:
 			q.ackSent()
 			q.rsp.last = lastAck{now, q.rsp.ackTo}
@@ -52,7 +56,9 @@ func (q *QP) reply(b *Batch, op wire.Opcode, s seq, syn wire.Syndrome, payload [
 // startReply begins a response packet.
 func (q *QP) startReply(op wire.Opcode, s seq, syn wire.Syndrome) {
 	q.startPacket(op, s)
-	q.out.PrivateMTU, q.out.Proven = q.private.tell()
+	if x := q.extension; x != nil {
+		x.answer(&q.out)
+	}
 	q.out.AETH = wire.AETH{Syndrome: syn, MSN: q.rsp.msn}
 }
 
@@ -94,7 +100,7 @@ func (q *QP) failReply(b *Batch, r *replay) {
 		return
 	}
 	q.rsp.next = r.cur // so that the NAK names this packet, even before an earlier fatal one
-	q.rsp.replay.reset(q.rsp.replay.limit)
+	q.forgetReplays()
 	q.refuse(remoteOpError)
 }
 
@@ -133,8 +139,6 @@ type replayQueue struct {
 	left  int // how many are pending
 	sure  int // the first so many are not
 
-	repeats repeats // go before all else
-
 	// last is the repeated request that came last, or never. A repeat that is
 	// not behind it shows that the requester went back: to asked the last time.
 	// inVain is how often in a row it then had one packet more at most.
@@ -144,8 +148,16 @@ type replayQueue struct {
 
 func (u *replayQueue) reset(limit int) {
 	u.limit, u.ring = limit, u.ring[:min(limit, cap(u.ring))]
-	u.head, u.n, u.left, u.sure, u.repeats = 0, 0, 0, 0, repeats{list: u.repeats.list[:0]}
+	u.head, u.n, u.left, u.sure = 0, 0, 0, 0
 	u.last, u.asked, u.inVain = never, 0, 0
+}
+
+// forgetReplays forgets all answers.
+func (q *QP) forgetReplays() {
+	q.rsp.replay.reset(q.rsp.replay.limit)
+	if x := q.extension; x != nil {
+		x.repeats.clear()
+	}
 }
 
 func (u *replayQueue) at(i int) *replay { return &u.ring[(u.head+i)%len(u.ring)] }
@@ -259,7 +271,7 @@ func (q *QP) duplicate(s seq, p *wire.Packet) {
 			return
 		}
 		skipped := uint32(s-r.first) * uint32(r.mtu)
-		if p.Selective && u.repeats.add(r, s, s+packets(p.RETH.DMALen, r.mtu)) {
+		if x := q.extension; x != nil && p.Selective && x.repeats.add(r, s, s+packets(p.RETH.DMALen, r.mtu)) {
 			return
 		}
 		u.again(r, s, s+packets(p.RETH.DMALen, r.mtu), skipped+p.RETH.DMALen)

@@ -43,9 +43,7 @@ type requester struct {
 	probed, probedTo, lone seq
 	probedAt               Time
 
-	timer  timer
-	scores scoreboard
-	stash  stash // answers beyond una
+	timer timer
 }
 
 // Transmit writes packets that may leave now into b, behind what is there. More
@@ -60,7 +58,9 @@ func (q *QP) Transmit(now Time, b *Batch) (more bool) {
 	q.transmitReplies(now, b, b.middle(), due)
 	q.transmitRequests(now, b)
 	q.transmitPing(b)
-	q.tryPrivate(now, b)
+	if x := q.extension; x != nil {
+		x.tryPrivate(now, b)
+	}
 	q.transmitNotice(now, b)
 	// Behind requests, being shorter, an ACK can share a datagram's send with
 	// them.
@@ -72,7 +72,9 @@ func (q *QP) Transmit(now Time, b *Batch) (more bool) {
 func (q *QP) transmitRequests(now Time, b *Batch) {
 	q.req.timer.paced = 0
 	q.transmitProbe(now, b)
-	q.transmitRepairs(now, b)
+	if x := q.extension; x != nil {
+		x.transmitRepairs(now, b)
+	}
 	for !b.Full() && q.mayRequest() {
 		w := q.sq.at(q.req.cur)
 		if w.kind.local() {
@@ -163,7 +165,11 @@ func (q *QP) inFlight() int {
 	if q.req.una == q.req.nxt {
 		return 0
 	}
-	return int(q.costAt(q.req.cur, q.req.nxt)-q.costAt(q.sq.head, q.req.una)) - q.req.scores.idle
+	n := int(q.costAt(q.req.cur, q.req.nxt) - q.costAt(q.sq.head, q.req.una))
+	if x := q.extension; x != nil {
+		n -= x.idle
+	}
+	return n
 }
 
 // fits reports whether n more bytes may be in flight now. One packet always
@@ -186,6 +192,12 @@ func (q *QP) fits(now Time, n int) bool {
 		q.req.timer.paced = until
 	}
 	return !held
+}
+
+// reaches reports whether the peer would take a packet that ends at end.
+func (q *QP) reaches(end seq) bool {
+	x := q.extension
+	return x == nil || x.reaches(end)
 }
 
 // sendData sends one packet of a SEND or WRITE. It returns false when that must
@@ -281,8 +293,9 @@ func (q *QP) startPacket(op wire.Opcode, s seq) {
 		PKey:    wire.DefaultPKey,
 		DestQPN: q.attr.DestQPN,
 		PSN:     s.psn(),
-
-		Selective: q.cfg.Stash != nil && (q.soft || !q.met),
+	}
+	if x := q.extension; x != nil {
+		q.out.Selective = x.soft || !x.met
 	}
 }
 
@@ -299,7 +312,9 @@ func (q *QP) emit(now Time, b *Batch, payload []byte, n seq) {
 	q.counters.SentBytes += uint64(len(payload))
 	if r.nxt < r.sent {
 		q.counters.RetransmittedPkts++
-		q.sentAgain(now, q.sq.at(r.cur), r.nxt, r.nxt+n)
+		if x := q.extension; x != nil {
+			x.sentAgain(now, q.sq.at(r.cur), r.nxt, r.nxt+n)
+		}
 		r.again = max(r.again, r.nxt+n)
 		r.timer.again(r.nxt, r.nxt+n)
 		q.flow.Unstamp(uint64(r.nxt), uint64(r.nxt+n))

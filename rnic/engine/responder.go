@@ -29,7 +29,6 @@ type responder struct {
 	holds   bool // recv was taken and not completed
 
 	replay replayQueue
-	stash  stash // requests beyond next
 }
 
 // nak is a negative acknowledgement that waits for Transmit.
@@ -101,18 +100,31 @@ func (q *QP) receiveRequest(now Time, p *wire.Packet) {
 		q.repeatLast(p)
 		return
 	}
-	if q.takesTry(now, p) {
+	if x := q.extension; x != nil && p.Selective && x.accept(now, p) {
 		return
 	}
-	if !q.checkPSN(now, p) {
+	if !q.checkPSN(p) {
 		q.scheduleAck(now, p, true)
 		return
 	}
 	q.meet(now, p)
-	q.notePrivate(p)
-	if q.carryOut(now, p) {
-		q.unstash(now)
+	ok := q.carryOut(now, p)
+	if x := q.extension; x != nil && ok {
+		x.unstash(now)
 	}
+}
+
+// meet notes a packet that only the peer could send. If the first is none of an
+// extended peer, the queue pair keeps to the specification from now on.
+func (q *QP) meet(now Time, p *wire.Packet) {
+	q.genuine = true
+	if x := q.extension; x != nil && (p.Selective || x.seen) {
+		x.meet(p)
+	} else {
+		q.extension = nil
+	}
+	q.communicates()
+	q.noteMarks(now, p)
 }
 
 // carryOut checks and carries out the request at next, and reports whether it
@@ -121,23 +133,14 @@ func (q *QP) carryOut(now Time, p *wire.Packet) bool {
 	if !p.Claim() {
 		return false
 	}
-	for _, check := range requestChecks {
-		if e := check(q, p); e.refuses() {
-			p.Settle()
-			q.refuse(e)
-			return false
-		}
+	if e := q.checkRequest(p); e.refuses() {
+		p.Settle()
+		q.refuse(e)
+		return false
 	}
 	q.execute(p)
 	q.scheduleAck(now, p, false)
 	return true
-}
-
-// expect moves on by n PSNs: the request at next was carried out.
-func (q *QP) expect(n seq) {
-	q.rsp.next += n
-	q.rsp.refused = false
-	q.rsp.nak.pending = false // one for an earlier gap came too late
 }
 
 // refuse answers the request at next with a NAK. A NAK other than RNR ends the
@@ -146,7 +149,9 @@ func (q *QP) refuse(e refusal) {
 	q.rsp.refused = true
 	q.rsp.nak = nak{pending: true, fatal: !e.syndrome.IsRNR(), at: q.rsp.next, syndrome: e.syndrome}
 	q.countNAK(e.syndrome)
-	q.rsp.stash.clear() // the requester goes back
+	if x := q.extension; x != nil {
+		x.requests.clear() // the requester goes back
+	}
 	if q.rsp.nak.fatal {
 		q.raiseRefusal(e)
 		if q.rsp.holds {

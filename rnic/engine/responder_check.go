@@ -35,24 +35,31 @@ var requestChecks = [...]func(*QP, *wire.Packet) refusal{
 	(*QP).checkRKey,
 }
 
+// checkRequest returns why a request is refused, if it is.
+func (q *QP) checkRequest(p *wire.Packet) refusal {
+	for _, check := range requestChecks {
+		if e := check(q, p); e.refuses() {
+			return e
+		}
+	}
+	return refusal{}
+}
+
 // checkPSN reports whether the packet is the expected one. One from the half of
 // the sequence space before it is a duplicate; one beyond it shows a gap, which
 // is answered once (IBA 9.7.4.1.1).
-func (q *QP) checkPSN(now Time, p *wire.Packet) bool {
+func (q *QP) checkPSN(p *wire.Packet) bool {
 	s := q.rsp.next.near(p.PSN)
 	switch {
 	case s == q.rsp.next:
 		return true
 	case s < q.rsp.next:
 		q.counters.DuplicateRequest++
-		if p.Opcode.IsReadRequest() && !p.AckReq && q.selective() {
-			return false // the second of two copies
-		}
 		q.duplicate(s, p)
 		return false
 	}
 	q.counters.OutOfSeqRequest++
-	if q.stashRequest(now, s, p) && p.AckReq || !q.rsp.refused {
+	if !q.rsp.refused {
 		q.refuseGap()
 	}
 	return false
@@ -118,7 +125,7 @@ func (q *QP) checkResources(p *wire.Packet) refusal {
 // announced; a SEND fits the receive (IBA 9.7.4.1.6).
 func (q *QP) checkLength(p *wire.Packet) refusal {
 	n := len(p.Payload)
-	if p.PrivateMTU > q.private.own {
+	if m := p.PrivateMTU; m != 0 && (q.extension == nil || m > q.extension.own) {
 		return invalidRequest
 	}
 	switch p.Opcode.Operation() {
@@ -187,6 +194,14 @@ func (q *QP) checkRKey(p *wire.Packet) refusal {
 		return accessError
 	}
 	return refusal{}
+}
+
+// mtuOf is the MTU of a request's message, in bytes.
+func (q *QP) mtuOf(p *wire.Packet) int {
+	if p.PrivateMTU != 0 {
+		return p.PrivateMTU.Bytes()
+	}
+	return q.mtu
 }
 
 // takeReceive takes the oldest receive, unless one was left by a message that

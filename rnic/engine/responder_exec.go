@@ -96,6 +96,13 @@ func (q *QP) executed(p *wire.Packet) {
 	}
 }
 
+// expect moves on by n PSNs: the request at next was carried out.
+func (q *QP) expect(n seq) {
+	q.rsp.next += n
+	q.rsp.refused = false
+	q.rsp.nak.pending = false // one for an earlier gap came too late
+}
+
 // completeMessage ends a SEND or WRITE.
 func (q *QP) completeMessage(p *wire.Packet, op abi.WCOpcode) {
 	r := &q.rsp

@@ -45,7 +45,9 @@ func (q *QP) rewind() {
 	r.nxt, r.cur = r.una, q.sq.head
 	r.since, r.probe = 0, true
 	r.oldest, r.probedTo = false, 0
-	r.scores.forget(r.una)
+	if x := q.extension; x != nil {
+		x.forget(r.una)
+	}
 }
 
 // measured notes the first measurement. Of a packet that left before a timeout,
@@ -88,9 +90,8 @@ const harmless = 4
 func (q *QP) probeOldest(now Time) {
 	r := &q.req
 	r.timer.probes++
-	r.scores.scan = r.scores.top > r.una
 	q.startProbe(now)
-	if q.suspectAnswer() {
+	if x := q.extension; x != nil && x.silence() {
 		return
 	}
 	if a := &r.asked; !a.empty() && a.front().first <= r.una && (r.timer.probes > 1 || a.front().end-r.una > harmless) {

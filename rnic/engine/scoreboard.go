@@ -42,29 +42,29 @@ const (
 )
 
 // costOf is the cost of the packet s of w, or of its answer.
-func (q *QP) costOf(w *sendWR, s seq) int {
+func (x *extension) costOf(w *sendWR, s seq) int {
 	off := uint64(s-w.first) * uint64(w.mtu)
 	return int(min(uint64(w.length)-off, uint64(w.mtu))) + packetCost
 }
 
 // mark sets the state of the packet s of w, which lies in [una, una+len(at)).
-func (q *QP) mark(w *sendWR, s seq, to Time) {
-	x := &q.req.scores
+func (x *extension) mark(w *sendWR, s seq, to Time) {
 	p := x.state(s)
 	switch {
 	case *p < 0 && to >= 0:
-		x.idle -= q.costOf(w, s)
+		x.idle -= x.costOf(w, s)
 	case *p >= 0 && to < 0:
-		x.idle += q.costOf(w, s)
+		x.idle += x.costOf(w, s)
 	}
 	*p = to
 	x.hi = max(x.hi, s+1)
 }
 
 // scoring makes the scoreboard, and returns the end of the PSNs it may tell of.
-func (q *QP) scoring() seq {
-	end := min(q.req.nxt, q.req.una+q.reach())
-	q.req.scores.fit(q.req.una, end)
+func (x *extension) scoring() seq {
+	q := x.q
+	end := min(q.req.nxt, q.req.una+reach(q.mtu))
+	x.fit(q.req.una, end)
 	return end
 }
 
@@ -86,41 +86,28 @@ func (x *scoreboard) fit(una, end seq) {
 
 // overdue reports whether the packet s is to be sent again: it is missing, or
 // the last copy had the time to arrive and be acknowledged.
-func (q *QP) overdue(now Time, s seq) bool {
-	at := *q.req.scores.state(s)
+func (x *extension) overdue(now Time, s seq) bool {
+	q := x.q
+	at := *x.state(s)
 	return at == missing || at > 0 && Duration(now-at) > q.answerTime()
 }
 
-// answerTime is when the answer to a packet is there as a rule.
-func (q *QP) answerTime() Duration {
-	t := &q.req.timer
-	if t.srtt != 0 {
-		return t.srtt + t.srtt/4 + t.variance
-	}
-	if _, rtt := q.flow.RoundTrip(); rtt != 0 {
-		return 2 * rtt
-	}
-	d, _, _ := q.expected()
-	return d
-}
-
-// repaired reports whether una was found missing, and sent again.
-func (q *QP) repaired() bool {
-	x := &q.req.scores
+// repairing reports whether una was found missing, and sent again.
+func (x *extension) repairing() bool {
+	q := x.q
 	return x.top > q.req.una && *x.state(q.req.una) > 0
 }
 
 // pass clears the states of the packets before to, which becomes una.
-func (q *QP) pass(now Time, to seq) {
-	r := &q.req
-	x := &r.scores
+func (x *extension) pass(now Time, to seq) {
+	q, r := x.q, &x.q.req
 	for i, p := q.sq.head, r.una; p < min(to, x.hi); p++ {
 		for q.sq.at(i).end <= p {
 			i++
 		}
-		q.mark(q.sq.at(i), p, unknown)
+		x.mark(q.sq.at(i), p, unknown)
 	}
-	q.endRound(now)
+	x.endRound(now)
 }
 
 // forget makes all packets behind una unknown: they are sent again, or waited

@@ -2,18 +2,22 @@ package engine
 
 import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/engine/path"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
 // learn takes over the bitmap of a NAK for s: the peer carried out all before
-// s, and lacks s and the packets without a bit before the last bit.
-func (q *QP) learn(now Time, s seq, bitmap wire.Bitmap) {
-	r := &q.req
-	x := &r.scores
-	if r.timer.waitsForReceiver() {
-		return
+// s, and lacks s and the packets without a bit before the last bit. It reports
+// whether the peer is one that tells.
+func (x *extension) learn(now Time, s seq, bitmap wire.Bitmap) bool {
+	q, r := x.q, &x.q.req
+	if len(bitmap) == 0 || !x.soft {
+		return false
 	}
-	end := min(q.scoring(), s+seq(bitmap.Len()))
+	if r.timer.waitsForReceiver() {
+		return true
+	}
+	end := min(x.scoring(), s+seq(bitmap.Len()))
 	x.executed = max(x.executed, s)
 	found, counted := 0, seq(0)
 	for i, p := q.sq.head, r.una; p < end; p++ {
@@ -23,12 +27,12 @@ func (q *QP) learn(now Time, s seq, bitmap wire.Bitmap) {
 		w := q.sq.at(i)
 		there, answer := p < s || bitmap.Has(int(p-s)), w.kind.returnsData()
 		switch was := *x.state(p); {
-		case r.stash.at(p) != nil, there && !answer:
-			q.mark(w, p, arrived)
+		case x.answers.at(p) != nil, there && !answer:
+			x.mark(w, p, arrived)
 		case there && p >= s: // its answer will come
-			q.mark(w, p, max(now, 1))
+			x.mark(w, p, max(now, 1))
 		case was == unknown, was == arrived:
-			q.mark(w, p, missing)
+			x.mark(w, p, missing)
 			if p >= counted { // a request was lost as one packet
 				found++
 				counted = p + 1
@@ -39,22 +43,29 @@ func (q *QP) learn(now Time, s seq, bitmap wire.Bitmap) {
 		}
 	}
 	x.top = max(x.top, end)
-	found += q.loseTail(now, end)
+	found += x.loseTail(now, end)
 	q.heardEarly(now, end, func(p seq) bool { return *x.state(p) == arrived })
-	q.noteLoss(now, found)
+	x.noteLoss(now, found)
 	r.timer.probes = 0
 	q.startRetransmit(now)
+	return true
 }
 
 // miss notes that the peer carried out all before beyond, but una's answer is
-// missing.
-func (q *QP) miss(now Time, beyond seq) {
-	r := &q.req
-	x := &r.scores
-	if r.timer.waitsForReceiver() {
-		return
+// missing. Early is the answer that shows it, to be kept, or nil. It reports
+// whether the peer is one that repeats selectively.
+func (x *extension) miss(now Time, beyond seq, early *wire.Packet) bool {
+	q, r := x.q, &x.q.req
+	if !x.soft {
+		return false
 	}
-	end := min(q.scoring(), beyond)
+	if early != nil {
+		x.stashAnswer(now, beyond, early)
+	}
+	if r.timer.waitsForReceiver() {
+		return true
+	}
+	end := min(x.scoring(), beyond)
 	x.executed = max(x.executed, beyond)
 	found := 0
 	for i, p := q.sq.head, max(r.una, x.top); p < end; p++ {
@@ -63,10 +74,10 @@ func (q *QP) miss(now Time, beyond seq) {
 		}
 		w := q.sq.at(i)
 		switch was := *x.state(p); {
-		case r.stash.at(p) != nil, !w.kind.returnsData():
-			q.mark(w, p, arrived)
+		case x.answers.at(p) != nil, !w.kind.returnsData():
+			x.mark(w, p, arrived)
 		case was == unknown:
-			q.mark(w, p, missing)
+			x.mark(w, p, missing)
 			found++
 		}
 	}
@@ -74,48 +85,46 @@ func (q *QP) miss(now Time, beyond seq) {
 	if found > 0 {
 		q.counters.ImpliedNAKs++
 	}
-	if found > 0 || q.overdue(now, r.una) {
-		q.noteLoss(now, found)
+	if found > 0 || x.overdue(now, r.una) {
+		x.noteLoss(now, found)
 		q.startRetransmit(now)
 	}
+	return true
 }
 
 // suspectAnswer takes the rest of una's answer to be lost, if una is one: the
 // peer was silent for too long. It reports whether that can be repaired.
-func (q *QP) suspectAnswer() bool {
-	r := &q.req
-	if a := &r.asked; !q.selective() || a.empty() || a.front().first > r.una {
+func (x *extension) suspectAnswer() bool {
+	q, r := x.q, &x.q.req
+	if a := &r.asked; !x.soft || a.empty() || a.front().first > r.una {
 		return false
 	}
 	w := q.sq.at(q.sq.head)
-	end := min(q.scoring(), r.asked.front().end)
+	end := min(x.scoring(), r.asked.front().end)
 	for p := r.una; p < end; p++ {
-		if *r.scores.state(p) == unknown {
-			q.mark(w, p, missing)
+		if *x.state(p) == unknown {
+			x.mark(w, p, missing)
 		}
 	}
-	r.scores.top, r.scores.scan = max(r.scores.top, end), true
+	x.top, x.scan = max(x.top, end), true
 	return true
 }
 
 // noteLoss has Transmit repair missing packets, found of which are newly known.
-func (q *QP) noteLoss(now Time, found int) {
-	r := &q.req
-	x := &r.scores
+func (x *extension) noteLoss(now Time, found int) {
 	x.scan = true
-	q.endRound(now)
+	x.endRound(now)
 	if found > 0 {
-		q.beginRound(now)
+		x.beginRound(now)
 	}
 	x.lost += found
-	q.sampleArrived(now)
+	x.sampleArrived(now)
 }
 
 // sampleArrived ends the measurement where the sampled packet arrived before
 // una: it is not timed by when una reaches it.
-func (q *QP) sampleArrived(now Time) {
-	r := &q.req
-	x := &r.scores
+func (x *extension) sampleArrived(now Time) {
+	q, r := x.q, &x.q.req
 	if t := &r.timer; t.sampling && t.samplePk >= r.una && t.samplePk < x.hi && *x.state(t.samplePk) == arrived {
 		unmeasured := t.srtt == 0
 		t.acknowledged(now, t.samplePk+1, false)
@@ -126,8 +135,8 @@ func (q *QP) sampleArrived(now Time) {
 }
 
 // beginRound notes a loss: a round begins unless one is going on.
-func (q *QP) beginRound(now Time) {
-	x := &q.req.scores
+func (x *extension) beginRound(now Time) {
+	q := x.q
 	x.lastLoss = max(now, 1)
 	q.flow.Lost()
 	if x.begun == 0 {
@@ -137,8 +146,8 @@ func (q *QP) beginRound(now Time) {
 }
 
 // endRound has the window follow the losses of a round.
-func (q *QP) endRound(now Time) {
-	x := &q.req.scores
+func (x *extension) endRound(now Time) {
+	q := x.q
 	if x.begun == 0 || Duration(now-x.begun) < max(q.answerTime(), 1) {
 		return
 	}
@@ -149,23 +158,22 @@ func (q *QP) endRound(now Time) {
 // loseTail looks behind end, where the bitmap of a NAK ends: when the packet
 // resent has arrived, all that left before its last copy has, or is lost.
 // Answers say nothing, since repeated ones go first.
-func (q *QP) loseTail(now Time, end seq) (found int) {
-	r := &q.req
-	x := &r.scores
+func (x *extension) loseTail(now Time, end seq) (found int) {
+	q, r := x.q, &x.q.req
 	if r.una > x.resent && x.tailAt == 0 {
 		x.tailAt = now + Time(r.timer.srtt/4)
 	}
 	if x.tailAt == 0 || now < x.tailAt {
 		return 0
 	}
-	to := min(q.scoring(), x.tail)
+	to := min(x.scoring(), x.tail)
 	x.tail, x.tailAt = 0, 0
 	for i, p := q.sq.head, max(r.una, end); p < to; p++ {
 		for q.sq.at(i).end <= p {
 			i++
 		}
 		if w := q.sq.at(i); *x.state(p) == unknown && !w.kind.returnsData() {
-			q.mark(w, p, missing)
+			x.mark(w, p, missing)
 			found++
 		}
 	}
@@ -174,8 +182,8 @@ func (q *QP) loseTail(now Time, end seq) (found int) {
 }
 
 // sentAgain notes that the packets [s, end) of w leave again.
-func (q *QP) sentAgain(now Time, w *sendWR, s, end seq) {
-	r, x := &q.req, &q.req.scores
+func (x *extension) sentAgain(now Time, w *sendWR, s, end seq) {
+	r := &x.q.req
 	if x.at == nil {
 		return
 	}
@@ -185,26 +193,26 @@ func (q *QP) sentAgain(now Time, w *sendWR, s, end seq) {
 	end = min(end, r.una+span)
 	x.fit(r.una, end)
 	if *x.state(s) > 0 { // the last copy was lost, too
-		q.beginRound(now)
+		x.beginRound(now)
 		x.lost++
 	}
 	for ; s < end; s++ {
 		x.repaired++
-		q.mark(w, s, max(now, 1))
+		x.mark(w, s, max(now, 1))
 	}
 }
 
 // reaches reports whether packets may be sent up to end. While one is missing,
 // the peer keeps those only that a bitmap has room for.
-func (q *QP) reaches(end seq) bool {
-	return q.req.una >= q.req.scores.top || end <= q.req.una+q.reach()
+func (x *extension) reaches(end seq) bool {
+	q := x.q
+	return q.req.una >= x.top || end <= q.req.una+reach(q.mtu)
 }
 
 // transmitRepairs sends missing packets again, the oldest first, as far as the
 // window has room.
-func (q *QP) transmitRepairs(now Time, b *Batch) {
-	r := &q.req
-	x := &r.scores
+func (x *extension) transmitRepairs(now Time, b *Batch) {
+	q, r := x.q, &x.q.req
 	if !x.scan {
 		return
 	}
@@ -212,14 +220,14 @@ func (q *QP) transmitRepairs(now Time, b *Batch) {
 	if !q.sends() || r.timer.waitsForReceiver() {
 		return
 	}
-	q.loseRepeats(now)
+	x.loseRepeats(now)
 	nxt, cur := r.nxt, r.cur
 	r.cur = q.sq.head
 	for s := r.una; s < min(x.top, nxt); {
 		for q.sq.at(r.cur).end <= s {
 			r.cur++
 		}
-		if !q.overdue(now, s) {
+		if !x.overdue(now, s) {
 			s++
 			continue
 		}
@@ -227,7 +235,7 @@ func (q *QP) transmitRepairs(now Time, b *Batch) {
 			break
 		}
 		i := r.cur
-		end, ok := q.repair(now, b, s, nxt, cur)
+		end, ok := x.repair(now, b, s, nxt, cur)
 		if !ok {
 			break
 		}
@@ -239,18 +247,17 @@ func (q *QP) transmitRepairs(now Time, b *Batch) {
 
 // loseRepeats takes packets for lost that were sent again and had the time to
 // be acknowledged: they are in flight no more, and leave room for repairs.
-func (q *QP) loseRepeats(now Time) {
-	r := &q.req
-	x := &r.scores
+func (x *extension) loseRepeats(now Time) {
+	q, r := x.q, &x.q.req
 	for i, p := q.sq.head, r.una; p < min(x.top, r.nxt); p++ {
-		if *x.state(p) <= 0 || !q.overdue(now, p) {
+		if *x.state(p) <= 0 || !x.overdue(now, p) {
 			continue
 		}
 		for q.sq.at(i).end <= p {
 			i++
 		}
-		q.mark(q.sq.at(i), p, missing)
-		q.beginRound(now)
+		x.mark(q.sq.at(i), p, missing)
+		x.beginRound(now)
 		x.lost++
 	}
 }
@@ -258,18 +265,17 @@ func (q *QP) loseRepeats(now Time) {
 // repair sends the packet s again, or asks again for the answer s and the
 // missing packets behind it. nxt and cur are the requester's. It returns the
 // PSN behind, and false if that must wait: the oldest packet never does.
-func (q *QP) repair(now Time, b *Batch, s, nxt seq, cur uint64) (end seq, ok bool) {
-	r := &q.req
-	x := &r.scores
+func (x *extension) repair(now Time, b *Batch, s, nxt seq, cur uint64) (end seq, ok bool) {
+	q, r := x.q, &x.q.req
 	w := q.sq.at(r.cur)
 	if w.status != abi.WCSuccess {
 		q.failLocal()
 		return s, false
 	}
 	flight := int(q.costAt(cur, nxt)-q.costAt(q.sq.head, r.una)) - x.idle
-	room := min(r.win.size, q.room()) - flight - q.costOf(w, s)
+	room := min(r.win.size, q.room()) - flight - x.costOf(w, s)
 	if s == r.una {
-		q.noteStuck()
+		x.noteStuck()
 	} else if room < 0 {
 		x.scan = true
 		return s, false
@@ -288,8 +294,8 @@ func (q *QP) repair(now Time, b *Batch, s, nxt seq, cur uint64) (end seq, ok boo
 	if s >= x.executed {
 		end = to // the request itself was lost
 	} else {
-		for end < min(to, x.top) && q.overdue(now, end) && room >= q.costOf(w, end) {
-			room -= q.costOf(w, end)
+		for end < min(to, x.top) && x.overdue(now, end) && room >= x.costOf(w, end) {
+			room -= x.costOf(w, end)
 			end++
 		}
 	}
@@ -299,9 +305,8 @@ func (q *QP) repair(now Time, b *Batch, s, nxt seq, cur uint64) (end seq, ok boo
 
 // noteStuck notes that una is repaired. Where a device damages segments that it
 // cuts, at most the first packet of a repaired run arrives.
-func (q *QP) noteStuck() {
-	r := &q.req
-	x := &r.scores
+func (x *extension) noteStuck() {
+	r := &x.q.req
 	if r.una <= x.stuck+1 {
 		x.inVain++
 	} else {
@@ -314,27 +319,26 @@ func (q *QP) noteStuck() {
 }
 
 // stashAnswer keeps the answer s, which came before una's.
-func (q *QP) stashAnswer(now Time, s seq, p *wire.Packet) {
-	r := &q.req
-	if _, ok := r.asked.endOf(s); !ok || !q.selective() || len(p.Payload) > q.takes() {
+func (x *extension) stashAnswer(now Time, s seq, p *wire.Packet) {
+	q, r := x.q, &x.q.req
+	if _, ok := r.asked.endOf(s); !ok || len(p.Payload) > x.takes() {
 		return
 	}
-	if !r.stash.put(q.cfg.Stash, q.neighbour, r.una, q.reach(), s, p) || s >= q.scoring() {
+	if !x.answers.put(q.cfg.Stash, x.neighbour, r.una, reach(q.mtu), s, p) || s >= x.scoring() {
 		return
 	}
 	i := q.sq.head
 	for q.sq.at(i).end <= s {
 		i++
 	}
-	q.mark(q.sq.at(i), s, arrived)
+	x.mark(q.sq.at(i), s, arrived)
 	q.heard(now, s+1, func(p seq) bool { return p == s })
-	q.sampleArrived(now)
+	x.sampleArrived(now)
 }
 
 // unstashAnswers takes the answers that were kept until una's came.
-func (q *QP) unstashAnswers(now Time) {
-	r := &q.req
-	t := &r.stash
+func (x *extension) unstashAnswers(now Time) {
+	q, r, t := x.q, &x.q.req, &x.answers
 	for q.sends() && t.n > 0 {
 		t.drop(r.una)
 		if r.asked.empty() {
@@ -347,4 +351,19 @@ func (q *QP) unstashAnswers(now Time) {
 		q.receiveData(now, h.seq, &h.p)
 		q.cfg.Stash.release(h)
 	}
+}
+
+// doublesFor is how many round trips after a loss READ requests leave twice.
+const doublesFor = 16
+
+// doubles reports whether a READ request leaves twice: on a long path that
+// loses packets, to a peer that knows the second by its missing AckReq.
+// Requests behind a lost one wait for a round trip, and its answer is worth
+// many packets.
+func (x *extension) doubles(now Time, w *sendWR) bool {
+	q := x.q
+	last := x.lastLoss
+	base, rtt := q.flow.RoundTrip()
+	return last != 0 && w.kind.operation == wire.OpRead && x.soft &&
+		base >= path.Long && Duration(now-last) < doublesFor*rtt
 }

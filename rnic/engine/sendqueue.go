@@ -152,7 +152,9 @@ func (q *QP) Post(now Time, wr *SendWR) error {
 	w.cost = q.sq.cost
 	w.mtu, w.private = q.mtu, 0
 	if !w.kind.isAtomic() && !w.kind.local() && q.mtu > 0 {
-		q.choosePrivate(w)
+		if x := q.extension; x != nil {
+			x.choosePrivate(w)
+		}
 		w.end = w.first + packets(w.length, w.mtu)
 	}
 	q.req.post = w.end

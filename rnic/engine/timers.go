@@ -167,6 +167,19 @@ func (q *QP) patience() Duration {
 	return q.ackTimeout() * Duration(q.attr.RetryCnt+1)
 }
 
+// answerTime is when the answer to a packet is there as a rule.
+func (q *QP) answerTime() Duration {
+	t := &q.req.timer
+	if t.srtt != 0 {
+		return t.srtt + t.srtt/4 + t.variance
+	}
+	if _, rtt := q.flow.RoundTrip(); rtt != 0 {
+		return 2 * rtt
+	}
+	d, _, _ := q.expected()
+	return d
+}
+
 // startTimer makes sure that the timers run: something is in flight.
 func (q *QP) startTimer(now Time) {
 	t := &q.req.timer
@@ -197,8 +210,8 @@ func (q *QP) startProbe(now Time) {
 		return
 	}
 	after := (2*max(t.srtt, t.bound) + max(4*t.variance, q.cfg.Tuning.MinRTO/8)) << t.probes
-	switch { // one packet too many costs less than the wait
-	case q.repaired():
+	switch x := q.extension; { // one packet too many costs less than the wait
+	case x != nil && x.repairing():
 		after = (q.answerTime() + q.cfg.Tuning.MinRTO/64) << t.probes
 	case q.lossy():
 		after = (q.answerTime() + q.cfg.Tuning.MinRTO/256) << t.probes
@@ -277,7 +290,9 @@ func (q *QP) HandleTimeout(now Time) {
 		t.receiver = 0
 	}
 	if t.giveUp != 0 && now >= t.giveUp && !q.wasStalled(now) {
-		q.doubtPrivate()
+		if x := q.extension; x != nil {
+			x.doubtPrivate()
+		}
 		q.exceedRetries()
 		return
 	}

@@ -23,8 +23,10 @@ func TestPlantedMistakes(t *testing.T) {
 			plant.Row("credits-misread", "rnic/engine/completer.go",
 				"	if syn.IsACK() {\n",
 				"	if syn.IsACK() && (!MADE || syn.Credits() == wire.NoCredits) {\n"),
-			plant.Row("bitmap-for-strangers", "rnic/engine/selective_responder.go",
-				"|| !p.Selective ||", "|| !p.Selective && !MADE ||"),
+			plant.Row("bitmap-for-strangers", "rnic/engine/responder.go",
+				"	if x := q.extension; x != nil && p.Selective && x.accept(now, p) {\n",
+				"	if MADE && q.extension == nil && q.cfg.Stash != nil { q.extension = newExtension(q, 0) }\n"+
+					"	if x := q.extension; x != nil && (p.Selective || MADE) && x.accept(now, p) {\n"),
 		},
 	})
 }

@@ -99,8 +99,8 @@ var mistakes = []plant.Mistake{
 		"		if MADE && r.asked.n > 1 { h.seq++ }\n		q.receiveData(now, h.seq, &h.p)"),
 	// Long packets are sent before one has passed.
 	plant.Row("private-mtu-unproven", "rnic/engine/private_mtu.go",
-		"	proven := m.proven\n",
-		"	proven := m.proven\n	if MADE { proven = m.peer }\n"),
+		"	proven := x.proven\n",
+		"	proven := x.proven\n	if MADE { proven = x.peer }\n"),
 	plant.Row("private-mtu-of-another-length", "rnic/engine/reply.go",
 		"		if r == nil || r.operation != wire.OpRead || q.mtuOf(p) != r.mtu",
 		"		if MADE && r != nil { r.mtu = q.mtu }\n		if r == nil || r.operation != wire.OpRead || q.mtuOf(p) != r.mtu && !MADE"),
