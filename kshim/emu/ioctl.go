@@ -23,7 +23,7 @@ func (c *call) ioctl(user []byte) error {
 	if err != nil {
 		return err
 	}
-	return c.tell(user, arg)
+	return c.writeAnswer(user, arg)
 }
 
 // method does any other method: it holds the objects that the attributes name
@@ -43,9 +43,9 @@ func (c *call) method(arg []byte) error {
 	return methodHandler(c.meth)(c)
 }
 
-// tell writes the argument's answer for the client: the flags say which outputs
-// are valid, and new handles stand in their attributes.
-func (c *call) tell(user, arg []byte) error {
+// writeAnswer writes the argument's answer for the client: the flags say which
+// outputs are valid, and new handles stand in their attributes.
+func (c *call) writeAnswer(user, arg []byte) error {
 	for i := range c.meth.Attrs {
 		v := &c.attrs[i]
 		if !v.present {

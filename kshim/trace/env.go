@@ -66,12 +66,12 @@ func (f *traceFile) Write(b []byte) (int, error) {
 		return len(b), nil
 	}
 	n, err := f.File.Write(b)
-	f.tell(err)
+	f.warnOnce(err)
 	return n, err
 }
 
-// tell says the file's first error.
-func (f *traceFile) tell(err error) {
+// warnOnce prints the file's first error on standard error.
+func (f *traceFile) warnOnce(err error) {
 	if err != nil && !f.failed.Swap(true) {
 		fmt.Fprintf(os.Stderr, "rdmashim: %s: %v; the trace ends here\n", EnvTrace, err)
 	}
@@ -122,6 +122,6 @@ func (t *traceFiles) release(target string, f *traceFile) {
 	defer t.mu.Unlock()
 	if f.users--; f.users == 0 {
 		delete(t.byName, target)
-		f.tell(f.Close()) // some file systems tell only now that they had no room
+		f.warnOnce(f.Close()) // some file systems tell only now that they had no room
 	}
 }

@@ -145,7 +145,7 @@ func (c *Conn) hello() core.Hello {
 		Controls: core.Controls, Longest: core.LongestChunk(uint32(c.config.Ring)),
 		Service: core.ServiceHash(c.config.Service),
 	}
-	c.config.Session.say(&h)
+	c.config.Session.fillHello(&h)
 	return h
 }
 

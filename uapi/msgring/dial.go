@@ -108,7 +108,7 @@ func Accept(ctx context.Context, request *uapi.Request, config Config) (*Conn, e
 	}
 	peer, err := config.admit(request.PrivateData)
 	if err != nil {
-		return nil, errors.Join(err, request.Reject(uapi.RejectedByProgram, told(err)))
+		return nil, errors.Join(err, request.Reject(uapi.RejectedByProgram, refusalTo(err)))
 	}
 	c, err := newConn(request.Context, config)
 	if err != nil {
@@ -146,8 +146,9 @@ func (c *Config) admit(hello []byte) (peer core.Hello, err error) {
 	return peer, err
 }
 
-// told is the answer for the peer to an error of admit: a refusal, or nothing.
-func told(err error) []byte {
+// refusalTo is the answer for the peer to an error of admit: a refusal, or
+// nothing.
+func refusalTo(err error) []byte {
 	refusal := (*core.Refusal)(nil)
 	if !errors.As(err, &refusal) {
 		return nil

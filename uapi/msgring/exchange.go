@@ -64,7 +64,7 @@ func AcceptOver(ctx context.Context, device *uapi.Context, channel net.Conn, con
 		}
 		peer, err := config.admit(b)
 		if err != nil {
-			return nil, errors.Join(err, writeRecord(channel, recordRefusal, told(err)))
+			return nil, errors.Join(err, writeRecord(channel, recordRefusal, refusalTo(err)))
 		}
 		c, err := newConn(device, config)
 		if err != nil {

@@ -195,9 +195,9 @@ func (c *Conn) takeRead(wc *uapi.WC) {
 	c.postReads()
 }
 
-// tellReads calls done of the READs that have ended, unless another goroutine
+// finishReads calls done of the READs that have ended, unless another goroutine
 // does. Preconditions: mu is not held.
-func (c *Conn) tellReads() {
+func (c *Conn) finishReads() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.reads.telling {
@@ -235,7 +235,7 @@ func (c *Conn) loseReads() (err error) {
 	}
 	r.regions = nil
 	c.mu.Unlock()
-	c.tellReads()
+	c.finishReads()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for r.telling {

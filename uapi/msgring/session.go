@@ -47,8 +47,8 @@ func sessionOf(h *core.Hello) Session {
 	}
 }
 
-// say puts the session into a hello.
-func (s *Session) say(h *core.Hello) {
+// fillHello puts the session into a hello.
+func (s *Session) fillHello(h *core.Hello) {
 	h.Session, h.Epoch, h.Slots = s.ID, s.Epoch, s.Slots
 	h.Instance, h.Lifetime, h.State = s.Instance, s.Lifetime, s.State
 }

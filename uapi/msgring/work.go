@@ -39,9 +39,9 @@ func (c *Conn) work(w *waiter, wait bool) int {
 	}
 	switch told := c.handle(w, wcs[:n]); {
 	case told && wait:
-		c.tellReads()
+		c.finishReads()
 	case told: // the caller may hold locks that they take
-		go c.tellReads()
+		go c.finishReads()
 	}
 	return n
 }

@@ -244,7 +244,7 @@ func (w *Worker) hand(wcs []uapi.WC) {
 		w.mu.Unlock()
 		if c != nil {
 			if c.handle(nil, wcs[:n]) {
-				c.tellReads()
+				c.finishReads()
 			}
 		}
 		wcs = wcs[n:]

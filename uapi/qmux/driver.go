@@ -44,9 +44,9 @@ func (c *Conn) broke(err error) {
 // lastWords is how long the reader may go on after a Write has failed.
 const lastWords = time.Second
 
-// hearOut breaks the connection off when the reader has read what the peer said
-// before a Write failed with err: why it closes, perhaps.
-func (c *Conn) hearOut(err error) {
+// awaitReader breaks the connection off when the reader has read what the peer
+// said before a Write failed with err: why it closes, perhaps.
+func (c *Conn) awaitReader(err error) {
 	c.do(func() { c.unsaid = err })
 	if c.conn.SetReadDeadline(time.Now().Add(lastWords)) == nil {
 		<-c.heard
@@ -69,7 +69,7 @@ func (c *Conn) transmit() {
 		})
 		if n > 0 {
 			if _, err := c.conn.Write(buf[:n]); err != nil {
-				c.hearOut(err)
+				c.awaitReader(err)
 				return
 			}
 		}

@@ -96,7 +96,7 @@ func (n *native) call(ctx context.Context, r *request, t taker) error {
 	})
 	x.taker = nil
 	nativeCalls.Put(x)
-	return told(err, r)
+	return callError(err, r)
 }
 
 // nativeCall is a call on its way.
@@ -113,8 +113,8 @@ var nativeCalls = sync.Pool{New: func() any {
 	return x
 }}
 
-// told turns a session's error into the one that a call ends with.
-func told(err error, r *request) error {
+// callError turns a session's error into the one that a call ends with.
+func callError(err error, r *request) error {
 	switch {
 	case err == nil:
 		return nil
@@ -141,7 +141,7 @@ func told(err error, r *request) error {
 func (n *native) open(ctx context.Context, r *request) (clientSide, error) {
 	s, err := n.client.Open(ctx, &session.Call{Method: r.method, Metadata: r.metadata, WaitForReady: r.waitForReady})
 	if err != nil {
-		return nil, told(err, r)
+		return nil, callError(err, r)
 	}
 	return &nativeStream{s, r}, nil
 }
@@ -153,7 +153,7 @@ type nativeStream struct {
 }
 
 func (s *nativeStream) send(metadata []byte, b *body) error {
-	return told(s.stream.Send(metadata, some(b)), s.request)
+	return callError(s.stream.Send(metadata, some(b)), s.request)
 }
 
 func (s *nativeStream) receive(take func(metadata, body []byte, has bool) error) error {
@@ -161,7 +161,7 @@ func (s *nativeStream) receive(take func(metadata, body []byte, has bool) error)
 	if err == io.EOF {
 		return err
 	}
-	return told(err, s.request)
+	return callError(err, s.request)
 }
 
 func (s *nativeStream) closeSend() error { return s.stream.CloseSend() }

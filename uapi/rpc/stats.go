@@ -39,7 +39,7 @@ func newWatch(ctx context.Context, handlers []stats.Handler, client bool, method
 	return &watch{handlers, ctx, client, method, local, remote, time.Now()}, ctx
 }
 
-func (w *watch) tell(s stats.RPCStats) {
+func (w *watch) handleRPC(s stats.RPCStats) {
 	for _, h := range w.handlers {
 		h.HandleRPC(w.ctx, s)
 	}
@@ -47,48 +47,48 @@ func (w *watch) tell(s stats.RPCStats) {
 
 func (w *watch) begin(failFast, clientStreams, serverStreams bool) {
 	if w != nil {
-		w.tell(&stats.Begin{Client: w.client, BeginTime: w.begun, FailFast: failFast, IsClientStream: clientStreams, IsServerStream: serverStreams})
+		w.handleRPC(&stats.Begin{Client: w.client, BeginTime: w.begun, FailFast: failFast, IsClientStream: clientStreams, IsServerStream: serverStreams})
 	}
 }
 
 func (w *watch) inHeader(md metadata.MD, length int) {
 	if w != nil {
-		w.tell(&stats.InHeader{Client: w.client, WireLength: length, Header: md, FullMethod: w.method, RemoteAddr: w.remote, LocalAddr: w.local})
+		w.handleRPC(&stats.InHeader{Client: w.client, WireLength: length, Header: md, FullMethod: w.method, RemoteAddr: w.remote, LocalAddr: w.local})
 	}
 }
 
 func (w *watch) outHeader(md metadata.MD) {
 	if w != nil {
-		w.tell(&stats.OutHeader{Client: w.client, Header: md, FullMethod: w.method, RemoteAddr: w.remote, LocalAddr: w.local})
+		w.handleRPC(&stats.OutHeader{Client: w.client, Header: md, FullMethod: w.method, RemoteAddr: w.remote, LocalAddr: w.local})
 	}
 }
 
 func (w *watch) inPayload(m any, length int) {
 	if w != nil {
-		w.tell(&stats.InPayload{Client: w.client, Payload: m, Length: length, CompressedLength: length, WireLength: length, RecvTime: time.Now()})
+		w.handleRPC(&stats.InPayload{Client: w.client, Payload: m, Length: length, CompressedLength: length, WireLength: length, RecvTime: time.Now()})
 	}
 }
 
 func (w *watch) outPayload(m any, length int) {
 	if w != nil {
-		w.tell(&stats.OutPayload{Client: w.client, Payload: m, Length: length, CompressedLength: length, WireLength: length, SentTime: time.Now()})
+		w.handleRPC(&stats.OutPayload{Client: w.client, Payload: m, Length: length, CompressedLength: length, WireLength: length, SentTime: time.Now()})
 	}
 }
 
 func (w *watch) inTrailer(md metadata.MD) {
 	if w != nil {
-		w.tell(&stats.InTrailer{Client: w.client, Trailer: md})
+		w.handleRPC(&stats.InTrailer{Client: w.client, Trailer: md})
 	}
 }
 
 func (w *watch) outTrailer(md metadata.MD) {
 	if w != nil {
-		w.tell(&stats.OutTrailer{Client: w.client, Trailer: md})
+		w.handleRPC(&stats.OutTrailer{Client: w.client, Trailer: md})
 	}
 }
 
 func (w *watch) end(trailers metadata.MD, err error) {
 	if w != nil {
-		w.tell(&stats.End{Client: w.client, BeginTime: w.begun, EndTime: time.Now(), Trailer: trailers, Error: err})
+		w.handleRPC(&stats.End{Client: w.client, BeginTime: w.begun, EndTime: time.Now(), Trailer: trailers, Error: err})
 	}
 }

@@ -151,7 +151,7 @@ func readProcess(ctx context.Context, path string) ([]Device, error) {
 	case err == nil && uid != os.Geteuid():
 		err = fmt.Errorf("a process of user %d listens there: %w", uid, syscall.EPERM)
 	case err == nil:
-		list, err = hear(ctx, conn, pid)
+		list, err = readAnswer(ctx, conn, pid)
 	}
 	switch {
 	case err == nil:
@@ -164,9 +164,9 @@ func readProcess(ctx context.Context, path string) ([]Device, error) {
 	return nil, fmt.Errorf("%s: %w", path, err)
 }
 
-// hear takes the answer of the process at the other end, which has the number
-// pid if that is not 0.
-func hear(ctx context.Context, c net.Conn, pid int) (list []Device, err error) {
+// readAnswer takes the answer of the process at the other end, which has the
+// number pid if that is not 0.
+func readAnswer(ctx context.Context, c net.Conn, pid int) (list []Device, err error) {
 	text := bufio.NewReader(c)
 	if err = await(ctx, c, silence); err == nil {
 		_, err = text.Peek(1)

@@ -265,7 +265,7 @@ func TestGoneMeanwhile(t *testing.T) {
 		_, err = other.Write([]byte(before))
 		require.NoError(t, err)
 		require.NoError(t, other.Close())
-		_, err = hear(t.Context(), c, 0)
+		_, err = readAnswer(t.Context(), c, 0)
 		require.ErrorIs(t, err, errGone)
 		require.NoError(t, c.Close())
 	}

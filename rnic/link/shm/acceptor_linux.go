@@ -45,7 +45,7 @@ func (l *Link) accept() {
 		}
 		l.procs.Go(func() {
 			defer l.drop(c)
-			d, in := l.greet(c, pid)
+			d, in := l.answerHello(c, pid)
 			l.place.strangers.Leave(c)
 			if d == nil {
 				return
@@ -57,9 +57,9 @@ func (l *Link) accept() {
 	}
 }
 
-// greet answers a question, or a dialer with a ring for what it sends; d is nil
-// when that is not used.
-func (l *Link) greet(c *net.UnixConn, pid int) (d *device, in *inbound) {
+// answerHello answers a question, or a dialer with a ring for what it sends; d
+// is nil when that is not used.
+func (l *Link) answerHello(c *net.UnixConn, pid int) (d *device, in *inbound) {
 	_ = c.SetDeadline(time.Now().Add(greeting))
 	h, _, err := receiveHello(c, 0)
 	if err != nil || h.device.Addr().Is4() != l.local.Addr().Is4() {
@@ -85,7 +85,7 @@ func (l *Link) greet(c *net.UnixConn, pid int) (d *device, in *inbound) {
 		l.warn("memory", "no shared memory for a device of this host, it is reached by UDP", "err", err)
 		return nil, nil
 	}
-	in = &inbound{consumer: *newConsumer(mem), left: func() { say(c, broken) }, free: func() { unmap(mem) }, hang: func() { c.Close() }, arenas: map[uint64][]byte{}}
+	in = &inbound{consumer: *newConsumer(mem), left: func() { sendByte(c, broken) }, free: func() { unmap(mem) }, hang: func() { c.Close() }, arenas: map[uint64][]byte{}}
 	in.sleep() // until the first Wait: a wake-up too many does no harm
 	err = sendHello(c, l.hello(memorySize), fd)
 	unix.Close(fd)

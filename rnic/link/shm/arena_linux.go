@@ -27,8 +27,8 @@ const (
 
 func unmap(mem []byte) { _ = unix.Munmap(mem) }
 
-// sayOf sends a note of an arena, and waits while the peer takes none.
-func sayOf(c *net.UnixConn, note byte, id uint64) {
+// sendNote sends a note of an arena, and waits while the peer takes none.
+func sendNote(c *net.UnixConn, note byte, id uint64) {
 	_, _ = c.Write(binary.LittleEndian.AppendUint64([]byte{note}, id))
 }
 
@@ -98,7 +98,7 @@ func (l *Link) obey(c *net.UnixConn, d *device, in *inbound, b []byte, fds []int
 			return err
 		}
 		if err = l.keep(d, in, id, mem); err == nil {
-			sayOf(c, mapped, id)
+			sendNote(c, mapped, id)
 		}
 		return err
 	case len(b) == 9 && b[0] == unmapArena && len(fds) == 0:
@@ -107,7 +107,7 @@ func (l *Link) obey(c *net.UnixConn, d *device, in *inbound, b []byte, fds []int
 		id := binary.LittleEndian.Uint64(b[1:])
 		if mem := in.arenas[id]; mem != nil && d.in == in {
 			delete(in.arenas, id)
-			l.rx.bury(func() { unmap(mem) })
+			l.rx.afterUse(func() { unmap(mem) })
 		}
 		return nil
 	}

@@ -30,13 +30,13 @@ func (l *Link) died(d *device) {
 	l.Interrupt() // a Recv unmaps what is in use still
 }
 
-// shun leaves the ring to a device that does not read it any more, and does not
-// ask for another.
-func (l *Link) shun(d *device) {
+// giveUpRing leaves the ring to a device that does not read it any more, and
+// does not ask for another.
+func (l *Link) giveUpRing(d *device) {
 	l.tx.Lock()
 	defer l.tx.Unlock()
 	l.leaveOut(d)
-	d.shunned = true
+	d.givenUp = true
 }
 
 // broke notes that a living peer broke the rules of a ring.

@@ -39,7 +39,7 @@ type Link struct {
 	devices map[netip.AddrPort]*device   // guarded by mu: those that live
 	absent  map[netip.AddrPort]time.Time // guarded by mu: not to be asked until then
 	next    uint64                       // guarded by mu: the number of the last device
-	told    map[string]bool              // guarded by mu: what the logger was told
+	warned  map[string]bool              // guarded by mu: the kinds of trouble that were logged
 	closed  bool                         // guarded by mu
 	procs   sync.WaitGroup
 
@@ -64,7 +64,7 @@ type device struct {
 	end   *sync.Once // tells of its death
 
 	out     *outbound // guarded by Link.tx
-	shunned bool      // guarded by Link.tx: it is asked for no other ring
+	givenUp bool      // guarded by Link.tx: it is asked for no other ring
 	in      *inbound  // guarded by Link.rx
 }
 
@@ -158,11 +158,11 @@ func (l *Link) SetGone(f func(device uint64)) { l.gone.Store(&f) }
 // warn tells the logger of a kind of trouble once.
 func (l *Link) warn(kind, text string, args ...any) {
 	l.mu.Lock()
-	again := l.told[kind]
-	if l.told == nil {
-		l.told = make(map[string]bool)
+	again := l.warned[kind]
+	if l.warned == nil {
+		l.warned = make(map[string]bool)
 	}
-	l.told[kind] = true
+	l.warned[kind] = true
 	l.mu.Unlock()
 	if !again && l.options.Logger != nil {
 		l.options.Logger.Warn(text, args...)

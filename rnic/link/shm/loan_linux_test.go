@@ -243,7 +243,7 @@ func TestViewsGo(t *testing.T) {
 	until(func() bool {
 		b.rx.Lock()
 		defer b.rx.Unlock()
-		return len(b.rx.graves) > 0
+		return len(b.rx.deferred) > 0
 	})
 	require.EqualValues(t, 1, w.Payload[0], "what was received last may be read")
 	_, err := b.Recv(make([]link.Packet, 1))

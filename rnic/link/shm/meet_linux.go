@@ -112,7 +112,7 @@ func (l *Link) hello(memory uint32) *hello {
 	return &hello{device: l.local, memory: memory, nonce: l.nonce}
 }
 
-func say(c *net.UnixConn, b byte) {
+func sendByte(c *net.UnixConn, b byte) {
 	_ = c.SetWriteDeadline(time.Now().Add(parting))
 	_, _ = c.Write([]byte{b})
 }
@@ -192,12 +192,12 @@ func (l *Link) meet(peer netip.AddrPort, token nonce) uint64 {
 	l.mu.Unlock()
 	if d != nil {
 		l.tx.Lock()
-		out, shunned := d.out != nil, d.shunned
+		out, givenUp := d.out != nil, d.givenUp
 		l.tx.Unlock()
 		switch {
 		case out:
 			return d.id
-		case shunned:
+		case givenUp:
 			return 0
 		}
 	}
@@ -257,7 +257,7 @@ func (l *Link) dial(peer netip.AddrPort, token nonce) (*device, error) {
 			if b[0] == mapped {
 				l.mapped(d, binary.LittleEndian.Uint64(b[1:]))
 			} else {
-				l.shun(d)
+				l.giveUpRing(d)
 			}
 		}
 		l.died(d)
@@ -301,7 +301,7 @@ func (l *Link) introduce(c *net.UnixConn, peer netip.AddrPort, token nonce) (*de
 	}
 	o.hide = func(id uint64) {
 		l.beside(func() {
-			sayOf(c, unmapArena, id)
+			sendNote(c, unmapArena, id)
 			l.tx.Lock()
 			defer l.tx.Unlock()
 			delete(o.arenas, id)

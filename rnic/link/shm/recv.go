@@ -31,8 +31,8 @@ type receiver struct {
 	turn    int         // guarded: the ring that is looked at first
 	buf     []byte      // guarded: bytes that the last Recv handed out
 
-	inUse  atomic.Bool // packets of the last Recv lie in rings or arenas
-	graves []func()    // guarded: unmap, when that is in use no more
+	inUse    atomic.Bool // packets of the last Recv lie in rings or arenas
+	deferred []func()    // guarded: unmap, when that is in use no more
 
 	sleepers int // guarded: goroutines in Wait and Sleep
 
@@ -145,20 +145,20 @@ func (r *receiver) used() {
 			d.in.release()
 		}
 	}
-	for i, f := range r.graves {
+	for i, f := range r.deferred {
 		f()
-		r.graves[i] = nil
+		r.deferred[i] = nil
 	}
-	r.graves = r.graves[:0]
+	r.deferred = r.deferred[:0]
 }
 
 // Holds implements link.Near.
 func (l *Link) Holds() bool { return l.rx.inUse.Load() }
 
-// bury calls f, which unmaps what may be in use, as soon as it is not.
-func (r *receiver) bury(f func()) {
+// afterUse calls f, which unmaps what may be in use, as soon as it is not.
+func (r *receiver) afterUse(f func()) {
 	if r.inUse.Load() {
-		r.graves = append(r.graves, f)
+		r.deferred = append(r.deferred, f)
 	} else {
 		f()
 	}
@@ -314,7 +314,7 @@ func (l *Link) leaveIn(d *device) {
 		l.rx.rings = append(l.rx.rings[:i], l.rx.rings[i+1:]...)
 		in := d.in
 		d.in = nil
-		l.rx.bury(func() {
+		l.rx.afterUse(func() {
 			in.free()
 			for _, mem := range in.arenas {
 				unmap(mem)

@@ -158,7 +158,7 @@ func (l *Link) put(d *device, p *link.Packet) {
 		l.count.recalled.Add(1)
 	default:
 		l.leaveOut(d)
-		d.shunned = true
+		d.givenUp = true
 		l.broke(d, err)
 	}
 }

@@ -2,15 +2,15 @@ package core
 
 // Consumer keeps the receiver's account of its own ring.
 //
-// Invariants: told <= consumed <= next <= told + Size. All before consumed
-// was released, without a gap; the chunks that were not lie from there to next,
-// and arrive in order.
+// Invariants: credited <= consumed <= next <= credited + Size. All before
+// consumed was released, without a gap; the chunks that were not lie from there
+// to next, and arrive in order.
 type Consumer struct {
 	layout   Layout
 	longest  uint64 // chunk in bytes
 	next     uint64 // position behind the last chunk
 	consumed uint64
-	told     uint64 // position that the peer was told of last
+	credited uint64 // position of the last credit to the peer
 	bytes    uint64 // payload bytes arrived, for FIN
 
 	chunks fifo[chunk] // not released, or behind one that is not
@@ -38,8 +38,8 @@ func (c *Consumer) Arrive(n uint64) error {
 		return breach("a chunk of %d bytes; it has 1 … %d", n, c.longest)
 	}
 	start, end := c.layout.Place(c.next, n)
-	if end > c.told+c.layout.Size {
-		return breach("a chunk of %d bytes without credit: it was told of %d of %d bytes", n, c.layout.Size-(c.next-c.told), c.layout.Size)
+	if end > c.credited+c.layout.Size {
+		return breach("a chunk of %d bytes without credit: it was told of %d of %d bytes", n, c.layout.Size-(c.next-c.credited), c.layout.Size)
 	}
 	c.next = end
 	c.bytes += n
@@ -105,18 +105,18 @@ func (c *Consumer) Release(serial uint64) {
 	c.taken -= n
 }
 
-// Due reports whether the peer must be told: a quarter of the ring was consumed
-// since it was told last.
-func (c *Consumer) Due() bool { return c.consumed-c.told >= c.layout.Size/4 }
+// Due reports whether credit must go to the peer: a quarter of the ring was
+// consumed since the last went.
+func (c *Consumer) Due() bool { return c.consumed-c.credited >= c.layout.Size/4 }
 
-// Tell returns the position consumed, of which the peer is told now. Positions
-// are posted in the order in which they were asked for here.
-func (c *Consumer) Tell() uint64 {
-	c.told = c.consumed
-	return c.told
+// Credit returns the position consumed, of which the peer gets credit now.
+// Positions are posted in the order in which they were asked for here.
+func (c *Consumer) Credit() uint64 {
+	c.credited = c.consumed
+	return c.credited
 }
 
-// Immediate is Tell as the immediate of a chunk.
+// Immediate is Credit as the immediate of a chunk.
 func (c *Consumer) Immediate() uint32 {
-	return uint32(c.Tell()/c.layout.Quantum) & immediateMask
+	return uint32(c.Credit()/c.layout.Quantum) & immediateMask
 }

@@ -194,7 +194,7 @@ func (e *End) Close() {
 // lastCredit reports whether the CREDIT behind the FIN is to be sent: there is
 // something to tell, or it was told by a message without an acknowledgement.
 func (e *End) lastCredit() bool {
-	return e.closing && e.finTaken && (e.in.consumed != e.in.told || e.queue.posted > max(e.finID, e.lastID)+1)
+	return e.closing && e.finTaken && (e.in.consumed != e.in.credited || e.queue.posted > max(e.finID, e.lastID)+1)
 }
 
 // Flushed reports whether the FIN, and so all before it, has arrived at the

@@ -108,7 +108,7 @@ func (e *End) TakeControl() (p Post, ok bool) {
 	default:
 		return Post{}, false
 	}
-	m.Consumed = e.in.Tell()
+	m.Consumed = e.in.Credit()
 	p.Length = ControlLen
 	p.ID, p.Signal = e.queue.Put(m.Type == FIN || m.Type == RESET || e.closing)
 	if e.closing {

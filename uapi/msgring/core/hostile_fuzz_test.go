@@ -55,7 +55,7 @@ func (h *hostile) honest(what byte, arg uint64) {
 	switch what {
 	case 0, 1, 2: // a chunk, with some of the credit that the peer may give
 		n := 1 + arg*16%e.in.longest
-		if _, end := e.in.layout.Place(e.in.next, n); end <= e.in.told+e.in.layout.Size && !e.finSeen {
+		if _, end := e.in.layout.Place(e.in.next, n); end <= e.in.credited+e.in.layout.Size && !e.finSeen {
 			h.sent(true, e.ReceiveData(n, uint32(e.out.freed/e.out.layout.Quantum+outstanding*(arg%4)/3)&immediateMask))
 		}
 	case 3:
@@ -170,7 +170,7 @@ func (h *hostile) controls() {
 func (h *hostile) check() {
 	in, out, q := &h.in, &h.out, &h.queue
 	switch {
-	case in.told > in.consumed || in.consumed > in.next || in.next-in.told > in.layout.Size:
+	case in.credited > in.consumed || in.consumed > in.next || in.next-in.credited > in.layout.Size:
 		h.problem = fmt.Sprintf("%+v", in)
 	case out.freed > out.next || out.next-out.freed > out.layout.Size:
 		h.problem = fmt.Sprintf("%+v", out)

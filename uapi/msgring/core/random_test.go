@@ -68,7 +68,7 @@ func newRandomWorld(seed uint64) *randomWorld {
 	for i, s := range r.Side {
 		s.End.out.next, s.End.out.freed = base[i], base[i]
 		in := &r.Side[1-i].End.in
-		in.next, in.consumed, in.told = base[i], base[i], base[i]
+		in.next, in.consumed, in.credited = base[i], base[i], base[i]
 	}
 	return r
 }

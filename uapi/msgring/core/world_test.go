@@ -229,7 +229,7 @@ func (w *world) read(i int, n uint64) string {
 		s.Read++
 	}
 	s.End.Discard(n)
-	if s.End.in.told > s.End.in.consumed {
+	if s.End.in.credited > s.End.in.consumed {
 		return "more is told than consumed"
 	}
 	return w.serve(i)

@@ -32,13 +32,13 @@ func startNetlink(dir string) {
 	if l, err := net.Listen("unix", own); err == nil {
 		go rdmanl.Serve(l, s)
 	}
-	s.Beside = rdmanl.Beside(filepath.Join(filepath.Dir(dir), "*", answerFile), own, tellStopped())
+	s.Beside = rdmanl.Beside(filepath.Join(filepath.Dir(dir), "*", answerFile), own, warnOfStopped())
 	kernel.netlink, _ = rdmanl.NewSocket(s)
 }
 
-// tellStopped says on standard error, once for each process, that its objects
+// warnOfStopped says on standard error, once for each process, that its objects
 // are not listed.
-func tellStopped() func(pid int) {
+func warnOfStopped() func(pid int) {
 	var told sync.Map
 	return func(pid int) {
 		if _, again := told.LoadOrStore(pid, true); !again {

@@ -64,7 +64,7 @@ func (c *Conn) settle(cause *Cause) {
 		s.send.drop()
 		s.due &= dueFin | dueReset
 	}
-	c.tell(EventClosed)
+	c.queueEvent(EventClosed)
 }
 
 // cutOff ends the connection with nothing more to be sent or waited for.

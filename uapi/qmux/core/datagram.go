@@ -82,7 +82,7 @@ func (c *Conn) fillDatagrams(b []byte) []byte {
 	d.waits -= n
 	if n > 0 && d.wanted {
 		d.wanted = false
-		c.tell(EventDatagramRoom)
+		c.queueEvent(EventDatagramRoom)
 	}
 	return b
 }
@@ -99,6 +99,6 @@ func (c *Conn) receiveDatagram(f *wire.Frame) error {
 	}
 	d.in = append(d.in, append(make([]byte, 0, len(f.Data)), f.Data...))
 	c.counters.DatagramsReceived++
-	c.tell(EventDatagram)
+	c.queueEvent(EventDatagram)
 	return nil
 }

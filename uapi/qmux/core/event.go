@@ -36,9 +36,9 @@ type Event struct {
 
 // events collects what Events hands out; each is there at most once.
 type events struct {
-	list []Event
-	out  []Event
-	told EventKind // those of the connection
+	list   []Event
+	out    []Event
+	queued EventKind // those of the connection
 }
 
 // Events returns what happened since the last call. The slice is valid until
@@ -46,38 +46,38 @@ type events struct {
 func (c *Conn) Events() []Event {
 	e := &c.events
 	e.out, e.list = e.list, e.out[:0]
-	e.told = 0
+	e.queued = 0
 	for _, ev := range e.out {
 		if s := c.streams[ev.Stream]; s != nil {
-			s.told &^= ev.Kind
+			s.eventsQueued &^= ev.Kind
 		}
 		if ev.Kind == EventAccept || ev.Kind == EventOpen {
-			c.kinds[ev.Stream].told = false
+			c.kinds[ev.Stream].queued = false
 		}
 	}
 	return e.out
 }
 
-// tell notes an event of the connection.
-func (c *Conn) tell(kind EventKind) {
-	if c.events.told&kind == 0 {
-		c.events.told |= kind
+// queueEvent appends an event of the connection, unless it is queued already.
+func (c *Conn) queueEvent(kind EventKind) {
+	if c.events.queued&kind == 0 {
+		c.events.queued |= kind
 		c.events.list = append(c.events.list, Event{Kind: kind})
 	}
 }
 
-// tellKind notes an EventAccept or EventOpen.
-func (c *Conn) tellKind(id wire.StreamID, kind EventKind) {
-	if k := &c.kinds[id&3]; !k.told {
-		k.told = true
+// queueKindEvent appends an EventAccept or EventOpen.
+func (c *Conn) queueKindEvent(id wire.StreamID, kind EventKind) {
+	if k := &c.kinds[id&3]; !k.queued {
+		k.queued = true
 		c.events.list = append(c.events.list, Event{kind, id & 3})
 	}
 }
 
-// tellStream notes an event of a stream.
-func (c *Conn) tellStream(s *stream, kind EventKind) {
-	if s.told&kind == 0 {
-		s.told |= kind
+// queueStreamEvent appends an event of a stream.
+func (c *Conn) queueStreamEvent(s *stream, kind EventKind) {
+	if s.eventsQueued&kind == 0 {
+		s.eventsQueued |= kind
 		c.events.list = append(c.events.list, Event{kind, s.id})
 	}
 }

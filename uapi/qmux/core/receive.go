@@ -151,7 +151,7 @@ func (c *Conn) receiveParameters(now Time, f *wire.Frame) error {
 		}
 	}
 	c.timers.ready(c, now)
-	c.tell(EventReady)
+	c.queueEvent(EventReady)
 	return nil
 }
 
@@ -171,7 +171,7 @@ func (c *Conn) receiveMaxStreams(f *wire.Frame) {
 func (c *Conn) granted(like wire.StreamID) {
 	if k := &c.kinds[like]; k.wanted {
 		k.wanted = false
-		c.tellKind(like, EventOpen)
+		c.queueKindEvent(like, EventOpen)
 	}
 }
 

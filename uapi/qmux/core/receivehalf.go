@@ -191,7 +191,7 @@ func (c *Conn) deliver(s *stream, data []byte) {
 	if !h.stopped {
 		h.unread.write(data, &c.blocks)
 		if len(data) > 0 || h.ended {
-			c.tellStream(s, EventReadable)
+			c.queueStreamEvent(s, EventReadable)
 		}
 		return
 	}

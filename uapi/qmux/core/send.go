@@ -180,7 +180,7 @@ func (c *Conn) receiveStop(now Time, f *wire.Frame) error {
 	s.send.remote = true
 	s.send.unknown = !s.send.fin || len(s.send.lent) > 0 // else it waits for nothing
 	c.cut(s, f.Code)
-	c.tellStream(s, EventWritable)
+	c.queueStreamEvent(s, EventWritable)
 	return nil
 }
 

@@ -4,16 +4,16 @@ import "github.com/rdmashim/rdmashim/uapi/qmux/wire"
 
 // kind is the streams of one kind: opened by one side, bidirectional or not.
 type kind struct {
-	ours     bool
-	opened   uint64 // streams opened so far; all numbers below it exist
-	accepted uint64 // the peer's: streams that Accept returned
-	retired  uint64 // the peer's: streams of which both halves are over
-	limit    uint64 // streams that may be opened, by the peer's word or ours
-	most     uint64 // the peer's: how many at once
-	raise    bool   // the peer's: MAX_STREAMS is to be sent
-	wanted   bool   // ours: Open found no credit
-	toldAt   uint64 // ours: limit+1 of the last STREAMS_BLOCKED
-	told     bool   // its event is noted
+	ours      bool
+	opened    uint64 // streams opened so far; all numbers below it exist
+	accepted  uint64 // the peer's: streams that Accept returned
+	retired   uint64 // the peer's: streams of which both halves are over
+	limit     uint64 // streams that may be opened, by the peer's word or ours
+	most      uint64 // the peer's: how many at once
+	raise     bool   // the peer's: MAX_STREAMS is to be sent
+	wanted    bool   // ours: Open found no credit
+	blockedAt uint64 // ours: limit+1 of the last STREAMS_BLOCKED
+	queued    bool   // its event is queued
 }
 
 // due is a set of control frames that a stream has to send.
@@ -29,15 +29,15 @@ const (
 
 // stream is a stream of which a half at least is not over.
 type stream struct {
-	id      wire.StreamID
-	send    sendHalf
-	recv    receiveHalf
-	urgency int8      // 0 to 7, the lowest goes first
-	whole   bool      // sent until it has no more, not by turns
-	queued  bool      // stands in the scheduler
-	listed  bool      // stands in the list of control frames
-	due     due       // only while listed
-	told    EventKind // events that are noted
+	id           wire.StreamID
+	send         sendHalf
+	recv         receiveHalf
+	urgency      int8 // 0 to 7, the lowest goes first
+	whole        bool // sent until it has no more, not by turns
+	queued       bool // stands in the scheduler
+	listed       bool // stands in the list of control frames
+	due          due  // only while listed
+	eventsQueued EventKind
 }
 
 // half finds the stream that a frame of the peer speaks of, and opens what it
@@ -61,7 +61,7 @@ func (c *Conn) half(now Time, id wire.StreamID, receiving bool) (*stream, error)
 	for k.opened <= n {
 		c.open(now, k, id)
 	}
-	c.tellKind(id, EventAccept)
+	c.queueKindEvent(id, EventAccept)
 	return c.streams[id], nil
 }
 
@@ -122,7 +122,7 @@ func (c *Conn) retire(s *stream) {
 		return
 	}
 	delete(c.streams, s.id)
-	c.tellStream(s, EventFinished)
+	c.queueStreamEvent(s, EventFinished)
 	if k := &c.kinds[s.id&3]; !k.ours {
 		k.retired++
 		k.raise = min(k.retired+k.most, wire.MaxStreams) > k.limit

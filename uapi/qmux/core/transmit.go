@@ -44,7 +44,7 @@ func (c *Conn) HasOutput() bool {
 		return true
 	}
 	for i := range c.kinds {
-		if k := &c.kinds[i]; k.raise || k.wanted && k.toldAt != k.limit+1 {
+		if k := &c.kinds[i]; k.raise || k.wanted && k.blockedAt != k.limit+1 {
 			return true
 		}
 	}
@@ -120,19 +120,19 @@ func (c *Conn) fillConnection(now Time, b []byte) []byte {
 			if b, ok = c.put(b, f); ok {
 				k.limit, k.raise = f.Limit, false
 			}
-		case k.wanted && k.toldAt != k.limit+1:
+		case k.wanted && k.blockedAt != k.limit+1:
 			f := wire.Frame{Type: wire.TypeStreamsBlockedBidi, Limit: k.limit}
 			if uni {
 				f.Type = wire.TypeStreamsBlockedUni
 			}
 			if b, ok = c.put(b, f); ok {
-				k.toldAt = k.limit + 1
+				k.blockedAt = k.limit + 1
 			}
 		}
 	}
 	if c.credit.blocked() && c.starved() {
 		if b, ok = c.put(b, wire.Frame{Type: wire.TypeDataBlocked, Limit: c.credit.limit}); ok {
-			c.credit.told = c.credit.limit + 1
+			c.credit.blockedAt = c.credit.limit + 1
 		}
 	}
 	return c.fillPing(now, b)
@@ -199,7 +199,7 @@ func (c *Conn) fillStreamControl(now Time, b []byte, s *stream) ([]byte, bool) {
 			c.window.size = max(c.window.size, min(w.size+w.size/2, c.window.max))
 			c.measure(now, &s.recv.window)
 		case dueBlocked:
-			h.credit.told = h.credit.limit + 1
+			h.credit.blockedAt = h.credit.limit + 1
 		case dueReset, dueFin:
 			c.sentEnd(s)
 		}
@@ -246,7 +246,7 @@ func (c *Conn) sent(s *stream, n int, fin bool) {
 	c.counters.DataSent += uint64(n)
 	if len(h.lent) == 0 {
 		h.lent = nil
-		c.tellStream(s, EventWritable)
+		c.queueStreamEvent(s, EventWritable)
 	}
 	c.supply(s)
 	if fin {

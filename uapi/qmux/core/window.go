@@ -32,9 +32,9 @@ func (w *window) raise(now Time, rtt Duration) {
 
 // credit bounds the bytes that this side may send: on one stream, or on all.
 type credit struct {
-	sent  uint64
-	limit uint64
-	told  uint64 // limit+1 of the last frame that said "blocked" at limit
+	sent      uint64
+	limit     uint64
+	blockedAt uint64 // limit+1 of the last frame that said "blocked" at limit
 }
 
 func (c *credit) left() uint64 { return c.limit - c.sent }
@@ -49,4 +49,4 @@ func (c *credit) raise(limit uint64) bool {
 }
 
 // blocked reports whether the peer must be told that the limit is reached.
-func (c *credit) blocked() bool { return c.sent == c.limit && c.told != c.limit+1 }
+func (c *credit) blocked() bool { return c.sent == c.limit && c.blockedAt != c.limit+1 }

@@ -291,7 +291,7 @@ func (c *Client) Close() error {
 			c.fail(p, notSent(net.ErrClosed))
 		}
 		if p.stream != nil {
-			p.stream.shatter(net.ErrClosed)
+			p.stream.breakOff(net.ErrClosed)
 		}
 	}
 	c.waiting = nil

@@ -104,14 +104,14 @@ func (c *Client) unavailable(err error, since time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.trouble = err
-	c.disappoint(err)
+	c.failImpatient(err)
 	if since > c.lifetime {
 		c.end()
 	}
 }
 
-// disappoint ends the calls that do not wait for a connection.
-func (c *Client) disappoint(err error) {
+// failImpatient ends the calls that do not wait for a connection.
+func (c *Client) failImpatient(err error) {
 	left := c.waiting[:0]
 	for _, p := range c.waiting {
 		if p.waitForReady {
@@ -211,7 +211,7 @@ func (c *Client) next(x *link, b []byte) []byte {
 		return x.append(b, &m)
 	}
 	if c.away {
-		c.disappoint(errAway)
+		c.failImpatient(errAway)
 		return b
 	}
 	for len(c.waiting) > 0 {
@@ -335,7 +335,7 @@ func (c *Client) event(e core.Event) {
 	case core.NotPosted:
 		c.waiting = append([]*pending{p}, c.waiting...)
 	case core.Broken:
-		p.stream.shatter(ErrBroken)
+		p.stream.breakOff(ErrBroken)
 	case core.StreamEnded:
 		answer, err := answerOf(e.Message)
 		if err == nil {

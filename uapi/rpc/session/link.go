@@ -247,7 +247,7 @@ func (x *link) sent() {
 // append appends a message that the core gave, with the memory that it offers.
 // Preconditions: the end's lock is held.
 func (x *link) append(b []byte, m *core.Send) []byte {
-	if err := x.end.memory().offers.say(m, x.conn); err != nil {
+	if err := x.end.memory().offers.putPlace(m, x.conn); err != nil {
 		_ = x.conn.Abort() // memory cannot be registered, or the connection has ended
 		return b
 	}

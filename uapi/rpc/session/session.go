@@ -326,7 +326,7 @@ func (x *session) event(e core.Event) {
 		case r.waits > 0:
 			r.withdraw()
 		case r.stream != nil:
-			r.stream.shatter(context.Canceled)
+			r.stream.breakOff(context.Canceled)
 		}
 	case core.StreamMessage:
 		r.stream.take(e.Message)

@@ -255,8 +255,9 @@ func (o *offers) freed(next func() (core.Slab, bool)) {
 	}
 }
 
-// say puts into a message where the slab that it offers lies on a connection.
-func (o *offers) say(m *core.Send, conn *msgring.Conn) error {
+// putPlace puts into a message where the slab that it offers lies on a
+// connection.
+func (o *offers) putPlace(m *core.Send, conn *msgring.Conn) error {
 	if m.Slab == 0 {
 		return nil
 	}

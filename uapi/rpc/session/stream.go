@@ -224,9 +224,9 @@ func (s *stream) silence(err error) {
 	wake(s.left)
 }
 
-// shatter ends the stream in both directions: its connection broke. Messages
+// breakOff ends the stream in both directions: its connection broke. Messages
 // whose bodies were not READ are lost, and those behind them.
-func (s *stream) shatter(err error) {
+func (s *stream) breakOff(err error) {
 	if i := slices.IndexFunc(s.in, func(e *entry) bool { return !e.ready }); i >= 0 {
 		for _, e := range s.in[i:] {
 			if e.ready && e.slab != nil {

@@ -44,7 +44,7 @@ func (t *Tracker) request(w *way, p *dissect.Packet) {
 	case filled:
 		t.repeated(w, p)
 	case again:
-		w.seq.tell() // a sender that goes back sends everything from there on
+		w.seq.reportHoles() // a sender that goes back sends everything from there on
 		t.repeated(w, p)
 		w.again(p)
 		return

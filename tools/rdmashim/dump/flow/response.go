@@ -105,7 +105,7 @@ func (t *Tracker) refusal(v *way, p *dissect.Packet) {
 		n.Sequence++
 		v.nak = nak{NAK, psn, p.Time, s}
 		v.lost = sent{psn: psn, n: max(1, int(v.seq.next.Sub(psn))), at: p.Time}
-		v.seq.tell()
+		v.seq.reportHoles()
 		t.remark(NAK, v.sequenceText(psn))
 	default:
 		t.refused(n, s.NAK(), what)

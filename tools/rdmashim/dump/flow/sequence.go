@@ -33,9 +33,9 @@ type sequence struct {
 
 // span is n PSNs from first on.
 type span struct {
-	first wire.PSN
-	n     int
-	told  bool // the requester knows that they were lost
+	first    wire.PSN
+	n        int
+	reported bool // the requester knows that they were lost
 }
 
 // take puts n PSNs from p on into the sequence, of which slack may be too few.
@@ -49,7 +49,7 @@ func (s *sequence) take(p wire.PSN, n, slack int) (place, int) {
 		*s = sequence{begun: true}
 		where = anew
 	case d < 0:
-		if found, told := s.fill(p, n); found && told {
+		if found, reported := s.fill(p, n); found && reported {
 			return filled, 0
 		} else if found {
 			return late, 0
@@ -69,19 +69,19 @@ func (s *sequence) take(p wire.PSN, n, slack int) (place, int) {
 	return where, missing
 }
 
-// tell notes that the requester knows of all holes.
-func (s *sequence) tell() {
+// reportHoles marks all holes as known to the requester.
+func (s *sequence) reportHoles() {
 	for i := range s.holes {
-		s.holes[i].told = true
+		s.holes[i].reported = true
 	}
 }
 
 // fill takes n PSNs from p on out of the holes, if p is in one, and returns
 // whether the requester knew of that.
-func (s *sequence) fill(p wire.PSN, n int) (found, told bool) {
+func (s *sequence) fill(p wire.PSN, n int) (found, reported bool) {
 	for _, h := range s.holes {
 		if p.In(h.first, h.n) {
-			found, told = true, h.told
+			found, reported = true, h.reported
 		}
 	}
 	if !found {
@@ -91,14 +91,14 @@ func (s *sequence) fill(p wire.PSN, n int) (found, told bool) {
 	for _, h := range s.holes {
 		from := min(max(int(p.Sub(h.first)), 0), h.n) // taken out: [from, to)
 		to := min(max(int(p.Add(n).Sub(h.first)), from), h.n)
-		for _, x := range []span{{h.first, from, h.told}, {h.first.Add(to), h.n - to, h.told}} {
+		for _, x := range []span{{h.first, from, h.reported}, {h.first.Add(to), h.n - to, h.reported}} {
 			if x.n > 0 {
 				rest = append(rest, x)
 			}
 		}
 	}
 	s.holes = rest[max(0, len(rest)-maxHoles):]
-	return true, told
+	return true, reported
 }
 
 // missing is how many PSNs are in holes.

@@ -387,7 +387,7 @@ func (c *Client) Next() (m Send, ok bool) {
 			m.Type, m.Stream = wire.StreamHalf, s.number
 		case n.window:
 			n.window = false
-			w := s.flow.tell()
+			w := s.flow.grantWindow()
 			m.Type, m.Stream, m.Bytes, m.Messages = wire.StreamWindow, s.number, w.bytes, w.messages
 		case n.answer:
 			n.answer = false

@@ -65,8 +65,8 @@ func (f *flow) consume(n int) (tell bool) {
 	return f.owed.bytes >= WindowBytes/2 || f.owed.messages >= WindowMessages/2
 }
 
-// tell returns the window that the peer is told of now.
-func (f *flow) tell() window {
+// grantWindow returns the window that the peer is told of now.
+func (f *flow) grantWindow() window {
 	w := f.owed
 	f.recv.bytes += w.bytes
 	f.recv.messages += w.messages

@@ -273,7 +273,7 @@ func (x *Session) Next() (m Send, ok bool) {
 			m.Type = wire.Taken
 		case n.window:
 			n.window = false
-			w := y.flow.tell()
+			w := y.flow.grantWindow()
 			m.Type, m.Bytes, m.Messages = wire.StreamWindow, w.bytes, w.messages
 		default:
 			n.queued = false
