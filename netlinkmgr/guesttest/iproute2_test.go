@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/amount"
 )
 
 // theirs is iproute2's rdma. The rdma on the guest's PATH is this project's.
@@ -37,7 +39,7 @@ func TestLikeIproute2(t *testing.T) {
 	b := makeBusy(t)
 	b.connect(t)
 	d := b.r.Device
-	for _, line := range []string{
+	for _, line := range amount.Some([]string{
 		"link show", "link show " + d + "/1", "-d link show",
 		"dev show", "dev show " + d, "-d dev show",
 		"resource show", "resource show " + d,
@@ -45,11 +47,11 @@ func TestLikeIproute2(t *testing.T) {
 		"resource show qp link " + d + "/1", "resource show qp link " + d + "/-", "resource show cm_id link " + d,
 		"resource show mr dev " + d, "resource show qp link " + d + " state init,rts", "resource show qp type gsi", "res show qp lqpn 1,17-999999",
 		"statistic show", "stat show link " + d + "/1", "system show",
-	} {
+	}, 2) {
 		t.Run(line, func(t *testing.T) {
 			args := strings.Fields(line)
 			differ := false // in newer keys only
-			for _, form := range []string{"-j", "-jp", ""} {
+			for _, form := range amount.Some([]string{"-j", "-jp", ""}, 2) {
 				full := args
 				if form != "" {
 					full = append([]string{form}, args...)

@@ -18,14 +18,16 @@ func Of(usual, all int) int {
 
 // Some returns the first of each n rows, or all of them.
 func Some[T any](rows []T, n int) (some []T) {
-	if All() {
-		return rows
-	}
-	for i := 0; i < len(rows); i += n {
-		some = append(some, rows[i])
+	for i, row := range rows {
+		if Part(i, n) {
+			some = append(some, row)
+		}
 	}
 	return some
 }
+
+// Part says whether a row is among those that run: one of each n, or any.
+func Part(row, n int) bool { return All() || row%n == 0 }
 
 // Rest skips a test that repeats what others prove. tools/test counts it among
 // what it leaves out, by the skip's first words. The race detector's run, which

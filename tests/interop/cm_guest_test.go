@@ -22,6 +22,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/tests/amount"
 )
 
 // The messages between the peer in C (testdata/cmpeer.c) and this one.
@@ -115,8 +116,11 @@ func compiled(t *testing.T) {
 // TestCMPeer: librdmacm's side and ours connect in both directions, and every
 // byte of the flows is right at both ends.
 func TestCMPeer(t *testing.T) {
-	for _, f := range families {
-		for _, flow := range []string{"write-read", "write-imm", "reject"} {
+	for i, f := range families {
+		for j, flow := range []string{"write-read", "write-imm", "reject"} {
+			if !amount.Part(i+j, 2) {
+				continue
+			}
 			for _, s := range cmSides {
 				t.Run(fmt.Sprint(f.name, " C client ", s.name, " server ", flow), func(t *testing.T) { cmServe(t, f, s, flow) })
 				t.Run(fmt.Sprint(f.name, " C server ", s.name, " client ", flow), func(t *testing.T) { cmCall(t, f, s, flow) })

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -27,11 +28,14 @@ var mtus = []int{1024, 4096}
 // TestMessages moves every kind of message, in every length, in both
 // directions, over both families and at both path MTUs.
 func TestMessages(t *testing.T) {
-	for _, f := range families {
+	for i, f := range families {
 		t.Run(f.name, func(t *testing.T) {
 			soft := newDevice(t, "soft", openSoft(t, softName(f, 0, "")), maxMessage)
 			rxe := newDevice(t, "rxe", openRXE(t, f), maxMessage)
-			for _, mtu := range mtus {
+			for j, mtu := range mtus {
+				if !amount.Part(i+j, 2) {
+					continue
+				}
 				t.Run(fmt.Sprint("MTU", mtu), func(t *testing.T) {
 					a, b := newPair(t, soft, rxe, uapi.QPConfig{MTU: mtu, Inline: 64})
 					info, err := a.ctx.QueryQP(a.qp)
@@ -44,7 +48,7 @@ func TestMessages(t *testing.T) {
 			}
 			counters, err := soft.ctx.Counters()
 			require.NoError(t, err)
-			require.Greater(t, counters["gso_pkts"], uint64(1000), "many of them left by GSO, each with an ICRC for its own identification")
+			require.Greater(t, counters["gso_pkts"], uint64(amount.Of(100, 1000)), "many of them left by GSO, each with an ICRC for its own identification")
 			require.Zero(t, counters["gso_refused"])
 			t.Logf("GSO: %d packets in %d sends, %d suspensions", counters["gso_pkts"], counters["gso_sends"], counters["gso_suspended"])
 		})

@@ -100,22 +100,19 @@ var cPairs = []cPair{
 }
 
 // TestPrograms lets each program of C on the soft RNIC talk to its like on rxe,
-// as client and as server (where not all is run, in one role), and in the other
-// role while packets of the soft side are lost. The programs compare what they
-// receive, where they can.
+// as client and as server, and in one of the roles again while packets of the
+// soft side are lost. The programs compare what they receive, where they can.
 func TestPrograms(t *testing.T) {
 	for i, c := range cPairs {
+		if !amount.Part(i, 3) {
+			continue
+		}
 		f := families[1]
 		if c.v4 {
 			f = families[0]
 		}
-		all := amount.All() || c.unreliable
-		if all || i%2 == 1 {
-			t.Run(c.name+" soft client", func(t *testing.T) { c.talk(t, families[0], true) })
-		}
-		if all || i%2 == 0 {
-			t.Run(c.name+" soft server", func(t *testing.T) { c.talk(t, f, false) })
-		}
+		t.Run(c.name+" soft client", func(t *testing.T) { c.talk(t, families[0], true) })
+		t.Run(c.name+" soft server", func(t *testing.T) { c.talk(t, f, false) })
 		if !c.unreliable {
 			c.options = "?loss=1%&seed=3"
 			t.Run(c.name+" loss", func(t *testing.T) { c.talk(t, f, i%2 == 0) })

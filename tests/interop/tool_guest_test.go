@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/amount"
 )
 
 // tool starts rdmashim on the side that the device is of: rxe's, or that of the
@@ -81,8 +83,11 @@ func serving(t *testing.T, soft bool, args ...string) (*program, string) {
 // other and with programs of librdmacm, in each direction. --once says by its
 // status that all bytes were right.
 func TestTool(t *testing.T) {
-	for _, f := range families {
-		for _, program := range []string{"write-read", "write-imm", "ping"} {
+	for i, f := range families {
+		for j, program := range []string{"write-read", "write-imm", "ping"} {
+			if !amount.Part(i+j, 2) {
+				continue
+			}
 			for _, server := range []string{"rxe", "soft", "C"} {
 				for _, client := range []string{"rxe", "soft", "C"} {
 					if server == client && server != "rxe" {

@@ -83,6 +83,8 @@ var docElsewhere = map[string]string{
 	"./tools/test":                         ".ci/run:exec ./tools/test",
 	"./tools/test --no-install ./rnic/...": "tools/test:--no-install) install=no",
 	"./tools/test --all":                   "tools/test:all=${CI:-false}",
+	"go test ./rnic/wire":                  "tools/test:packages=(./...)",
+	"go test ./tests/arch":                 "tools/test:packages=(./...)",
 	"go tool -modfile=tools/check.mod staticcheck -tags guest ./...":    "tools/test:go tool -modfile=tools/check.mod staticcheck -tags guest ./...",
 	"go tool -modfile=tools/check.mod deadcode -test -tags guest ./...": "tools/test:go tool -modfile=tools/check.mod deadcode -test -tags guest ./...",
 	"tools/bench --run 'Write/1MiB'":                                    "tools/lab/bench_linux_test.go:TestBenchRows",

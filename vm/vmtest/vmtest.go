@@ -123,7 +123,7 @@ type event struct {
 // guest's is used up, they print their goroutines.
 func (g *Guest) GoTest(t *testing.T, args ...string) string {
 	t.Helper()
-	args = append([]string{"-json", "-tags=guest", "-timeout=0"}, args...)
+	args = append([]string{"-json", "-vet=off", "-tags=guest", "-timeout=0"}, args...)
 	if Race {
 		args = append([]string{"-race", "-short"}, args...)
 	}
