@@ -34,8 +34,9 @@ func (h *hasher) word(w uint64) { h.sum = splitmix.Mix(h.sum ^ w) }
 func (h *hasher) value(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Bool:
-		h.word(1)
 		if v.Bool() {
+			h.word(2)
+		} else {
 			h.word(1)
 		}
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:

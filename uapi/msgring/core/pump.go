@@ -50,9 +50,9 @@ func (p *Pump) Next(w *Waiter, done bool) (step Step, successor *Waiter) {
 	switch {
 	case w.step == start:
 		p.waiters = append(p.waiters, w)
-		p.try(w)
+		p.claim(w)
 	case w.step != Look:
-		p.try(w)
+		p.claim(w)
 	case done:
 		w.step = start
 		return Leave, p.leave(w)
@@ -64,8 +64,8 @@ func (p *Pump) Next(w *Waiter, done bool) (step Step, successor *Waiter) {
 	return w.step, nil
 }
 
-// try takes the token if it is free.
-func (p *Pump) try(w *Waiter) {
+// claim takes the token if it is free.
+func (p *Pump) claim(w *Waiter) {
 	if p.leader == nil {
 		p.leader = w
 	}

@@ -64,6 +64,7 @@ type Answer struct {
 // pending is a call, or a stream's opening, that has not ended. The client's
 // lock guards it until done.
 type pending struct {
+	client       *Client
 	ctx          context.Context
 	method       string
 	metadata     []byte
@@ -89,6 +90,7 @@ func (c *Client) pend(ctx context.Context, call *Call) *pending {
 	if !ok {
 		p = &pending{done: make(chan struct{}, 1)}
 	}
+	p.client = c
 	p.ctx, p.method, p.metadata, p.waitForReady = ctx, call.Method, call.Metadata, call.WaitForReady
 	return p
 }
@@ -112,6 +114,7 @@ func (c *Client) spend(p *pending) {
 func (p *pending) end(err error) {
 	if !p.ended {
 		p.ended, p.err = true, err
+		p.client.pending--
 		p.done <- struct{}{}
 	}
 }

@@ -56,7 +56,8 @@ type Client struct {
 	closed   bool
 	waiting  []*pending // have no slot
 	active   int        // calls, and openings of streams, that wait
-	streams  int        // that are open
+	pending  int        // of these: have not ended, though their goroutines may still have to run
+	streams  int        // that are open, or to be opened
 	id       [16]byte
 	core     *core.Client
 	lifetime time.Duration // of the session at the server without a connection
@@ -116,10 +117,16 @@ func (c *Client) Unlock()        { c.mu.Unlock() }
 func (c *Client) memory() *slabs { return &c.slabs }
 func (c *Client) flow() flow     { return c.core }
 
-func (c *Client) alone() bool {
+func (c *Client) demand() demand {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.active <= 1 && c.streams == 0
+	switch {
+	case c.active > 1 || c.streams > 0:
+		return many
+	case c.pending > 0:
+		return one
+	}
+	return none
 }
 
 // Call makes a call and waits for its answer, which it gives to call.Reply.
@@ -167,6 +174,10 @@ func (c *Client) wait(p *pending) error {
 	}
 	c.waiting = append(c.waiting, p)
 	c.active++
+	c.pending++
+	if p.stream != nil {
+		c.streams++
+	}
 	x, crowd := c.link, c.active > 1
 	c.mu.Unlock()
 	if x != nil {
@@ -174,8 +185,10 @@ func (c *Client) wait(p *pending) error {
 			runtime.Gosched() // whose calls then go with this one
 		}
 		x.flush()
-		if p.stream == nil && c.alone() {
+		if p.stream == nil && c.demand() != many {
 			x.lead(p)
+		} else {
+			x.turn.move(rouse)
 		}
 	} else {
 		wake(c.work)
@@ -187,11 +200,11 @@ func (c *Client) wait(p *pending) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.active--; p.stream != nil && p.err == nil {
-		c.streams++
+	if c.active--; p.stream != nil && p.err != nil {
+		c.streams--
 	}
 	if x = c.link; x != nil && (c.active > 0 || c.streams > 0) {
-		wake(x.turn.kick)
+		x.turn.move(rouse)
 	}
 	return p.err
 }

@@ -34,6 +34,7 @@ type link struct {
 	brief   *running        // a handler that the reader is to run, which alone uses it
 	relay   relay
 	turn    turn
+	intake  intake // of the owner of the turn
 
 	// Guarded by the end's lock.
 	fetches  fetches
@@ -45,9 +46,8 @@ type link struct {
 type end interface {
 	sync.Locker
 	memory() *slabs
-	// alone reports whether one call at most waits for messages, whose caller
-	// reads them itself.
-	alone() bool
+	// demand tells which callers wait for messages.
+	demand() demand
 
 	// next appends the next message to send to b, which has those before that
 	// are not sent; if there is one.
@@ -121,37 +121,30 @@ const unanswered = 32
 // read gives the peer's messages to the end, until the connection ends or the
 // end refuses one; or another goroutine reads: reads is false then.
 func (x *link) read() (err error, reads bool) {
-	t, heard := &x.turn, 0
+	r, heard := &x.intake, 0
 	for {
-		<-t.token
-		for err = t.fault; err == nil && !x.end.alone(); {
+		for err = r.fault; err == nil && x.end.demand() == many; {
 			err = x.readOne()
 			if run := x.brief; run != nil && err == nil {
 				x.brief = nil
-				t.token <- struct{}{}
-				reads = x.relay.inline(run)
-				if !reads {
+				if !x.relay.inline(run) {
 					x.flush()
 					return nil, false
 				}
-				<-t.token
 			}
-			if heard++; heard >= unanswered || len(t.rest) == 0 {
+			if heard++; heard >= unanswered || len(r.rest) == 0 {
 				heard = 0
 				x.flush()
 			}
 		}
-		t.token <- struct{}{}
 		if err != nil {
 			return err, true
 		}
-		t.park()
-		<-t.token
-		if err = t.fault; err == nil {
+		x.park()
+		if err = r.fault; err == nil {
 			err = x.readOne()
 		}
 		x.flush()
-		t.token <- struct{}{}
 		if err != nil {
 			return err, true
 		}

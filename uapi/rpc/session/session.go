@@ -213,7 +213,7 @@ func (x *session) Lock()          { x.server.mu.Lock() }
 func (x *session) Unlock()        { x.server.mu.Unlock() }
 func (x *session) memory() *slabs { return &x.slabs }
 func (x *session) flow() flow     { return x.core }
-func (x *session) alone() bool    { return false } // strangers' messages have no caller here
+func (x *session) demand() demand { return many } // strangers' messages have no caller here
 
 // wake has the session's connection look for messages. Preconditions: mu is
 // held.
