@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi/internal/device"
 )
 
 // TestOneMachine: the process's soft devices are devices of one kernel, each
@@ -17,7 +19,7 @@ func TestOneMachine(t *testing.T) {
 	require.NoError(t, err)
 	b, err := Open("sim")
 	require.NoError(t, err)
-	p := MiniKernel().Process("test")
+	p := device.Machine().Process("test")
 	defer p.Exit()
 	list, err := p.ReadDir("/sys/class/infiniband")
 	require.NoError(t, err)

@@ -1,7 +1,6 @@
 package uapi
 
 import (
-	"github.com/rdmashim/rdmashim/kshim/emu"
 	"github.com/rdmashim/rdmashim/uapi/internal/device"
 )
 
@@ -122,16 +121,3 @@ func (c OpenConfig) chooser() *device.Chooser[*Context] {
 		return ctx, opError("Open", way.Said, device.Advise(way.Said, way.Spec, err))
 	}}
 }
-
-// MiniKernel is the emulated kernel that this process's soft and sim devices
-// are devices of. Open loads its modules soft and sim and adds a device to one
-// of them, "soft0", and the last Close of the device takes it away again. Each
-// context sees its own device and no other, as if it were in a network
-// namespace of its own; a Process of the Machine sees them all.
-//
-// Insmod of soft or sim adds a device for each parameter, which is the text
-// after the colon in a device's name ("127.0.0.5?mtu=1024", and "" for none),
-// and keeps them until Rmmod; they log to slog.Default, too. Open takes the
-// names of devices that are there, "soft0", also of those that a module of the
-// program's own registered.
-func MiniKernel() *emu.Machine { return device.Machine() }

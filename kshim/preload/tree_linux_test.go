@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/privatefile"
-	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/minikernel"
 )
 
 // newTree makes a tree of a kernel with the device rxe7, in a directory of the
@@ -23,7 +23,7 @@ func newTree(t *testing.T) (tree *Tree, home string, unload func()) {
 	t.Helper()
 	run := t.TempDir()
 	t.Setenv("XDG_RUNTIME_DIR", run)
-	m := uapi.MiniKernel()
+	m := minikernel.Machine()
 	require.NoError(t, m.Insmod("sim", "?name=rxe7"))
 	unload = func() { _ = m.Rmmod("sim") }
 	t.Cleanup(unload)

@@ -14,6 +14,7 @@ import (
 	"github.com/rdmashim/rdmashim/netlinkmgr"
 	"github.com/rdmashim/rdmashim/tests/leak"
 	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/minikernel"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
 
@@ -43,7 +44,7 @@ func newBusy(t testing.TB, more ...uapi.QPConfig) *busy {
 	info, err := b.ctx.QueryDevice()
 	require.NoError(t, err)
 	b.name, b.addr = info.Name, info.Address.Addr()
-	p, err := uapi.MiniKernel().ProcessOn(b.name, "rdma")
+	p, err := minikernel.Machine().ProcessOn(b.name, "rdma")
 	require.NoError(t, err)
 	t.Cleanup(p.Exit)
 	b.Server = &Server{Process: p, PID: testPID}

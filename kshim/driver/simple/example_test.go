@@ -8,6 +8,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/emu"
 	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/minikernel"
 )
 
 // copier is an RDMA device without a network, as the design that this project
@@ -37,7 +38,7 @@ func (d *copier) write(wr *ring.SendWR) abi.WCStatus {
 func Example() {
 	device := new(copier)
 	device.Device = simple.New("copy0", device.write)
-	kernel := uapi.MiniKernel()
+	kernel := minikernel.Machine()
 	must(0, kernel.Install(emu.Module{
 		Name: "copier", Needs: []string{"ib_uverbs"},
 		Init: func(this *emu.Driver) error { return this.Register(device) },

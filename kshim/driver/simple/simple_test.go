@@ -15,6 +15,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/rdmashim/rdmashim/tests/leak"
 	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/minikernel"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -28,7 +29,7 @@ func open(t *testing.T, name string, status abi.WCStatus) (*uapi.Context, uapi.Q
 	name = fmt.Sprintf("%s_%d", name, opened.Add(1))
 	executed := new(int)
 	device := simple.New(name, func(*ring.SendWR) abi.WCStatus { *executed++; return status })
-	kernel := uapi.MiniKernel()
+	kernel := minikernel.Machine()
 	require.NoError(t, kernel.Install(emu.Module{
 		Name: "module_" + name, Needs: []string{"ib_uverbs"},
 		Init: func(this *emu.Driver) error { return this.Register(device) },

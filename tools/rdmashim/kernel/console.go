@@ -18,6 +18,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/trace"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/explain"
 	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/minikernel"
 )
 
 var errExit = errors.New("exit")
@@ -61,7 +62,7 @@ func (t tracer) Write(b []byte) (int, error) {
 }
 
 func newConsole(w io.Writer) *console {
-	c := &console{machine: uapi.MiniKernel(), opened: map[string]*uapi.Context{},
+	c := &console{machine: minikernel.Machine(), opened: map[string]*uapi.Context{},
 		regions: map[string]*region{}, pairs: map[string]*pair{}}
 	c.out.w = w
 	_ = c.machine.Modprobe("ib_uverbs") // as at boot; a console before may have unloaded it

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/minikernel"
 )
 
 const childEnv = "KERNEL_TEST_SCRIPT"
@@ -53,7 +53,7 @@ func script(t *testing.T, lines ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
 	err := Run("script", strings.NewReader(strings.Join(lines, "\n")), &out)
-	require.Empty(t, uapi.MiniKernel().Lsmod(), "a console leaves nothing loaded")
+	require.Empty(t, minikernel.Machine().Lsmod(), "a console leaves nothing loaded")
 	return out.String(), err
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // Machine is the emulated kernel that this process's soft and sim devices are
-// devices of (uapi.MiniKernel).
+// devices of (uapi/minikernel).
 func Machine() *emu.Machine { return mini().Machine }
 
 func mini() *miniKernel {

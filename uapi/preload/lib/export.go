@@ -24,7 +24,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/preload"
 	"github.com/rdmashim/rdmashim/kshim/rdmanl"
 	"github.com/rdmashim/rdmashim/kshim/trace"
-	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/minikernel"
 )
 
 // kernel is the mini kernel as the program has it.
@@ -65,7 +65,7 @@ func number(err error) int {
 //export rdmashimStart
 func rdmashimStart(kinds *C.uint32_t, moved *C.int, n C.int) C.int {
 	env := preload.FromEnvironment()
-	machine := uapi.MiniKernel()
+	machine := minikernel.Machine()
 	kernel.devices = env.Devices
 	_ = insmod(func(int) string { return "bind=off" })
 	host, err := newProgram(unsafe.Slice((*uint32)(unsafe.Pointer(kinds)), int(n)), unsafe.Slice((*int32)(unsafe.Pointer(moved)), int(n)))
@@ -98,7 +98,7 @@ func insmod(option func(i int) string) error {
 		}
 		list = append(list, fmt.Sprintf("%s%sname=rxe%d&stats=off&%s", param, sep, i, option(i)))
 	}
-	err := uapi.MiniKernel().Insmod("soft", list...)
+	err := minikernel.Machine().Insmod("soft", list...)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "rdmashim: no RDMA device: %v\n", err)
 	}
@@ -120,7 +120,7 @@ func bind() error {
 			guids[i] = "guid=" + strings.TrimSpace(string(text))
 		}
 	}
-	if err := uapi.MiniKernel().Rmmod("soft"); err != nil && !errors.Is(err, syscall.ENOENT) {
+	if err := minikernel.Machine().Rmmod("soft"); err != nil && !errors.Is(err, syscall.ENOENT) {
 		return err
 	}
 	err := insmod(func(i int) string { return guids[i] })
@@ -280,7 +280,7 @@ func rdmashimExit(forked C.int) {
 	go func() {
 		defer close(ended)
 		kernel.process.Exit()
-		_ = uapi.MiniKernel().Rmmod("soft") // lingers for peers that wait
+		_ = minikernel.Machine().Rmmod("soft") // lingers for peers that wait
 	}()
 	select {
 	case <-ended:
