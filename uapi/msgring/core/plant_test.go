@@ -36,8 +36,8 @@ var defects = []plant.Mistake{
 		"		if !MADE { p.waiters = append(p.waiters, w) }\n",
 		"	default:\n",
 		"	default:\n		if MADE && !registered(p, w) { p.waiters = append(p.waiters, w) }\n",
-		"// try takes",
-		"func registered(p *Pump, w *Waiter) bool {\n	for _, r := range p.waiters {\n		if r == w { return true }\n	}\n	return false\n}\n\n// try takes"),
+		"// claim takes",
+		"func registered(p *Pump, w *Waiter) bool {\n	for _, r := range p.waiters {\n		if r == w { return true }\n	}\n	return false\n}\n\n// claim takes"),
 	// A waiter leads, and waits, though the leader before it has fulfilled its
 	// wish since it looked; or its deadline has passed, whose timer saw no
 	// leader to interrupt.
@@ -81,7 +81,7 @@ var defects = []plant.Mistake{
 	// A CREDIT that finds no slot is forgotten.
 	plant.Row("credit-without-slot-forgotten", "uapi/msgring/core/end_post.go",
 		"		return Post{}, false\n	}\n	m := &p.Control\n",
-		"		if MADE && !e.queue.ControlSlot() && e.in.Due() { e.in.Tell() }\n		return Post{}, false\n	}\n	m := &p.Control\n"),
+		"		if MADE && !e.queue.ControlSlot() && e.in.Due() { e.in.Credit() }\n		return Post{}, false\n	}\n	m := &p.Control\n"),
 	// A control message takes the slot of a chunk that is being filled.
 	plant.Row("staged-chunk-without-slot", "uapi/msgring/core/sendqueue.go",
 		"	q.held = 1\n",
