@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"bytes"
 	"go/doc"
 	"maps"
 	"os"
@@ -14,8 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEveryPackageHasDoc: doc.go says what a package is and what it is not.
+// TestEveryPackageHasDoc: doc.go says what a package is and what it is not, and
+// a row of ARCHITECTURE.md where it stands.
 func TestEveryPackageHasDoc(t *testing.T) {
+	layout, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
+	require.NoError(t, err)
 	documented := map[string]bool{}
 	packages := map[string]bool{}
 	for _, s := range sources(t) {
@@ -27,6 +31,9 @@ func TestEveryPackageHasDoc(t *testing.T) {
 	for pkg := range packages {
 		if !documented[pkg] {
 			t.Errorf("%s has no doc.go that says what it is, what it is not, and how a call flows", pkg)
+		}
+		if filepath.Base(pkg) != "guesttest" && !bytes.Contains(layout, []byte("\n| `"+pkg+"` |")) {
+			t.Errorf("ARCHITECTURE.md has no row of %s", pkg)
 		}
 	}
 }
