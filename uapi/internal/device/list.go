@@ -44,8 +44,8 @@ type Info struct {
 // List is uapi.Devices.
 func List() ([]Info, error) {
 	var list []Info
-	for _, s := range devices.list() {
-		list = append(list, s.info())
+	for _, d := range devices.list() {
+		list = append(list, d.info())
 	}
 	ifs, err := net.Interfaces()
 	if err != nil {
@@ -74,7 +74,7 @@ func listed(list []Info, info Info) bool {
 
 // info describes a device of this process without asking it.
 func (d *Device) info() Info {
-	info := Info{
+	return Info{
 		Name:      d.Name,
 		Device:    d.OpenName(),
 		Kind:      string(d.Spec.Kind),
@@ -86,10 +86,9 @@ func (d *Device) info() Info {
 		MTU:       d.MTU,
 		MaxMTU:    4096,
 		Notices:   d.Notices,
+		NetDev:    d.NetDev,
+		GIDs:      []GID{{Addr: d.Addr.Addr().WithZone(""), Type: gidV2, NetDev: d.NetDev}},
 	}
-	info.NetDev = d.NetDev
-	info.GIDs = []GID{{Addr: d.Addr.Addr().WithZone(""), Type: "RoCE v2", NetDev: d.NetDev}}
-	return info
 }
 
 // softDeviceOn is the soft device that an interface's address would give.
@@ -110,7 +109,7 @@ func softDeviceOn(ifc *net.Interface, a net.Addr) (Info, bool) {
 		Address:   netip.AddrPortFrom(addr, RoCEPort),
 		PortState: "DOWN",
 		Port:      1,
-		GIDs:      []GID{{Addr: gid, Type: "RoCE v2", NetDev: ifc.Name}},
+		GIDs:      []GID{{Addr: gid, Type: gidV2, NetDev: ifc.Name}},
 		MTU:       mtuForInterface(ifc.MTU),
 		MaxMTU:    4096,
 	}

@@ -54,13 +54,13 @@ func (r *registry) acquire(spec Spec, log *slog.Logger) (*Device, error) {
 	}
 	if spec.addr.IsValid() && spec.port != 0 {
 		at := netip.AddrPortFrom(spec.addr, spec.udpPort())
-		if s := r.find(spec, at); s != nil {
-			if s.Spec.comparable() != spec.comparable() {
+		if d := r.find(spec, at); d != nil {
+			if d.Spec.comparable() != spec.comparable() {
 				return nil, errs.Explain(syscall.EINVAL, "%s is open in this process with other options: %s; use the same, or close it first",
-					s.OpenName(), s.Spec.optionString())
+					d.OpenName(), d.Spec.optionString())
 			}
-			s.users++
-			return s, nil
+			d.users++
+			return d, nil
 		}
 		return r.launch(spec, at, log)
 	}
@@ -77,20 +77,20 @@ const firstBeside, lastBeside = 0x8000, 0xbfff
 // acquireBeside finds or starts the process's device beside the owner of an
 // address's UDP port 4791. Preconditions: mu is held.
 func (r *registry) acquireBeside(spec Spec, log *slog.Logger) (*Device, error) {
-	for _, s := range r.devices {
-		if s.Spec.role == roleBeside && s.Addr.Addr() == spec.addr && s.Spec.comparable() == spec.comparable() {
-			s.users++
-			return s, nil
+	for _, d := range r.devices {
+		if d.Spec.role == roleBeside && d.Addr.Addr() == spec.addr && d.Spec.comparable() == spec.comparable() {
+			d.users++
+			return d, nil
 		}
 	}
 	for tries := 0; ; tries++ {
 		port := firstBeside + rand.N(lastBeside-firstBeside+1)
-		s, err := r.launch(spec, netip.AddrPortFrom(spec.addr, uint16(port)), log)
-		if err == nil && s.neighbour != nil {
-			s.neighbour.own = func() (func(), error) { return r.own(spec.addr, log) }
+		d, err := r.launch(spec, netip.AddrPortFrom(spec.addr, uint16(port)), log)
+		if err == nil && d.neighbour != nil {
+			d.neighbour.own = func() (func(), error) { return r.own(spec.addr, log) }
 		}
 		if err == nil || tries == 32 || !errors.Is(err, syscall.EADDRINUSE) {
-			return s, err
+			return d, err
 		}
 	}
 }
@@ -100,11 +100,11 @@ func (r *registry) acquireBeside(spec Spec, log *slog.Logger) (*Device, error) {
 func (r *registry) own(addr netip.Addr, log *slog.Logger) (release func(), err error) {
 	spec := softSpec(addr)
 	spec.role = roleSuccessor
-	s, err := r.acquire(spec, log)
+	d, err := r.acquire(spec, log)
 	if err != nil {
 		return nil, err
 	}
-	return func() { _ = r.release(s) }, nil
+	return func() { _ = r.release(d) }, nil
 }
 
 // acquireLoopback starts a device on the next free loopback address.
@@ -115,9 +115,9 @@ func (r *registry) acquireLoopback(spec Spec, log *slog.Logger) (*Device, error)
 		if r.holds(addr) {
 			continue
 		}
-		s, err := r.launch(spec, at, log)
+		d, err := r.launch(spec, at, log)
 		if err == nil {
-			return s, nil
+			return d, nil
 		}
 		if file := (*fs.PathError)(nil); errors.As(err, &file) {
 			return nil, err // of pcap=FILE, the same at every address
@@ -133,17 +133,17 @@ func (r *registry) acquireLoopback(spec Spec, log *slog.Logger) (*Device, error)
 		}
 		return nil, fmt.Errorf("UDP port %d is not free on any loopback address: %w", spec.port, taken)
 	}
-	s, err := r.launch(spec, netip.AddrPortFrom(Loopbacks()[0], 0), log)
+	d, err := r.launch(spec, netip.AddrPortFrom(Loopbacks()[0], 0), log)
 	if err != nil {
 		return nil, err
 	}
 	if spec.port < 0 {
 		notice := fmt.Sprintf("UDP port %d is taken on every loopback address, likely by rdma_rxe or other soft devices; "+
-			"using %v, which soft devices reach and RDMA cards and rdma_rxe do not", RoCEPort, s.Addr)
-		s.Notices = append(s.Notices, notice)
-		log.Warn(notice, "device", s.Name)
+			"using %v, which soft devices reach and RDMA cards and rdma_rxe do not", RoCEPort, d.Addr)
+		d.Notices = append(d.Notices, notice)
+		log.Warn(notice, "device", d.Name)
 	}
-	return s, nil
+	return d, nil
 }
 
 // launch starts a device. Preconditions: mu is held.
@@ -159,32 +159,32 @@ func (r *registry) launch(spec Spec, at netip.AddrPort, log *slog.Logger) (*Devi
 	if start == nil {
 		start = startDevice
 	}
-	s, err := start(spec, at, name, log)
+	d, err := start(spec, at, name, log)
 	if err != nil {
 		return nil, err
 	}
 	if spec.name == "" {
 		r.serial[spec.Kind]++
 	}
-	s.Spec, s.Name, s.users = spec, name, 1
-	r.devices = append(r.devices, s)
-	if spec.Kind == Soft && s.redirect != nil && s.Addr.Port() == RoCEPort && !spec.unbound {
-		s.mapper = openPortMapper(s.Addr.Addr(), s.redirect, log)
+	d.Spec, d.Name, d.users = spec, name, 1
+	r.devices = append(r.devices, d)
+	if spec.Kind == Soft && d.redirect != nil && d.Addr.Port() == RoCEPort && !spec.unbound {
+		d.mapper = openPortMapper(d.Addr.Addr(), d.redirect, log)
 	}
-	return s, nil
+	return d, nil
 }
 
 // release gives one acquire back; the last one stops the device.
-func (r *registry) release(s *Device) error {
+func (r *registry) release(d *Device) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s.users--
-	if s.users > 0 {
+	d.users--
+	if d.users > 0 {
 		return nil
 	}
-	r.devices = slices.DeleteFunc(r.devices, func(other *Device) bool { return other == s })
-	s.mapper.close()
-	return s.stop()
+	r.devices = slices.DeleteFunc(r.devices, func(other *Device) bool { return other == d })
+	d.mapper.close()
+	return d.stop()
 }
 
 // find is the running device of that identity, or nil. Preconditions: mu is
@@ -193,9 +193,9 @@ func (r *registry) find(spec Spec, at netip.AddrPort) *Device {
 	if spec.Kind == Sim && spec.Net == "" {
 		return nil // private: no other context shares it
 	}
-	for _, s := range r.devices {
-		if s.Spec.Kind == spec.Kind && s.Spec.Net == spec.Net && s.Addr == at {
-			return s
+	for _, d := range r.devices {
+		if d.Spec.Kind == spec.Kind && d.Spec.Net == spec.Net && d.Addr == at {
+			return d
 		}
 	}
 	return nil
@@ -206,10 +206,10 @@ func (r *registry) find(spec Spec, at netip.AddrPort) *Device {
 func (r *registry) named(name string) *Device {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, s := range r.devices {
-		if s.Name == name {
-			s.users++
-			return s
+	for _, d := range r.devices {
+		if d.Name == name {
+			d.users++
+			return d
 		}
 	}
 	return nil
@@ -217,7 +217,7 @@ func (r *registry) named(name string) *Device {
 
 // holds reports whether a soft device of this process is on the address.
 func (r *registry) holds(addr netip.Addr) bool {
-	return slices.ContainsFunc(r.devices, func(s *Device) bool { return s.Spec.Kind == Soft && s.Addr.Addr() == addr })
+	return slices.ContainsFunc(r.devices, func(d *Device) bool { return d.Spec.Kind == Soft && d.Addr.Addr() == addr })
 }
 
 // owns reports whether a soft device of this process is on the address at UDP
