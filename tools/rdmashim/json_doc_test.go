@@ -14,16 +14,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/netlinktest"
+	"github.com/rdmashim/rdmashim/tools/internal/peer"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/demo"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/doctor"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump"
-	dumpqmux "github.com/rdmashim/rdmashim/tools/rdmashim/dump/qmux"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/qmux"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/echo"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/explain"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
-	"github.com/rdmashim/rdmashim/tools/rdmashim/qmux"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/sample"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/samplequic"
-	"github.com/rdmashim/rdmashim/tools/rdmashim/stream"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/stats"
 )
@@ -186,14 +186,12 @@ var jsonTypes = map[string]reflect.Type{
 	"abi":                reflect.TypeFor[jsonEntry](),
 	"dump":               reflect.TypeFor[dump.Line](),
 	"dump --summary":     reflect.TypeFor[dump.Summary](),
-	"dump --qmux":        reflect.TypeFor[dumpqmux.Line](),
-	"qmux server":        reflect.TypeFor[qmux.Line](),
-	"qmux client":        reflect.TypeFor[qmux.Report](),
+	"dump --qmux":        reflect.TypeFor[qmux.Line](),
 	"explain":            reflect.TypeFor[explain.Answer](),
 	"sample quic client": reflect.TypeFor[samplequic.Report](),
 	"perf":               reflect.TypeFor[perf.Report](),
-	"echo client":        reflect.TypeFor[stream.EchoReport](),
-	"proxy":              reflect.TypeFor[stream.Line](),
+	"echo client":        reflect.TypeFor[echo.Report](),
+	"proxy":              reflect.TypeFor[peer.Line](),
 
 	"sample counter client": reflect.TypeFor[sample.CounterReport](),
 

@@ -9,10 +9,10 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/demo"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/doctor"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/echo"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/explain"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/kernel"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
-	"github.com/rdmashim/rdmashim/tools/rdmashim/qmux"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/rdma"
 	cprogram "github.com/rdmashim/rdmashim/tools/rdmashim/run"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/sample"
@@ -37,7 +37,7 @@ exit status: 0 done; 1 failed, with one line on standard error; 2 wrong usage`
 	root.AddCommand(newDevices(), newABI(), dump.Command(), explain.Command(), newVersion(), doctor.Command())
 	root.AddCommand(kernel.Command(), cprogram.Command(), capi.Command())
 	root.AddCommand(demo.Command(), demo.ServerCommand(), demo.ClientCommand(), sample.Command(), sample.PingCommand())
-	root.AddCommand(stream.EchoCommand(), stream.ProxyCommand(), qmux.Command())
+	root.AddCommand(echo.Command(), stream.ProxyCommand())
 	root.AddCommand(perf.Command(), top.Command(top.Here), top.StatsCommand(top.Here))
 	root.AddCommand(rdma.Commands(netlinkmgr.Open)...)
 	root.AddCommand(vm.Command(), newCompletion(), newMan())

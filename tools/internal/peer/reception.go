@@ -8,111 +8,158 @@ import (
 	"io"
 	"net"
 	"sync"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
 )
 
-// Line is a line of a reception's JSON: it has one of the fields.
-type Line[C, T any] struct {
-	Listening  string `json:"listening,omitempty"`  // first
-	Connection *C     `json:"connection,omitempty"` // when it has ended
-	Total      *T     `json:"total,omitempty"`      // last
-}
+// Remote is a connection that a reception accepts: a byte stream, or one that
+// has streams itself.
+type Remote interface{ RemoteAddr() net.Addr }
 
-// Reception accepts the connections of a server and tells of them: where it
-// listens, each that has ended, and at last their total. A C is the report on a
-// connection, a T that on all; *C and *T print themselves as text.
-type Reception[C, T any] struct {
+// Reception accepts the connections of a server, bounds them and tells of them:
+// where it listens, each that has ended, and at last their total.
+type Reception struct {
 	Seats Seats
-	// Refuse ends a connection that gets no seat; Serve begins with one that
-	// has, whose Ended follows. Both return at once.
-	Refuse, Serve func(net.Conn)
-	Add           func(*T, *C) // a connection to the total
+	// Refuse ends a connection that is not served, at once.
+	Refuse func(Remote, error)
+	// Serve serves one until it has ended. Its ctx ends with a cause when the
+	// server does and the connection has had --drain.
+	Serve func(context.Context, Remote, *Tally) error
 
-	verbose, asJSON bool
-	out             io.Writer // whole lines of several goroutines
-	failed          FailureLog
+	silence, idle, drain time.Duration
+	verbose, asJSON      bool
+
+	out    io.Writer // whole lines of several goroutines
+	failed FailureLog
 
 	mu    sync.Mutex
-	total T // guarded by mu
+	total Total // guarded by mu
 }
 
 // AddFlags adds the flags of a reception to its command.
-func (r *Reception[C, T]) AddFlags(cmd *cobra.Command) {
+func (r *Reception) AddFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.DurationVar(&r.silence, "silence", 10*time.Second, "reset a connection on which nothing at all has come through in that time; 0: as --idle")
+	f.DurationVar(&r.idle, "idle", time.Hour, "reset a connection on which nothing has come through for so long; 0: never")
+	f.DurationVar(&r.drain, "drain", 5*time.Second, "when told to end, wait so long for the connections there are")
 	r.Seats.AddFlag(cmd)
-	cmd.Flags().BoolVarP(&r.verbose, "verbose", "v", false, "print what each connection had when it ends")
+	f.BoolVarP(&r.verbose, "verbose", "v", false, "print what each connection had when it ends")
 	cli.JSONFlag(cmd, &r.asJSON)
 }
 
-// Run accepts connections until the command's context ends, and then closes l
-// and calls wait, which waits for the connections.
-func (r *Reception[C, T]) Run(cmd *cobra.Command, l net.Listener, wait func()) error {
+// Check is a usage error of the flags.
+func (r *Reception) Check() error {
+	if r.silence < 0 || r.idle < 0 || r.drain < 0 {
+		return cli.Usagef("--silence %v, --idle %v, --drain %v: a time is not negative", r.silence, r.idle, r.drain)
+	}
+	return r.Seats.Check()
+}
+
+// errDrained is why a connection is reset that outlasts its server.
+var errDrained = errors.New("the server was told to end, and the connection did not (--drain)")
+
+// Run accepts connections until the command's context ends, and then stops what
+// listens at an address, and waits for the connections.
+func (r *Reception) Run(cmd *cobra.Command, at string, accept func() (Remote, error), stop func()) error {
 	ctx := cmd.Context()
-	stopClosing := context.AfterFunc(ctx, func() { l.Close() })
+	stopLater := context.AfterFunc(ctx, stop)
 	defer func() {
-		if stopClosing() {
-			l.Close()
+		if stopLater() {
+			stop()
 		}
 	}()
 	r.out, r.failed.W = cli.NewLockedWriter(cmd.OutOrStdout()), cmd.ErrOrStderr()
 	defer r.failed.Close()
-	if err := r.sayListening(l.Addr().String()); err != nil {
+	if err := r.sayListening(at); err != nil {
 		return err
 	}
-	err := r.accept(ctx, l)
-	wait()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return errors.Join(err, r.print(Line[C, T]{Total: &r.total}))
+	life, cut := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cut(nil)
+	var served sync.WaitGroup
+	err := r.accept(ctx, accept, func(c Remote) {
+		served.Go(func() { r.serve(life, c) })
+	})
+	late := time.AfterFunc(r.drain, func() { cut(errDrained) })
+	served.Wait()
+	late.Stop()
+	return errors.Join(err, r.print(Line{Total: &r.total}))
 }
 
-func (r *Reception[C, T]) sayListening(at string) error {
+func (r *Reception) sayListening(at string) error {
 	if r.asJSON {
-		return r.print(Line[C, T]{Listening: at})
+		return r.print(Line{Listening: at})
 	}
 	return SayListening(r.out, at)
 }
 
-func (r *Reception[C, T]) accept(ctx context.Context, l net.Listener) error {
+func (r *Reception) accept(ctx context.Context, next func() (Remote, error), serve func(Remote)) error {
 	for {
-		c, err := accept(ctx, l, r.failed.W)
+		c, err := accept(ctx, next, r.failed.W)
 		switch {
 		case ctx.Err() != nil:
 			if err == nil {
-				r.Refuse(c)
+				r.Refuse(c, context.Cause(ctx))
 			}
 			return nil // ended by a signal
 		case err != nil:
 			return fmt.Errorf("accept a client: %w", err)
 		}
 		if err := r.Seats.Take(c.RemoteAddr()); err != nil {
-			r.Refuse(c)
+			r.Refuse(c, err)
 			r.failed.Add(fmt.Errorf("client %v: %w", c.RemoteAddr(), err))
 			continue
 		}
-		r.Serve(c)
+		serve(c)
 	}
 }
 
-// Ended gives the seat of a connection from an address back and tells of it,
-// and of the error if that is not nil.
-func (r *Reception[C, T]) Ended(from net.Addr, c *C, err error) {
-	r.Seats.Give(from)
-	if err != nil {
-		r.failed.Add(err)
+// serve serves a connection, gives its seat back and tells how it ended.
+func (r *Reception) serve(ctx context.Context, from Remote) {
+	began, n := time.Now(), new(Tally)
+	err := r.Serve(ctx, from, n)
+	c := n.report()
+	c.Client, c.Seconds, c.End = from.RemoteAddr().String(), time.Since(began).Seconds(), "closed"
+	switch {
+	case err == nil:
+	case errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE):
+		c.End, c.Error = "reset", cli.OneLine(err)
+	default:
+		c.End, c.Error = "failed", cli.OneLine(err)
+		r.failed.Add(fmt.Errorf("client %s: %w", c.Client, err))
 	}
+	r.Seats.Give(from.RemoteAddr())
 	r.mu.Lock()
-	r.Add(&r.total, c)
+	r.total.add(c)
 	r.mu.Unlock()
 	if r.verbose || r.asJSON {
-		_ = r.print(Line[C, T]{Connection: c})
+		_ = r.print(Line{Connection: c})
 	}
+}
+
+// Watch derives the context of a connection, which ends, too, when the tally
+// shows that the client is silent (--silence) or idle (--idle).
+func (r *Reception) Watch(ctx context.Context, n *Tally) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	if r.silence > 0 {
+		late := time.AfterFunc(r.silence, func() {
+			if n.moved() == 0 {
+				cancel(fmt.Errorf("nothing came for %v (--silence)", r.silence))
+			}
+		})
+		context.AfterFunc(ctx, func() { late.Stop() })
+	}
+	if r.idle > 0 {
+		EndIdle(ctx, cancel, r.idle, n.moved)
+	}
+	return ctx, cancel
 }
 
 // print prints a line as JSON, or as text.
-func (r *Reception[C, T]) print(line Line[C, T]) (err error) {
+func (r *Reception) print(line Line) (err error) {
 	switch {
 	case r.asJSON:
 		e := json.NewEncoder(r.out)

@@ -140,7 +140,7 @@ func (s *Server) accept(ctx context.Context, ln net.Listener) error {
 	var sessions sync.WaitGroup
 	defer sessions.Wait()
 	for {
-		conn, err := accept(ctx, ln, s.stderr)
+		conn, err := accept(ctx, ln.Accept, s.stderr)
 		switch {
 		case err == nil:
 		case ctx.Err() != nil:
@@ -170,11 +170,11 @@ func (s *Server) accept(ctx context.Context, ln net.Listener) error {
 	}
 }
 
-// accept is ln.Accept that waits, and says so once, while this process lacks
-// what others will give back: descriptors or memory.
-func accept(ctx context.Context, ln net.Listener, stderr io.Writer) (net.Conn, error) {
+// accept is next that waits, and says so once, while this process lacks what
+// others will give back: descriptors or memory.
+func accept[C any](ctx context.Context, next func() (C, error), stderr io.Writer) (C, error) {
 	for said := false; ; said = true {
-		conn, err := ln.Accept()
+		conn, err := next()
 		lacks := slices.ContainsFunc([]error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM}, func(errno error) bool { return errors.Is(err, errno) })
 		if !lacks || ctx.Err() != nil {
 			return conn, err

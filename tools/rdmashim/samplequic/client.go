@@ -1,31 +1,34 @@
 package samplequic
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/echo"
 )
 
 // client runs the exchange over all its registrations.
 type client struct {
 	on, from string
-	exchange exchange
+	exchange echo.Exchange
 	timeout  time.Duration
 	asJSON   bool
 }
 
 func (c *client) run(cmd *cobra.Command, addr string) error {
 	e := &c.exchange
-	if e.streams < 0 || e.size < 0 || e.datagrams < 0 || c.timeout <= 0 || e.streams > 1<<16 || e.datagrams > 1<<20 {
-		return cli.Usagef("--streams %d, --size %d, --datagrams %d, --timeout %v: at least 0, at most 65536 streams and 1048576 datagrams, and some time",
-			e.streams, e.size, e.datagrams, c.timeout)
+	if c.timeout <= 0 {
+		return cli.Usagef("--timeout %v: it needs some time", c.timeout)
+	}
+	if err := e.Prepare(nil); err != nil {
+		return err
 	}
 	list, err := parse(c.on)
 	if err != nil {
@@ -33,27 +36,22 @@ func (c *client) run(cmd *cobra.Command, addr string) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(cmd.Context(), c.timeout, fmt.Errorf("not done within --timeout %v", c.timeout))
 	defer cancel()
-	name, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return cli.Usagef("%s: %w", addr, err)
-	}
-	hosts, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+	addr, here, err := echo.Toward(ctx, addr)
 	if err != nil {
 		return err
 	}
-	host := hosts[0].Unmap()
-	addr = net.JoinHostPort(host.String(), port)
+	from := cmp.Or(c.from, here.Addr().String())
 
 	reports, errs := make([]*Transport, len(list)), make([]error, len(list))
 	var all sync.WaitGroup
 	for i, t := range list {
 		all.Go(func() {
-			r, err := t.openToward(ctx, host, c.from, clientTLS())
+			r, err := t.open(ctx, from, clientTLS())
 			if err != nil {
 				errs[i] = err
 				return
 			}
-			reports[i], errs[i] = e.over(ctx, r, t, addr)
+			reports[i], errs[i] = over(ctx, e, r, t, addr)
 			errs[i] = errors.Join(errs[i], r.Close())
 		})
 	}
@@ -61,6 +59,6 @@ func (c *client) run(cmd *cobra.Command, addr string) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	report := Report{Server: addr, Streams: e.streams, Size: e.size, Datagrams: e.datagrams, Transports: reports}
+	report := Report{Server: addr, Streams: e.Streams, Size: e.Bytes, Datagrams: e.Datagrams, Transports: reports}
 	return report.print(cmd.OutOrStdout(), c.asJSON)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/internal/peer"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/echo"
 )
 
 // port is where the server listens on every transport.
@@ -56,12 +57,13 @@ only: to serve others, name an address of it by --listen.`,
 }
 
 func clientCommand() *cobra.Command {
-	c := &client{}
+	c := &client{exchange: echo.Exchange{Size: 1}} // no messages
 	cmd := &cobra.Command{
 		Use:   "client HOST[:PORT]",
 		Short: "Send the same streams over every transport, and compare",
-		Long: `Send --streams streams of --size bytes at once, and --datagrams datagrams, over
-each transport to 'rdmashim sample quic server', and compare what comes back.
+		Long: `Send --streams streams of --size bytes at once, and then --datagrams datagrams,
+over each transport to 'rdmashim sample quic server', and compare what comes
+back.
 Only over udp may a datagram be lost. Any difference ends it with status 1.`,
 		Example: `  rdmashim sample quic client 127.0.0.1
   rdmashim sample quic client 192.0.2.7 --on tcp,rxe0 --streams 32`,
@@ -76,9 +78,9 @@ Only over udp may a datagram be lost. Any difference ends it with status 1.`,
 	f := cmd.Flags()
 	f.StringVar(&c.on, "on", "soft,tcp,udp", onFlag)
 	f.StringVar(&c.from, "from", "", "address of this machine that connections leave from (default: on the way to HOST)")
-	f.IntVar(&c.exchange.streams, "streams", 4, "how many streams, at once")
-	cli.BytesVar(f, &c.exchange.size, "size", "", 1<<20, "bytes of each")
-	f.IntVar(&c.exchange.datagrams, "datagrams", 100, "how many datagrams, of 1000 bytes")
+	f.IntVar(&c.exchange.Streams, "streams", 4, "how many streams, up to 64 at once")
+	cli.BytesVar(f, &c.exchange.Bytes, "size", "", 1<<20, "bytes of each")
+	f.IntVar(&c.exchange.Datagrams, "datagrams", 100, "how many datagrams, of 1000 bytes")
 	f.DurationVar(&c.timeout, "timeout", defaultTimeout, "end after so long")
 	cli.JSONFlag(cmd, &c.asJSON)
 	return cmd

@@ -6,6 +6,6 @@
 //
 // A command flows: open (transports.go) opens a registration for each word of
 // --on; the server echoes what comes on each, the client runs the same exchange
-// over each at the same time (exchange.go), compares every byte, and prints
-// what the connections were and which machinery was at work (report.go).
+// of package echo over each at the same time, which compares every byte, and
+// prints what the connections were and which machinery was at work (report.go).
 package samplequic

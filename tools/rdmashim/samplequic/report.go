@@ -8,9 +8,9 @@ import (
 	"maps"
 	"slices"
 	"text/tabwriter"
-	"time"
 
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/echo"
 	"github.com/rdmashim/rdmashim/uapi/registration"
 )
 
@@ -30,25 +30,25 @@ type Transport struct {
 	Device        string             `json:"device,omitempty"`
 	LocalQPN      uint32             `json:"local_qpn,omitempty"` // of RDMA, as is RemoteQPN
 	RemoteQPN     uint32             `json:"remote_qpn,omitempty"`
-	Seconds       float64            `json:"seconds"`
-	DatagramsBack int64              `json:"datagrams_back"`
+	Seconds       float64            `json:"seconds"` // of the streams
+	DatagramsBack int                `json:"datagrams_back"`
 	Stats         registration.Stats `json:"stats"`
 }
 
 // over runs the exchange over a registration.
-func (e *exchange) over(ctx context.Context, r *registration.Registration, t transport, addr string) (*Transport, error) {
+func over(ctx context.Context, e *echo.Exchange, r *registration.Registration, t transport, addr string) (*Transport, error) {
 	c, err := r.Dial(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
-	state, began := c.ConnectionState(), time.Now()
+	state := c.ConnectionState()
 	report := &Transport{
 		Transport: t.word, Local: c.LocalAddr().String(), Device: state.Device, LocalQPN: state.LocalQPN, RemoteQPN: state.RemoteQPN,
 	}
-	report.DatagramsBack, err = e.run(ctx, c)
-	report.Seconds = time.Since(began).Seconds()
-	if err == nil && report.DatagramsBack < int64(e.datagrams) && r.Kind() != "udp" {
-		err = fmt.Errorf("%s: %d of %d datagrams came back", t.word, report.DatagramsBack, e.datagrams)
+	result, err := e.Run(ctx, echo.NewSession(c))
+	report.Seconds, report.DatagramsBack = result.Seconds, result.DatagramsBack
+	if err == nil && report.DatagramsBack < e.Datagrams && r.Kind() != "udp" {
+		err = fmt.Errorf("%s: %d of %d datagrams came back", t.word, report.DatagramsBack, e.Datagrams)
 	}
 	if err != nil {
 		_ = c.CloseWithError(1, "the client found a difference")

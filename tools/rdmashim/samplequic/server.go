@@ -13,6 +13,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/internal/peer"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/echo"
 	"github.com/rdmashim/rdmashim/uapi/registration"
 )
 
@@ -94,7 +95,7 @@ func (s *server) accept(ctx context.Context, l *registration.Listener) {
 		all.Go(func() {
 			defer s.seats.Give(c.RemoteAddr())
 			defer context.AfterFunc(ctx, func() { _ = c.CloseWithError(0, "the server ends") })()
-			echo(c)
+			echo.Echo(echo.NewSession(c), new(peer.Tally))
 		})
 		if s.once {
 			return

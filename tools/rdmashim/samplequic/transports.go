@@ -3,10 +3,7 @@ package samplequic
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"strings"
 	"syscall"
 	"time"
@@ -20,10 +17,6 @@ import (
 
 // defaultTimeout bounds a client.
 const defaultTimeout = time.Minute
-
-// loopbacks is how many addresses of 127.0.0.0/8 a client on this machine tries
-// for its soft device, as the device's default does.
-const loopbacks = 16
 
 // transport makes the transport of a word of --on, at an address.
 type transport struct {
@@ -94,37 +87,6 @@ func (t transport) open(ctx context.Context, addr string, config *tls.Config) (*
 		Name: t.word, Transport: t.at(addr), TLS: config, DialOnly: len(config.Certificates) == 0,
 		Streams: qmux.Config{EnableDatagrams: true},
 	})
-}
-
-// openToward opens it for a client: at from, or on the way to host. A soft
-// device on the server's own machine gets an address of its own.
-func (t transport) openToward(ctx context.Context, host netip.Addr, from string, config *tls.Config) (*registration.Registration, error) {
-	if from != "" {
-		return t.open(ctx, from, config)
-	}
-	way, err := (&net.Dialer{}).DialContext(ctx, "udp", netip.AddrPortFrom(host, uapi.RoCEPort).String())
-	if err != nil {
-		return nil, err
-	}
-	local := way.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
-	_ = way.Close()
-	if t.word != "soft" || local != host || !local.Is4() {
-		return t.open(ctx, local.String(), config)
-	}
-	first := netip.MustParseAddr("127.0.0.1")
-	if local.IsLoopback() {
-		first = local
-	}
-	var r *registration.Registration
-	err = syscall.EADDRINUSE
-	for range loopbacks {
-		if !errors.Is(err, syscall.EADDRINUSE) {
-			break
-		}
-		r, err = t.open(ctx, first.String(), config)
-		first = first.Next()
-	}
-	return r, err
 }
 
 // protocol is the ALPN protocol of TLS.

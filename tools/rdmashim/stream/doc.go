@@ -1,13 +1,12 @@
-// Package stream has the commands that carry streams of bytes over RDMA by
-// uapi/rdmanet: proxy, for programs that know TCP alone, and echo, which checks
-// and times a stream.
+// Package stream has the command proxy, which carries the streams of programs
+// that know TCP alone over RDMA by uapi/rdmanet, and the places and devices by
+// which commands reach a stream's other end.
 //
-// Both have one server. Each connection that it accepts has a target: the proxy
-// dials it, and an echo's is the connection itself. The two are joined by a
-// goroutine a direction:
+// Each connection that the proxy accepts has a target, which it dials. The two
+// are joined by a goroutine a direction:
 //
-//	run    listen, Accept, take a seat → serve
-//	join   target, carry there, carry back
+//	run    listen, Accept, take a seat → join
+//	join   dial the target, carry there, carry back
 //	carry  Read → Write until the data ends, then CloseWrite
 //
 // The proxy carries the end of a connection over: the end of data as the end

@@ -16,10 +16,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
+	"github.com/rdmashim/rdmashim/tools/internal/peer"
 )
 
 func TestMain(m *testing.M) {
-	clitest.Main(m, func() []*cobra.Command { return []*cobra.Command{EchoCommand(), ProxyCommand()} })
+	clitest.Main(m, func() []*cobra.Command { return []*cobra.Command{ProxyCommand()} })
 }
 
 // process is a server of this package as a process, with --json.
@@ -65,20 +66,20 @@ func start(t *testing.T, args ...string) *process {
 }
 
 // next is the next line, nil after the last.
-func (p *process) next() *Line {
+func (p *process) next() *peer.Line {
 	p.t.Helper()
 	text, err := p.lines.ReadString('\n')
 	if err == io.EOF {
 		return nil
 	}
 	require.NoError(p.t, err)
-	line := new(Line)
+	line := new(peer.Line)
 	require.NoError(p.t, json.Unmarshal([]byte(text), line), text)
 	return line
 }
 
 // connection is the next connection that has ended.
-func (p *process) connection() Connection {
+func (p *process) connection() peer.Connection {
 	p.t.Helper()
 	line := p.next()
 	require.NotNil(p.t, line, "the server ended")
@@ -93,7 +94,7 @@ func (p *process) end() (stderr string) {
 }
 
 // stop tells it to end, which ends well, and returns its total.
-func (p *process) stop() (total Total, stderr string) {
+func (p *process) stop() (total peer.Total, stderr string) {
 	p.t.Helper()
 	require.NoError(p.t, p.cmd.Process.Signal(syscall.SIGTERM))
 	for line := p.next(); line != nil; line = p.next() {

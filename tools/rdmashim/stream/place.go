@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/internal/peer"
 	"github.com/rdmashim/rdmashim/uapi"
@@ -19,30 +21,33 @@ import (
 // dialTimeout bounds how long a connection waits for its target.
 const dialTimeout = 10 * time.Second
 
-// stream is a connection whose two directions end apart.
-type stream interface {
+// Stream is a connection whose two directions end apart.
+type Stream interface {
 	net.Conn
 	CloseWrite() error
 }
 
-// place is where a listener listens, or a dialer dials, as a flag.
-type place struct{ network, address string }
+// Place is where a listener listens, or a dialer dials, as a flag: on a network
+// ("rdma", "tcp", "unix") at an address (HOST:PORT, PORT, a path).
+type Place struct{ Network, Address string }
 
-func (p *place) String() string {
-	if p.network == "" {
+// String is the flag's text.
+func (p *Place) String() string {
+	if p.Network == "" {
 		return ""
 	}
-	return p.network + ":" + p.address
+	return p.Network + ":" + p.Address
 }
 
-func (*place) Type() string { return "place" }
+// Type is the flag's.
+func (*Place) Type() string { return "place" }
 
 // Set reads "rdma:HOST:PORT", "tcp:HOST:PORT" or "unix:PATH", or a PORT alone.
-func (p *place) Set(text string) error {
+func (p *Place) Set(text string) error {
 	network, address, _ := strings.Cut(text, ":")
 	switch network {
 	case "tcp", "rdma":
-		if _, port, err := net.SplitHostPort((&place{network, address}).hostPort()); err != nil || port == "" {
+		if _, port, err := net.SplitHostPort((&Place{network, address}).hostPort()); err != nil || port == "" {
 			return errors.New(`want HOST:PORT or PORT after "` + network + `:"`)
 		}
 	case "unix":
@@ -52,47 +57,58 @@ func (p *place) Set(text string) error {
 	default:
 		return errors.New("want tcp:HOST:PORT, rdma:HOST:PORT or unix:PATH")
 	}
-	*p = place{network, address}
+	*p = Place{network, address}
 	return nil
 }
 
 // hostPort is the address, of a PORT alone on 127.0.0.1.
-func (p *place) hostPort() string {
-	if p.network == "unix" || strings.Contains(p.address, ":") {
-		return p.address
+func (p *Place) hostPort() string {
+	if p.Network == "unix" || strings.Contains(p.Address, ":") {
+		return p.Address
 	}
-	return net.JoinHostPort("127.0.0.1", p.address)
+	return net.JoinHostPort("127.0.0.1", p.Address)
 }
 
-// devices are those that RDMA goes by.
-type devices struct {
+// Devices are those that RDMA goes by.
+type Devices struct {
+	flags  cli.DeviceFlags
+	config rdmanet.Config
+
 	named *uapi.Context   // nil: rdmanet chooses one by the address
 	all   []*uapi.Context // of a listener on every address
-
-	config rdmanet.Config
 }
 
-// openDevices opens the named device, or those of a listener on every address.
-// A plain soft device is put on the address that it listens on, and a listener
-// at a PORT alone on the device's.
-func openDevices(name string, listen *place, stderr io.Writer) (d devices, err error) {
+// AddFlags adds --device and --ring to a command.
+func (d *Devices) AddFlags(cmd *cobra.Command) {
+	d.flags.AddDevice(cmd)
+	cli.BytesVar(cmd.Flags(), &d.config.Ring, "ring", "", 0, "bytes that an RDMA connection has on its way in each direction: a power of two (default: 262144)")
+}
+
+// Open opens the named device, or those of a listener on every address. A plain
+// soft device is put on the address that it listens on, and a listener at a
+// PORT alone on the device's. A dialer has no place to listen.
+func (d *Devices) Open(listen *Place, stderr io.Writer) (err error) {
+	if err := d.config.Check(); err != nil {
+		return cli.Usagef("--ring: %w", err)
+	}
+	name := d.flags.Device
 	named := cmp.Or(name, os.Getenv("RDMASHIM_DEVICE")) != ""
-	host, _, err := net.SplitHostPort(listen.address)
+	host, _, err := net.SplitHostPort(listen.Address)
 	every := err == nil && (host == "" || host == "0.0.0.0" || host == "::")
 	switch err = nil; {
-	case named && listen.network == "rdma" && !every:
-		d.named, listen.address, err = cli.OpenToListen(listen.address, name, stderr)
+	case named && listen.Network == "rdma" && !every:
+		d.named, listen.Address, err = cli.OpenToListen(listen.Address, name, stderr)
 	case named:
 		d.named, err = cli.Open(name, stderr, uapi.OpenConfig{})
-	case listen.network == "rdma" && every:
+	case listen.Network == "rdma" && every:
 		d.all, err = peer.OpenToServe("", "", stderr)
 	}
-	listen.address = listen.hostPort()
-	return d, err
+	listen.Address = listen.hostPort()
+	return err
 }
 
-// close waits a while for data that is on its way, and closes the device.
-func (d devices) close() {
+// Close waits a while for data that is on its way, and closes the devices.
+func (d *Devices) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
 	defer cancel()
 	_ = rdmanet.Flush(ctx)
@@ -105,34 +121,36 @@ func (d devices) close() {
 	_ = uapi.Close() // the device that rdmanet.Listen opened
 }
 
-func (d devices) listen(ctx context.Context, at place) (net.Listener, error) {
+// Listen listens at a place.
+func (d *Devices) Listen(ctx context.Context, at Place) (net.Listener, error) {
 	switch {
-	case at.network != "rdma":
-		return new(net.ListenConfig).Listen(ctx, at.network, at.address)
+	case at.Network != "rdma":
+		return new(net.ListenConfig).Listen(ctx, at.Network, at.Address)
 	case d.named != nil:
-		return rdmanet.ListenOn(d.named, at.address, d.config)
+		return rdmanet.ListenOn(d.named, at.Address, d.config)
 	}
-	return rdmanet.Listen(at.address, d.config)
+	return rdmanet.Listen(at.Address, d.config)
 }
 
-func (d devices) dial(ctx context.Context, to place) (stream, error) {
+// Dial connects to a place, within 10 s.
+func (d *Devices) Dial(ctx context.Context, to Place) (Stream, error) {
 	var dialer interface {
 		DialContext(ctx context.Context, network, address string) (net.Conn, error)
 	} = &net.Dialer{}
-	if to.network == "rdma" {
+	if to.Network == "rdma" {
 		dialer = &rdmanet.Dialer{Context: d.named, Config: d.config}
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	c, err := dialer.DialContext(ctx, to.network, to.hostPort())
+	c, err := dialer.DialContext(ctx, to.Network, to.hostPort())
 	if err != nil {
 		return nil, err
 	}
-	return c.(stream), nil
+	return c.(Stream), nil
 }
 
-// reset ends a connection so that its peer sees that it broke.
-func reset(c net.Conn) {
+// Reset ends a connection so that its peer sees that it broke.
+func Reset(c net.Conn) {
 	if c, ok := c.(interface{ SetLinger(sec int) error }); ok {
 		_ = c.SetLinger(0)
 	}

@@ -139,15 +139,15 @@ func TestProxy(t *testing.T) {
 	require.NoError(t, exchange(dial(t, near.addr), "", size))
 	require.NoError(t, exchange(dial(t, outer.addr), "", 1<<20))
 	for _, p := range []*process{outer, last, relay, first, near, far} {
-		var want Total
+		var connections, there, back int64
 		for _, n := range map[bool][]int64{true: {size, 1 << 20}, false: {1 << 20}}[p == near || p == far] {
 			r := p.connection()
 			require.Equal(t, "closed", r.End, r.Error)
 			require.Equal(t, []int64{n, n + sha256.Size}, []int64{r.There, r.Back})
-			want.add(&r)
+			connections, there, back = connections+1, there+r.There, back+r.Back
 		}
 		total, stderr := p.stop()
-		require.Equal(t, want, total)
+		require.Equal(t, []int64{connections, 0, there, back}, []int64{total.Connections, total.Broken, total.There, total.Back})
 		require.Empty(t, stderr)
 	}
 }
@@ -234,7 +234,7 @@ func TestPlaces(t *testing.T) {
 		"tcp:[::1]:80": "tcp:[::1]:80", "unix:/tmp/a:b": "unix:/tmp/a:b",
 		"": "", "tcp": "", "tcp:": "", "tcp:a:": "", "unix:": "", "udp:80": "", "127.0.0.1:80": "",
 	} {
-		var p place
+		var p Place
 		require.Equal(t, want == "", p.Set(text) != nil, text)
 		require.Equal(t, want, p.String())
 	}
@@ -251,11 +251,6 @@ func TestPlaces(t *testing.T) {
 		{"proxy --listen tcp:192.0.2.77:0 --to tcp:1", "192.0.2.77", 1},
 		{"proxy --listen rdma:192.0.2.77:0 --to tcp:1", "192.0.2.77", 1},
 		{"proxy --listen tcp:0 --to rdma:1 -d nosuch0", "nosuch0", 1},
-		{"echo server --listen nonsense", "nonsense", 1},
-		{"echo client", "needs the HOST", 2},
-		{"echo client -S 0 127.0.0.1", "1 … 65536", 2},
-		{"echo client 127.0.0.1:1", "is 'rdmashim echo server' running there?", 1},
-		{"echo client --tcp 127.0.0.1:1", "is 'rdmashim echo server' running there?", 1},
 	} {
 		o := clitest.RunTool(t, strings.Fields(c.args)...)
 		require.Equal(t, c.code, o.Code, "%s: %s", c.args, o.Stderr)

@@ -38,8 +38,6 @@ func TestStrangers(t *testing.T) {
 		},
 	}
 	for _, c := range []struct{ name, network, args string }{
-		{"echo", "rdma", "echo server --listen " + ownAddr()},
-		{"echo of TCP", "tcp", "echo server --tcp --listen 127.0.0.1:0"},
 		{"proxy", "tcp", "proxy --listen tcp:0 --to tcp:" + origin(t, digest)},
 		{"proxy of RDMA", "rdma", "proxy --listen rdma:" + ownAddr() + " --to tcp:" + origin(t, digest)},
 	} {

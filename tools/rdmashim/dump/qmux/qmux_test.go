@@ -47,7 +47,7 @@ func capture(b []byte) string {
 	return out.String()
 }
 
-// TestRecordings: sessions of 'rdmashim qmux cat' and its server. TCP's was
+// TestRecordings: sessions of netcat over QMux and its server. TCP's was
 // captured on lo by tshark, whose reassembly gave the same bytes; RDMA's by the
 // soft device of the client, which lost a fifth of what it sent; TLS's is what
 // --record wrote.

@@ -1,10 +1,10 @@
-package qmux
+package echo
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -16,9 +16,12 @@ import (
 	"github.com/rdmashim/rdmashim/tools/internal/peer"
 )
 
-// defaultALPN is the protocol that TLS agrees on: the draft without an
-// application's name, as other programs for QMux call it.
-const defaultALPN = "qmux-02"
+// The protocols that TLS agrees on: of QMux the draft without an application's
+// name, as other programs for QMux call it.
+const (
+	defaultALPN = "rdmashim-echo"
+	qmuxALPN    = "qmux-02"
+)
 
 // secure is TLS, as the flags say.
 type secure struct {
@@ -32,9 +35,9 @@ type secure struct {
 // addFlags adds the flags of the roles that a command may have.
 func (s *secure) addFlags(cmd *cobra.Command, server, client bool) {
 	f := cmd.Flags()
-	f.BoolVar(&s.on, "tls", false, "TLS 1.3 on the byte stream")
+	f.BoolVar(&s.on, "tls", false, "TLS 1.3 on the byte stream; QUIC has it always")
 	f.BoolVar(&s.insecure, "insecure", false, "TLS with a certificate that the server makes and no client checks")
-	f.StringVar(&s.alpn, "alpn", defaultALPN, "protocol that TLS must agree on")
+	f.StringVar(&s.alpn, "alpn", "", "protocol that TLS must agree on (default: "+qmuxALPN+" over qmux, else "+defaultALPN+")")
 	if server {
 		f.StringVar(&s.cert, "cert", "", "a server's certificate, a PEM file; means --tls")
 		f.StringVar(&s.key, "key", "", "its key, a PEM file")
@@ -46,14 +49,13 @@ func (s *secure) addFlags(cmd *cobra.Command, server, client bool) {
 }
 
 // prepare reads the certificates.
-func (s *secure) prepare(server bool, stderr io.Writer) (err error) {
+func (s *secure) prepare(server bool, alpn string, stderr io.Writer) (err error) {
 	if !s.on && !s.insecure && s.cert == "" && s.key == "" && s.ca == "" {
 		return nil
 	}
-	s.config = &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{s.alpn}}
+	s.alpn = cmp.Or(s.alpn, alpn)
+	s.config = &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{s.alpn}, ServerName: s.name}
 	switch {
-	case s.alpn == "":
-		return cli.Usagef("--alpn is empty: QMux over TLS agrees on a protocol")
 	case server:
 		return s.serve(stderr)
 	case s.insecure:
@@ -93,8 +95,9 @@ func (s *secure) serve(stderr io.Writer) error {
 	return err
 }
 
-// handshake brings a byte stream through TLS, if there is any.
-func (s *secure) handshake(ctx context.Context, c net.Conn, server bool) (net.Conn, error) {
+// handshake brings a byte stream, of a client's to an address, through TLS, if
+// there is any.
+func (s *secure) handshake(ctx context.Context, c net.Conn, address string, server bool) (net.Conn, error) {
 	if s.config == nil {
 		return c, nil
 	}
@@ -103,19 +106,19 @@ func (s *secure) handshake(ctx context.Context, c net.Conn, server bool) (net.Co
 		over = tls.Server(c, s.config)
 	} else {
 		config := s.config.Clone()
-		if config.ServerName = s.name; s.name == "" {
-			config.ServerName, _, _ = net.SplitHostPort(c.RemoteAddr().String())
+		if s.name == "" {
+			config.ServerName, _, _ = net.SplitHostPort(address)
 		}
 		over = tls.Client(c, config)
 	}
 	if err := over.HandshakeContext(ctx); err != nil {
-		if errors.Is(err, context.DeadlineExceeded) {
+		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
 		return nil, fmt.Errorf("TLS: %w", err)
 	}
 	if over.ConnectionState().NegotiatedProtocol == "" {
-		return nil, fmt.Errorf("TLS: the peer agreed on no protocol; QMux wants one, here --alpn %s", s.alpn)
+		return nil, fmt.Errorf("TLS: the peer agreed on no protocol, here --alpn %s", s.alpn)
 	}
 	return over, nil
 }

@@ -1,4 +1,4 @@
-package qmux
+package echo
 
 import (
 	"fmt"

@@ -1,9 +1,11 @@
-package qmux
+package echo
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/rdmashim/rdmashim/uapi/qmux/wire"
 )
@@ -85,4 +87,36 @@ func (t *tap) foreign() error {
 		hint = ", as TLS does (--tls)"
 	}
 	return fmt.Errorf("%v does not speak QMux: it begins with %q%s", t.RemoteAddr(), t.first[:min(len(t.first), 32)], hint)
+}
+
+// begun waits until the peer has begun to speak QMux, for as long as ctx lasts
+// and the connection does.
+func (t *tap) begun(ctx, connection context.Context) (err error) {
+	select {
+	case <-t.sure:
+	case <-connection.Done():
+		select {
+		case <-t.sure: // it spoke, and closed at once
+		default:
+			err = fmt.Errorf("%w, before it spoke: it may not speak QMux, or want TLS (--tls)", context.Cause(connection))
+		}
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	if foreign := t.foreign(); foreign != nil {
+		err = foreign
+	}
+	return err
+}
+
+// wait waits until the byte stream is closed, which QMux does within 3 s of the
+// connection's end. A nil tap does not.
+func (t *tap) wait() {
+	if t == nil {
+		return
+	}
+	select {
+	case <-t.closed:
+	case <-time.After(beginTimeout):
+	}
 }

@@ -1,4 +1,4 @@
-package qmux
+package echo
 
 import (
 	"bufio"
@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -21,13 +22,30 @@ import (
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/tools/internal/peer"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/stream"
 )
 
 func TestMain(m *testing.M) {
-	clitest.Main(m, func() []*cobra.Command { return []*cobra.Command{Command(), dump.Command()} })
+	clitest.Main(m, func() []*cobra.Command {
+		return []*cobra.Command{Command(), stream.ProxyCommand(), dump.Command()}
+	})
 }
 
-// process is 'rdmashim qmux server' as a process, with --json.
+// The flags of all ways that there are, plain where it can be.
+const (
+	overRDMA     = "--over rdma"
+	overTCP      = "--over tcp"
+	overQMux     = "--over qmux"
+	overQMuxTCP  = "--over qmux --on tcp"
+	insecureFlag = " --insecure"
+)
+
+// tool is 'rdmashim echo' with words and arguments as they are.
+func tool(words string, args ...string) []string {
+	return append(append([]string{"echo"}, strings.Fields(words)...), args...)
+}
+
+// process is a server as a process, with --json.
 type process struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -39,20 +57,31 @@ type process struct {
 // started numbers the servers.
 var started atomic.Int32
 
-// place is flags for a server of its own: two soft devices that open at once
-// may want one address.
-func place(network string) []string {
-	if network == "tcp" {
-		return []string{"--tcp", "0"}
-	}
-	return []string{"--rdma", fmt.Sprintf("127.%d.%d.%d:0", 118+os.Getpid()>>8&7, os.Getpid()&0xff, 1+started.Add(1)%254)}
+// ownAddr is a loopback address that no other process has: of two that open a
+// device on one at the same moment, one may fail.
+func ownAddr() string {
+	return fmt.Sprintf("127.%d.%d.%d:0", 118+os.Getpid()>>8&7, os.Getpid()&0xff, 1+started.Add(1)%254)
 }
 
-// start starts a server on a network, "tcp" or "rdma".
-func start(t *testing.T, network string, args ...string) *process {
+// place is where a server listens that has the place for itself.
+func place(over string) string {
+	if over == overRDMA || strings.HasPrefix(over, overQMux) && !strings.HasPrefix(over, overQMuxTCP) {
+		return ownAddr()
+	}
+	return "127.0.0.1:0"
+}
+
+// start starts an echo server.
+func start(t *testing.T, over string, args ...string) *process {
+	t.Helper()
+	return startCommand(t, tool("server --listen "+place(over)+" "+over, args...)...)
+}
+
+// startCommand starts a server of any command.
+func startCommand(t *testing.T, args ...string) *process {
 	t.Helper()
 	p := &process{t: t}
-	p.cmd = clitest.Tool(t, append(append([]string{"qmux", "server", "--json"}, place(network)...), args...)...)
+	p.cmd = clitest.Tool(t, append(args, "--json")...)
 	p.cmd.Stderr = &p.stderr
 	stdout, err := p.cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -66,7 +95,7 @@ func start(t *testing.T, network string, args ...string) *process {
 	return p
 }
 
-func (p *process) next() (l Line) {
+func (p *process) next() (l peer.Line) {
 	p.t.Helper()
 	if !p.lines.Scan() {
 		_ = p.cmd.Wait()
@@ -77,7 +106,7 @@ func (p *process) next() (l Line) {
 }
 
 // connection is the next connection that has ended.
-func (p *process) connection() Connection {
+func (p *process) connection() peer.Connection {
 	p.t.Helper()
 	l := p.next()
 	require.NotNil(p.t, l.Connection, "%+v", l)
@@ -85,7 +114,7 @@ func (p *process) connection() Connection {
 }
 
 // stop ends the server, which ends well, and returns its total.
-func (p *process) stop() Total {
+func (p *process) stop() peer.Total {
 	p.t.Helper()
 	require.NoError(p.t, p.cmd.Process.Signal(syscall.SIGTERM))
 	l := p.next()

@@ -1,6 +1,6 @@
 //go:build !race
 
-package stream
+package echo
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ import (
 func TestStrangersMemory(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "1MiB") // garbage is no connection's
 	const few, many, kib = 16, 112, 70
-	s := start(t, "echo", "server", "--listen", ownAddr(), "--silence", "0")
+	s := start(t, overRDMA, "--silence", "0")
 	device, err := uapi.Open("soft:" + strings.TrimSuffix(ownAddr(), ":0"))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = device.Close() })

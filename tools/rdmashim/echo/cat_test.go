@@ -1,4 +1,4 @@
-package qmux
+package echo
 
 import (
 	"bufio"
@@ -16,7 +16,7 @@ import (
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 )
 
-// listen starts 'qmux cat --listen' and returns where it listens.
+// listen starts 'echo cat --listen' and returns where it listens.
 func listen(t *testing.T, cmd *exec.Cmd) (addr string, stderr *bufio.Reader) {
 	t.Helper()
 	pipe, err := cmd.StderrPipe()
@@ -43,20 +43,19 @@ func TestCat(t *testing.T) {
 	if testing.Short() {
 		size = 2 << 20
 	}
-	for _, c := range []struct{ name, network, flags string }{{"tcp", "tcp", ""}, {"rdma", "rdma", ""}, {"TLS over rdma", "rdma", "--insecure"}} {
-		t.Run(c.name, func(t *testing.T) {
+	for _, over := range []string{overRDMA, overTCP, overQMuxTCP, overQMux + insecureFlag} {
+		t.Run(over, func(t *testing.T) {
 			t.Parallel()
 			var in [2][]byte
 			for i := range in {
 				in[i] = make([]byte, size)
 				_, _ = rand.NewChaCha8([32]byte{byte(i)}).Read(in[i])
 			}
-			flags := strings.Fields(c.flags)
-			server := clitest.Tool(t, append(append([]string{"qmux", "cat", "--listen"}, place(c.network)...), flags...)...)
+			server := clitest.Tool(t, tool("cat --listen "+place(over)+" "+over)...)
 			var there bytes.Buffer
 			server.Stdin, server.Stdout = bytes.NewReader(in[0]), &there
 			addr, _ := listen(t, server)
-			client := clitest.Tool(t, append([]string{"qmux", "cat", "--" + c.network, addr}, flags...)...)
+			client := clitest.Tool(t, tool("cat "+addr+" "+over)...)
 			client.Stdin = bytes.NewReader(in[1])
 			o := clitest.Finish(t, client)
 			require.Zero(t, o.Code, o.Stderr)
@@ -70,11 +69,13 @@ func TestCat(t *testing.T) {
 // TestCatEcho: netcat to the server, whose input ends before the answer's end.
 func TestCatEcho(t *testing.T) {
 	t.Parallel()
-	s := start(t, "rdma")
-	cmd := clitest.Tool(t, "qmux", "cat", "--rdma", s.addr)
-	cmd.Stdin = strings.NewReader("hello\n")
-	o := clitest.Finish(t, cmd)
-	require.Equal(t, clitest.Outcome{Stdout: "hello\n"}, o)
-	c := s.connection()
-	require.Equal(t, []any{"closed", int64(1), int64(6)}, []any{c.End, c.Streams, c.Received})
+	for _, over := range []string{overRDMA, overQMux} {
+		s := start(t, over)
+		cmd := clitest.Tool(t, tool("cat "+over, s.addr)...)
+		cmd.Stdin = strings.NewReader("hello\n")
+		o := clitest.Finish(t, cmd)
+		require.Equal(t, clitest.Outcome{Stdout: "hello\n"}, o)
+		c := s.connection()
+		require.Equal(t, []any{"closed", int64(6)}, []any{c.End, c.There})
+	}
 }

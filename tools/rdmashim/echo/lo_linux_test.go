@@ -1,4 +1,4 @@
-package stream
+package echo
 
 import (
 	"strings"
@@ -22,7 +22,7 @@ func TestLoIsDown(t *testing.T) {
 	addr, err := netlink.ParseAddr("127.0.0.1/8")
 	require.NoError(t, err)
 	require.NoError(t, netlink.AddrDel(lo, addr)) // as in a fresh namespace
-	for _, args := range []string{"echo client 127.0.0.1", "echo client --tcp 127.0.0.1", "echo server --listen :0"} {
+	for _, args := range []string{"echo client 127.0.0.1", "echo client --over tcp 127.0.0.1", "echo server --listen :0"} {
 		o := clitest.RunTool(t, strings.Fields(args)...)
 		require.Equal(t, 1, o.Code)
 		require.Equal(t, 1, strings.Count(o.Stderr, "the interface lo is down, which 127.0.0.1 needs: ip link set lo up"), o.Stderr)

@@ -1,4 +1,4 @@
-package qmux
+package echo
 
 import (
 	"io"
@@ -16,13 +16,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
+	"github.com/rdmashim/rdmashim/tools/internal/peer"
 	"github.com/rdmashim/rdmashim/uapi/qmux"
 )
 
 // fails runs a command that ends with a status and one line.
 func fails(t *testing.T, code int, want string, args ...string) {
 	t.Helper()
-	o := clitest.RunTool(t, append([]string{"qmux"}, args...)...)
+	o := clitest.RunTool(t, append([]string{"echo"}, args...)...)
 	require.Equal(t, code, o.Code, "%s: %s", args, o.Stderr)
 	require.Empty(t, o.Stdout)
 	said := ""
@@ -43,19 +44,33 @@ func TestUsage(t *testing.T) {
 		code int
 		want string
 	}{
-		{"server --tcp 1 --rdma 2", 2, "name two places"},
-		{"server --tcp localhost:", 2, "want HOST:PORT or PORT"},
+		{"server --over udp", 2, `--over "udp": want rdma, tcp, qmux, quic`},
+		{"server --over qmux --on quic", 2, `--on "quic": want rdma, tcp`},
+		{"server --on tcp", 2, "--on is for --over qmux"},
+		{"server --over quic --insecure --record x", 2, "--record is for --over rdma or tcp or qmux"},
+		{"server --over quic", 2, "QUIC is always encrypted"},
+		{"server --over quic --insecure --listen localhost:1", 2, "literal ADDR:PORT"},
+		{"server --over tcp --listen localhost:", 2, "want HOST:PORT or PORT"},
+		{"server --listen nonsense", 1, "nonsense"},
 		{"server --tls", 2, "TLS wants --cert and --key, or --insecure"},
 		{"server --insecure --cert x --key y", 2, "choose"},
 		{"server --cert /nonexistent --key /nonexistent", 1, "--cert, --key: open /nonexistent"},
-		{"server --tcp 0 --max-clients 0", 2, "--max-clients 0"},
+		{"server --listen 0 --max-clients 0", 2, "--max-clients 0"},
+		{"server --drain -1s", 2, "a time is not negative"},
 		{"server x", 2, "takes no arguments"},
-		{"client --tls --alpn=", 2, "--alpn is empty"},
-		{"client --ca /nonexistent", 1, "--ca: open /nonexistent"},
-		{"client --ca " + key, 1, "holds no certificate in PEM"},
-		{"client --streams -1", 2, "none is negative"},
-		{"client --record /nonexistent/file --tcp 1", 1, "--record: open /nonexistent/file"},
-		{"cat --listen --cert " + cert + " --key " + cert + " --tcp 0", 1, "--cert, --key: tls: "},
+		{"client", 2, "needs the HOST"},
+		{"client -S 0 127.0.0.1", 2, "1 … 65536"},
+		{"client --streams -1 127.0.0.1", 2, "no negative"},
+		{"client --uni 127.0.0.1", 2, "--uni is for --over qmux"},
+		{"client --datagrams 1 127.0.0.1", 2, "--datagrams is for --over qmux or quic"},
+		{"client --ring 100000 127.0.0.1", 2, "power of two"},
+		{"client 127.0.0.1 --ca /nonexistent", 1, "--ca: open /nonexistent"},
+		{"client 127.0.0.1 --ca " + key, 1, "holds no certificate in PEM"},
+		{"client --record /nonexistent/file --over tcp 127.0.0.1", 1, "--record: open /nonexistent/file"},
+		{"cat", 2, "needs the HOST of its peer, or --listen"},
+		{"cat --over quic 127.0.0.1", 2, "netcat is over rdma, tcp or qmux"},
+		{"cat --listen 0 127.0.0.1", 2, "needs the HOST of its peer, or --listen"},
+		{"cat --listen 0 --over tcp --cert " + cert + " --key " + cert, 1, "--cert, --key: tls: "},
 	} {
 		fails(t, c.code, c.want, strings.Fields(c.args)...)
 	}
@@ -74,20 +89,23 @@ func refusing(t *testing.T) string {
 // agree on TLS.
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	fails(t, 1, "connection refused (is 'rdmashim qmux server' running there?)", "client", "--tcp", refusing(t))
-
+	at := refusing(t)
+	for _, over := range []string{overTCP, overRDMA, overQMuxTCP} {
+		fails(t, 1, "(is 'rdmashim echo server' running there?)", tool("client " + at + " " + over)[1:]...)
+	}
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()
-	at := web.Listener.Addr().String()
-	fails(t, 1, "does not speak QMux: it begins with \"HTTP/1.1 400 Bad", "client", "--tcp", at)
-	fails(t, 1, "TLS: tls: first record does not look like a TLS handshake", "client", "--tcp", at, "--insecure")
+	client := func(at, flags string) []string { return tool("client " + at + " " + overQMuxTCP + " " + flags)[1:] }
+	at = web.Listener.Addr().String()
+	fails(t, 1, "does not speak QMux: it begins with \"HTTP/1.1 400 Bad", client(at, "")...)
+	fails(t, 1, "TLS: tls: first record does not look like a TLS handshake", client(at, "--insecure")...)
 
 	cert, key := certificate(t)
-	s := start(t, "tcp", "--cert", cert, "--key", key)
-	fails(t, 1, "no application protocol", "client", "--tcp", s.addr, "--insecure", "--alpn", "h3")
-	fails(t, 1, "x509: ", "client", "--tcp", s.addr, "--tls")
-	fails(t, 1, "not localhost2", "client", "--tcp", s.addr, "--ca", cert, "--server-name", "localhost2")
-	fails(t, 1, "before it spoke: it may not speak QMux, or want TLS (--tls)", "client", "--tcp", s.addr)
+	s := start(t, overQMuxTCP, "--cert", cert, "--key", key)
+	fails(t, 1, "no application protocol", client(s.addr, "--insecure --alpn h3")...)
+	fails(t, 1, "x509: ", client(s.addr, "--tls")...)
+	fails(t, 1, "not localhost2", client(s.addr, "--server-name localhost2 --ca "+cert)...)
+	fails(t, 1, "before it spoke: it may not speak QMux, or want TLS (--tls)", client(s.addr, "")...)
 	for range 4 {
 		require.Equal(t, "failed", s.connection().End)
 	}
@@ -98,7 +116,7 @@ func TestRefused(t *testing.T) {
 // leaves.
 func TestForeignClient(t *testing.T) {
 	t.Parallel()
-	s := start(t, "tcp")
+	s := start(t, overQMuxTCP)
 	web, err := net.Dial("tcp", s.addr)
 	require.NoError(t, err)
 	_, err = io.WriteString(web, "GET / HTTP/1.1\r\n\r\n")
@@ -110,17 +128,17 @@ func TestForeignClient(t *testing.T) {
 	silent, err := net.Dial("tcp", s.addr)
 	require.NoError(t, err)
 	require.NoError(t, silent.Close())
-	require.Equal(t, "failed", s.connection().End)
-	o := clitest.RunTool(t, "qmux", "client", "--tcp", s.addr, "--size", "10")
+	require.NotEqual(t, "closed", s.connection().End)
+	o := clitest.RunTool(t, tool("client --bytes 10 "+s.addr+" "+overQMuxTCP)...)
 	require.Zero(t, o.Code, o.Stderr)
-	require.Equal(t, []int64{3, 2}, func(n Total) []int64 { return []int64{n.Connections, n.Failed} }(s.stop()))
+	require.Equal(t, []int64{3, 2}, func(n peer.Total) []int64 { return []int64{n.Connections, n.Broken} }(s.stop()))
 }
 
 // TestCloseWithACode: a client that closes with a code of its own did not fail,
 // also when it does so at once.
 func TestCloseWithACode(t *testing.T) {
 	t.Parallel()
-	s := start(t, "tcp")
+	s := start(t, overQMuxTCP)
 	for _, says := range []string{"", "hello"} {
 		c, err := net.Dial("tcp", s.addr)
 		require.NoError(t, err)
@@ -136,13 +154,11 @@ func TestCloseWithACode(t *testing.T) {
 		}
 		require.NoError(t, q.CloseWithError(42, "enough\nof it"))
 		ended := s.connection()
-		require.Equal(t, Connection{
-			Client: c.LocalAddr().String(), End: "closed", Code: 42, Reason: "enough\nof it",
-			Streams: ended.Streams, Received: ended.Received, Sent: ended.Sent, Seconds: ended.Seconds,
-		}, ended)
+		require.Equal(t, []any{c.LocalAddr().String(), "closed", uint64(42), "enough\nof it", ""},
+			[]any{ended.Client, ended.End, ended.Code, ended.Reason, ended.Error})
 		require.Regexp(t, ` s: closed by the peer with code 42: enough; of it$`, ended.String())
 	}
-	require.Zero(t, s.stop().Failed)
+	require.Zero(t, s.stop().Broken)
 	require.Empty(t, s.stderr.String())
 }
 
@@ -150,11 +166,11 @@ func TestCloseWithACode(t *testing.T) {
 // that is killed leaves the server to others.
 func TestKill(t *testing.T) {
 	t.Parallel()
-	for _, network := range []string{"tcp", "rdma"} {
-		t.Run(network, func(t *testing.T) {
+	for _, over := range []string{overTCP, overRDMA, overQMuxTCP, overQMux} {
+		t.Run(over, func(t *testing.T) {
 			t.Parallel()
-			s := start(t, network)
-			victim := clitest.Tool(t, "qmux", "cat", "--"+network, s.addr)
+			s := start(t, over)
+			victim := clitest.Tool(t, tool("cat "+s.addr+" "+over)...)
 			in, err := victim.StdinPipe()
 			require.NoError(t, err)
 			out, err := victim.StdoutPipe()
@@ -166,13 +182,13 @@ func TestKill(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, victim.Process.Kill())
 			_ = victim.Wait()
-			if network == "tcp" { // of RDMA's the server learns later
-				require.Equal(t, "failed", s.connection().End)
+			if strings.HasSuffix(over, "tcp") { // of RDMA's the server learns later
+				require.Contains(t, []string{"failed", "reset", "closed"}, s.connection().End)
 			}
 
-			client := clitest.Tool(t, "qmux", "client", "--"+network, s.addr, "--streams", "1000000")
+			client := clitest.Tool(t, tool("client --streams 1000000 --count 1 "+s.addr+" "+over)...)
 			file := filepath.Join(t.TempDir(), "record")
-			client.Args = append(client.Args, "--size", "100", "--record", file)
+			client.Args = append(client.Args, "--bytes", "100", "--record", file)
 			var stderr strings.Builder
 			client.Stderr = &stderr
 			require.NoError(t, client.Start())
@@ -181,7 +197,7 @@ func TestKill(t *testing.T) {
 			require.Error(t, client.Wait())
 			require.Equal(t, 1, client.ProcessState.ExitCode())
 			require.Equal(t, 1, strings.Count(stderr.String(), "\n"), stderr.String())
-			require.Regexp(t, `^rdmashim: (round trip \d+|stream \d+ of 1000000): `, stderr.String())
+			require.Regexp(t, `^rdmashim: stream \d+ of 1000000: `, stderr.String())
 		})
 	}
 }
@@ -196,23 +212,31 @@ func awaitFile(t *testing.T, path string, size int64) {
 }
 
 // TestStrangers: connections of one address that say nothing leave seats for
-// others.
+// others, and give theirs back before the idle time of those that have spoken.
 func TestStrangers(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		return // the address is no other system's
 	}
 	t.Parallel()
-	s := start(t, "tcp", "--max-clients", "4")
 	silent := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 98, 0, 1)}}
-	for i := range 3 {
+	for _, over := range []string{overTCP, overQMuxTCP, overQMuxTCP + insecureFlag} {
+		s := start(t, over, "--max-clients", "4", "--silence", "0")
+		for i := range 3 {
+			c, err := silent.Dial("tcp", s.addr)
+			require.NoError(t, err)
+			defer c.Close()
+			if i == 2 {
+				_, err = c.Read(make([]byte, 1))
+				require.ErrorIs(t, err, syscall.ECONNRESET)
+			}
+		}
+		o := clitest.RunTool(t, tool("client --bytes 10 "+s.addr+" "+over)...)
+		require.Zero(t, o.Code, o.Stderr)
+
+		s = start(t, over, "--silence", "100ms")
 		c, err := silent.Dial("tcp", s.addr)
 		require.NoError(t, err)
 		defer c.Close()
-		if i == 2 {
-			_, err = c.Read(make([]byte, 1))
-			require.ErrorIs(t, err, syscall.ECONNRESET)
-		}
+		require.Contains(t, s.connection().Error, "--silence")
 	}
-	o := clitest.RunTool(t, "qmux", "client", "--tcp", s.addr, "--size", "10")
-	require.Zero(t, o.Code, o.Stderr)
 }

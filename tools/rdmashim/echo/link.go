@@ -1,0 +1,252 @@
+package echo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmashim/rdmashim/tools/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/internal/peer"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/stream"
+	"github.com/rdmashim/rdmashim/uapi/qmux"
+	"github.com/rdmashim/rdmashim/uapi/registration"
+	"github.com/rdmashim/rdmashim/uapi/registration/quicudp"
+)
+
+const (
+	// port is where the server listens.
+	port = 7473
+	// beginTimeout bounds TLS's handshake, and the wait for the peer's first
+	// bytes.
+	beginTimeout = 10 * time.Second
+)
+
+var errSilent = fmt.Errorf("the peer said nothing for %v: it may not speak QMux, or want TLS (--tls)", beginTimeout)
+
+// link is how a command reaches its peer, as its flags say.
+type link struct {
+	over, on string
+	devices  stream.Devices
+	secure   secure
+	record   string
+
+	qmux     qmux.Config
+	at       stream.Place
+	recorder *recorder
+	quic     *registration.Registration
+}
+
+// overs are the words of --over, ons those of --on.
+var (
+	overs = []string{"rdma", "tcp", "qmux", "quic"}
+	ons   = []string{"rdma", "tcp"}
+)
+
+// addFlags adds the flags of the roles that a command may have.
+func (l *link) addFlags(cmd *cobra.Command, server, client bool) {
+	f := cmd.Flags()
+	f.StringVar(&l.over, "over", "rdma", "what carries the streams: rdma or tcp, a connection each; qmux, many on one connection (--on); quic, QUIC over UDP")
+	f.StringVar(&l.on, "on", "rdma", "what QMux is on: rdma or tcp")
+	_ = cmd.RegisterFlagCompletionFunc("over", cobra.FixedCompletions(overs, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("on", cobra.FixedCompletions(ons, cobra.ShellCompDirectiveNoFileComp))
+	l.devices.AddFlags(cmd)
+	l.secure.addFlags(cmd, server, client)
+	f.StringVar(&l.record, "record", "", "write what both sides say into this capture file, as TCP and without TLS")
+}
+
+// network is what connections are of.
+func (l *link) network() string {
+	switch l.over {
+	case "qmux":
+		return l.on
+	case "quic":
+		return "udp"
+	}
+	return l.over
+}
+
+// prepare opens devices, certificates and record for a server at an address, or
+// on the way to it. The function returned closes them.
+func (l *link) prepare(cmd *cobra.Command, address string, server bool) (done func() error, err error) {
+	only := func(flag string, overs ...string) error {
+		if cmd.Flags().Changed(flag) && !slices.Contains(overs, l.over) {
+			return cli.Usagef("--%s is for --over %s", flag, strings.Join(overs, " or "))
+		}
+		return nil
+	}
+	switch {
+	case !slices.Contains(overs, l.over):
+		err = cli.Usagef("--over %q: want %s", l.over, strings.Join(overs, ", "))
+	case !slices.Contains(ons, l.on):
+		err = cli.Usagef("--on %q: want %s", l.on, strings.Join(ons, ", "))
+	default:
+		err = cmp.Or(only("on", "qmux"), only("uni", "qmux"), only("datagrams", "qmux", "quic"), only("record", "rdma", "tcp", "qmux"))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if l.over == "quic" {
+		return l.prepareQUIC(cmd, address, server)
+	}
+	if err := l.at.Set(l.network() + ":" + address); err != nil {
+		return nil, cli.Usagef("%q: %w", address, err)
+	}
+	if err := l.secure.prepare(server, cmp.Or(map[string]string{"qmux": qmuxALPN}[l.over], defaultALPN), cmd.ErrOrStderr()); err != nil {
+		return nil, err
+	}
+	if l.record != "" {
+		if l.recorder, err = newRecorder(l.record); err != nil {
+			return nil, err
+		}
+	}
+	listen := new(stream.Place)
+	if server {
+		listen = &l.at
+	}
+	if err := l.devices.Open(listen, cmd.ErrOrStderr()); err != nil {
+		return nil, errors.Join(err, l.recorder.close())
+	}
+	return func() error {
+		l.devices.Close()
+		return l.recorder.close()
+	}, nil
+}
+
+// prepareQUIC opens the registration.
+func (l *link) prepareQUIC(cmd *cobra.Command, address string, server bool) (done func() error, err error) {
+	if err := l.secure.prepare(server, defaultALPN, cmd.ErrOrStderr()); err != nil {
+		return nil, err
+	}
+	if l.secure.config == nil {
+		return nil, cli.Usagef("QUIC is always encrypted: the server wants --cert and --key, or --insecure, the client --tls, --ca or --insecure")
+	}
+	var local netip.AddrPort
+	if !strings.Contains(address, ":") {
+		address = "127.0.0.1:" + address
+	}
+	if server {
+		if local, err = netip.ParseAddrPort(address); err != nil {
+			return nil, cli.Usagef("--listen %s: it is the literal ADDR:PORT of an interface", address)
+		}
+	} else if address, local, err = Toward(cmd.Context(), address); err != nil {
+		return nil, err
+	}
+	l.at.Address = address
+	l.quic, err = registration.Open(cmd.Context(), registration.Config{
+		Name: "quic", Transport: quicudp.UDP{Addr: local.Addr().String()}, TLS: l.secure.config, DialOnly: !server,
+		Streams: qmux.Config{EnableDatagrams: true},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return l.quic.Close, nil
+}
+
+// Toward gives the address of HOST:PORT, and that of this machine on the way.
+func Toward(ctx context.Context, address string) (there string, here netip.AddrPort, err error) {
+	way, err := new(net.Dialer).DialContext(ctx, "udp", address)
+	if err != nil {
+		return "", here, err
+	}
+	defer way.Close()
+	return way.RemoteAddr().String(), way.LocalAddr().(*net.UDPAddr).AddrPort(), nil
+}
+
+// listen listens for clients until stop.
+func (l *link) listen(ctx context.Context) (at string, accept func() (peer.Remote, error), stop func(), err error) {
+	if l.quic != nil {
+		q, err := l.quic.Listen(ctx, int(netip.MustParseAddrPort(l.at.Address).Port()))
+		if err != nil {
+			return "", nil, nil, err
+		}
+		return q.Addr().String(), func() (peer.Remote, error) { return q.Accept(ctx) }, func() { q.Close() }, nil
+	}
+	b, err := l.devices.Listen(ctx, l.at)
+	if err != nil {
+		return "", nil, nil, err
+	}
+	return b.Addr().String(), func() (peer.Remote, error) { return b.Accept() }, func() { b.Close() }, nil
+}
+
+// refuse ends a connection that listen's accept gave.
+func refuse(c peer.Remote, why error) {
+	if q, ok := c.(*registration.Conn); ok {
+		_ = q.CloseWithError(1, cli.OneLine(why))
+		return
+	}
+	stream.Reset(c.(net.Conn))
+}
+
+// dial is the session with the server.
+func (l *link) dial(ctx context.Context) (*Session, error) {
+	connect := func(ctx context.Context) (*Session, error) {
+		ctx, cancel := context.WithTimeoutCause(ctx, beginTimeout, errSilent)
+		defer cancel()
+		var c peer.Remote
+		var err error
+		if l.quic != nil {
+			c, err = l.quic.Dial(ctx, l.at.Address)
+		} else {
+			c, err = l.devices.Dial(ctx, l.at)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w (is 'rdmashim echo server' running there?)", err)
+		}
+		return l.session(ctx, c, false)
+	}
+	if l.over == "qmux" || l.over == "quic" {
+		return connect(ctx)
+	}
+	return &Session{open: func(ctx context.Context) (Stream, error) {
+		s, err := connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return s.plain, nil
+	}}, nil
+}
+
+// session makes a session of a connection, which it owns. Of QMux it returns
+// when the peer has begun to speak it.
+func (l *link) session(ctx context.Context, remote peer.Remote, server bool) (*Session, error) {
+	if q, ok := remote.(*registration.Conn); ok {
+		return NewSession(q), nil
+	}
+	raw := remote.(net.Conn)
+	c, err := l.secure.handshake(ctx, raw, l.at.Address, server)
+	if err != nil {
+		raw.Close() // behind TLS's alert, if there is one
+		return nil, err
+	}
+	if l.over != "qmux" {
+		if l.recorder != nil {
+			c = newTap(c, l.recorder)
+		}
+		s := &byteStream{Conn: c, raw: raw}
+		return &Session{plain: s, accept: func(context.Context) (Stream, error) { return s, nil }}, nil
+	}
+	t := newTap(c, l.recorder)
+	side := qmux.Client
+	if server {
+		side = qmux.Server
+	}
+	q, err := side(t, &l.qmux)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.begun(ctx, q.Context()); err != nil {
+		stream.Reset(raw)
+		return nil, err
+	}
+	s := NewSession(q)
+	s.tap, s.qmux = t, q
+	return s, nil
+}
