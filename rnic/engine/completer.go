@@ -38,7 +38,8 @@ func (q *QP) receiveResponse(now Time, p *wire.Packet) {
 		q.receiveData(now, s, p)
 	}
 	if x := q.extension; x != nil {
-		x.responded(now, p)
+		x.hearPrivate(p)
+		x.unstashAnswers(now)
 	}
 }
 

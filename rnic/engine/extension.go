@@ -12,7 +12,8 @@ import "github.com/rdmashim/rdmashim/rnic/wire"
 //
 //	a request comes        accept, before its PSN is checked; unstash behind it
 //	it answers             answer, bitmap, replyMissing
-//	an answer comes        acknowledged, learn, miss, responded
+//	an answer comes        acknowledged, learn, miss, hearPrivate,
+//	                       unstashAnswers
 //	the peer is silent     silence, repairing, doubtPrivate
 //	it sends               choosePrivate, transmitRepairs, tryPrivate, reaches,
 //	                       sentAgain, doubles
@@ -46,7 +47,7 @@ func (x *extension) see() {
 
 // meet notes a packet that only the peer could send.
 func (x *extension) meet(p *wire.Packet) {
-	if x.met, x.soft = true, p.Selective; x.soft {
+	if x.met, x.soft = true, p.Selective; x.soft && x.neighbour == nil {
 		x.see()
 	}
 }
@@ -61,13 +62,13 @@ func (x *extension) leave() {
 // it was no request, or not the expected one, and is answered as an extended
 // peer understands it.
 func (x *extension) accept(now Time, p *wire.Packet) bool {
-	x.see()
 	q, r := x.q, &x.q.rsp
 	s := r.next.near(p.PSN)
-	switch {
-	case s == r.next:
+	if s == r.next {
 		x.notePrivate(p)
 		return false
+	}
+	switch x.see(); {
 	case s > r.next:
 		q.counters.OutOfSeqRequest++
 		if x.stashRequest(now, s, p) && p.AckReq || !r.refused {
@@ -91,13 +92,9 @@ func (x *extension) acknowledged(now Time, to seq) {
 	q := x.q
 	inOrder := to > q.req.again && q.req.una >= x.top
 	q.heard(now, to, func(seq) bool { return inOrder })
-	x.pass(now, to)
-}
-
-// responded follows each response of the peer.
-func (x *extension) responded(now Time, p *wire.Packet) {
-	x.hearPrivate(p)
-	x.unstashAnswers(now)
+	if x.hi > q.req.una || x.begun != 0 {
+		x.pass(now, to)
+	}
 }
 
 // silence finds what may be missing when the peer has been silent for longer

@@ -123,7 +123,7 @@ const (
 // without carrying it out.
 func (x *extension) tryPrivate(now Time, b *Batch) {
 	q := x.q
-	if !x.wanted || x.trying.Bytes() <= q.mtu || !q.sends() || b.Full() || x.usable() != 0 || q.req.timer.waitsForReceiver() ||
+	if x.trying.Bytes() <= q.mtu || !q.sends() || b.Full() || x.usable() != 0 || q.req.timer.waitsForReceiver() ||
 		x.tries > 0 && now < x.tried+Time(privateWait+4*q.req.timer.srtt) {
 		return
 	}

@@ -13,7 +13,8 @@ func (q *QP) transmitReplies(now Time, b *Batch, limit mark, ack bool) {
 	for b.before(limit) && q.mayReply() {
 		x := q.extension
 		switch r := q.rsp.replay.oldest(); {
-		case x != nil && x.replyMissing(b):
+		case x != nil && len(x.repeats.list) > 0:
+			x.replyMissing(b)
 		case r != nil && r.operation == wire.OpRead:
 			q.replyRead(b, r)
 		case r != nil:

@@ -58,7 +58,7 @@ func (q *QP) Transmit(now Time, b *Batch) (more bool) {
 	q.transmitReplies(now, b, b.middle(), due)
 	q.transmitRequests(now, b)
 	q.transmitPing(b)
-	if x := q.extension; x != nil {
+	if x := q.extension; x != nil && x.wanted {
 		x.tryPrivate(now, b)
 	}
 	q.transmitNotice(now, b)
@@ -72,7 +72,7 @@ func (q *QP) Transmit(now Time, b *Batch) (more bool) {
 func (q *QP) transmitRequests(now Time, b *Batch) {
 	q.req.timer.paced = 0
 	q.transmitProbe(now, b)
-	if x := q.extension; x != nil {
+	if x := q.extension; x != nil && x.scan {
 		x.transmitRepairs(now, b)
 	}
 	for !b.Full() && q.mayRequest() {

@@ -109,7 +109,7 @@ func (q *QP) receiveRequest(now Time, p *wire.Packet) {
 	}
 	q.meet(now, p)
 	ok := q.carryOut(now, p)
-	if x := q.extension; x != nil && ok {
+	if x := q.extension; x != nil && x.requests.n > 0 && ok {
 		x.unstash(now)
 	}
 }

@@ -213,9 +213,6 @@ func (x *extension) reaches(end seq) bool {
 // window has room.
 func (x *extension) transmitRepairs(now Time, b *Batch) {
 	q, r := x.q, &x.q.req
-	if !x.scan {
-		return
-	}
 	x.scan = false
 	if !q.sends() || r.timer.waitsForReceiver() {
 		return

@@ -116,15 +116,11 @@ func (u *repeats) add(r *replay, from, stop seq) bool {
 	return true
 }
 
-// replyMissing adds one packet of an answer that was sent before, and reports
-// whether one was asked for. A READ that newer ones pushed out is not answered
-// again. One whose region is gone is refused, if its whole answer was sent
-// before.
-func (x *extension) replyMissing(b *Batch) bool {
+// replyMissing adds one packet of an answer that was sent before. A READ that
+// newer ones pushed out is not answered again. One whose region is gone is
+// refused, if its whole answer was sent before.
+func (x *extension) replyMissing(b *Batch) {
 	q, u := x.q, &x.repeats
-	if len(u.list) == 0 {
-		return false
-	}
 	next := &u.list[0]
 	s, alone := next.from, next.alone
 	if next.from++; next.from >= next.stop {
@@ -133,7 +129,7 @@ func (x *extension) replyMissing(b *Batch) bool {
 	r := q.rsp.replay.find(s)
 	if r == nil || r.operation != wire.OpRead {
 		q.counters.DropReplay++
-		return true
+		return
 	}
 	off := uint64(s-r.first) * uint64(r.mtu)
 	payload := b.payload(int(min(uint64(r.length)-off, uint64(r.mtu))))
@@ -144,10 +140,9 @@ func (x *extension) replyMissing(b *Batch) bool {
 			q.countNAK(remoteOpError.syndrome)
 			q.reply(b, wire.RCAck, s, remoteOpError.syndrome, nil)
 		}
-		return true
+		return
 	}
 	op, _ := wire.FindOpcode(wire.ServiceRC, wire.OpReadResponse, position(s == r.first, s+1 == r.end), wire.Plain)
 	q.reply(b, op, s, wire.SyndromeACK(wire.NoCredits), payload)
 	b.last().Alone, b.last().Sum = alone, sum
-	return true
 }
