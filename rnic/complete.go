@@ -14,7 +14,7 @@ import (
 func (q *QP) complete() {
 	d := q.d
 	if q.engine.State() == abi.QPSErr {
-		q.recall() // before their owner hears that they are flushed
+		q.quiesce() // before their owner hears that they are flushed
 		if q.pull(d.now()) {
 			d.senders.push(q) // there is more: when it is the worker's turn
 			d.wakeWorker()

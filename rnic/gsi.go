@@ -30,7 +30,7 @@ func newGSI(c cm.Config, d *Device, random cm.Random) gsi {
 	}
 }
 
-// withCM lends the device's communication manager to do. When do has returned,
+// withCM gives the device's communication manager to do. When do has returned,
 // the messages that it asked for are sent and timed. The error is do's, or that
 // of a closed or broken device (ENODEV, EIO). Events are raised with the device
 // locked.

@@ -64,7 +64,7 @@ func (q *QP) Modify(a *abi.ModifyQP, mask abi.QPAttrMask) error {
 		if near != 0 {
 			q.source.Port, q.source.Near = q.source.Receive, d.near.Hears(near)
 		}
-		q.lends(near)
+		q.takeWay(near)
 		d.final.forget(q.num, attr.Peer, q.engine.Attr().DestQPN)
 	}
 	if to == abi.QPSReset {
@@ -92,7 +92,7 @@ func (q *QP) reset() {
 	q.taken, q.broken = 0, false
 	q.attr = q.initial
 	q.source = guard.Source{}
-	q.lends(0)
+	q.takeWay(0)
 }
 
 // attributes checks the fields that concern the port, and translates the rest.

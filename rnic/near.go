@@ -57,25 +57,35 @@ func (q *QP) transmit(now engine.Time) (more bool) {
 	return more
 }
 
-// lease lets packets to near devices lend a region's memory, where it can be
-// lent.
-func (d *Device) lease(r *mem.Region, memory []byte) {
-	r.SetLease(nil)
-	if d.near != nil {
-		r.SetLease(d.near.Lease(memory))
+// share lets near devices read a region's memory where it lies, if that can be:
+// packets to them lend it. It follows unshare, if it was shared before.
+func (d *Device) share(r *mem.Region, memory []byte) {
+	if d.near == nil {
+		return
+	}
+	if l := d.near.Lease(memory); l != nil {
+		r.SetTag(l)
 	}
 }
 
-// recall ends a lease, or none.
-func (d *Device) recall(l *wire.Lease) {
-	if l != nil {
+// unshare ends that. When it returns nobody reads the memory any more.
+func (d *Device) unshare(r *mem.Region) {
+	if l, ok := r.Tag().(*wire.Lease); ok {
+		r.SetTag(nil)
 		d.near.Recall(l)
 	}
 }
 
-// lends lets a queue pair lend payloads to its peer, a near device, or 0.
-func (q *QP) lends(near uint64) {
-	q.recall()
+// nearby is the way of a queue pair's packets to a peer on this host.
+type nearby struct {
+	near  uint64      // the peer's device, if it was met (link.Near)
+	lease *wire.Lease // by which payloads are lent to it; nil: by none
+}
+
+// takeWay sends the queue pair's packets to a near device, or with 0 to none.
+// Payloads are lent to that.
+func (q *QP) takeWay(near uint64) {
+	q.quiesce()
 	q.near = near
 	rc, ok := q.engine.(*engine.QP)
 	if ok && near != 0 {
@@ -87,9 +97,9 @@ func (q *QP) lends(near uint64) {
 	}
 }
 
-// recall takes back what the queue pair has lent: its requests are about to be
-// flushed or forgotten.
-func (q *QP) recall() {
+// quiesce takes back what the queue pair has lent: its requests are about to be
+// flushed or forgotten. When it returns nobody reads their memory any more.
+func (q *QP) quiesce() {
 	if q.lease == nil {
 		return
 	}

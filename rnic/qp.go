@@ -46,14 +46,13 @@ type QP struct {
 	draining bool // in SQD, and the end of it was not reported yet
 	last     bool // in ERR, and QP_LAST_WQE_REACHED was reported
 
-	turns   uint64       // times that it was asked for packets
-	source  guard.Source // where its peer's packets come from
-	near    uint64       // the peer's device, if it was met on this host (link.Near)
-	lease   *wire.Lease  // by which it lends payloads; nil: by none
-	guesses uint64       // access NAKs of the engine that observe has seen
-	waited  bool         // the logger was told of the wait for a receive that goes on
-	misfit  bool         // the logger was told of a request that contradicts itself
-	watch   watch        // of the receive ring in ERR
+	turns  uint64       // times that it was asked for packets
+	source guard.Source // where its peer's packets come from
+	nearby
+	guesses uint64 // access NAKs of the engine that observe has seen
+	waited  bool   // the logger was told of the wait for a receive that goes on
+	misfit  bool   // the logger was told of a request that contradicts itself
+	watch   watch  // of the receive ring in ERR
 }
 
 // CreateQP implements driver.Device.
@@ -171,7 +170,7 @@ func (q *QP) Destroy() error {
 	q.gone = true
 	// It takes nothing of its path any more. Permitted from every state.
 	_ = q.engine.Modify(d.now(), abi.QPSReset, &engine.Attr{}, 0)
-	q.recall()
+	q.quiesce()
 	q.bell.Store(false)
 	delete(d.qps, q.num)
 	d.found = nil

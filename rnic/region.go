@@ -72,7 +72,7 @@ func (d *Device) RegMR(pd driver.PD, memory driver.Memory, iova uint64, access a
 	if err != nil {
 		return nil, fmt.Errorf("rnic: device %s: %w", d.name, err)
 	}
-	d.lease(r, memory)
+	d.share(r, memory)
 	return &region{d, r}, nil
 }
 
@@ -82,14 +82,14 @@ func (m *region) RKey() uint32 { return m.r.Key() }
 
 // Dereg implements driver.MR. The engine touches user memory under the device's
 // lock only, so with the lock held and the key gone nothing does any more, but
-// for peers that read lent memory: they are waited for.
+// for peers on this host that read it: they are waited for.
 func (m *region) Dereg() error {
 	m.d.mu.Lock()
 	defer m.d.mu.Unlock()
 	if err := m.d.regions.Deregister(m.r.Key()); err != nil {
 		return fmt.Errorf("rnic: device %s: deregister key %#x: %w: %w", m.d.name, m.r.Key(), err, syscall.EINVAL)
 	}
-	m.d.recall(m.r.Lease())
+	m.d.unshare(m.r)
 	return nil
 }
 
@@ -121,8 +121,8 @@ func (m *region) Rereg(r *driver.Rereg) error {
 		return fmt.Errorf("rnic: device %s: change key %#x: %w", m.d.name, m.r.Key(), err)
 	}
 	if c.Mem != nil {
-		m.d.recall(m.r.Lease())
-		m.d.lease(m.r, c.Mem)
+		m.d.unshare(m.r)
+		m.d.share(m.r, c.Mem)
 	}
 	return nil
 }

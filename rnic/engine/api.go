@@ -136,7 +136,7 @@ type QP struct {
 
 	genuine bool        // of the packet of the last Receive, see Genuine
 	out     wire.Packet // the packet being written
-	lease   *wire.Lease // to lend payloads by; nil: they are copied
+	sources payloadSources
 
 	lossless bool // see SetLossless
 }

@@ -72,13 +72,5 @@ func (b *Batch) add(peer netip.AddrPort, p *wire.Packet, payload []byte) {
 	b.Packets = append(b.Packets, wire.Datagram{Peer: peer, Head: head, Payload: payload})
 }
 
-// lent marks the payload of the last packet as lent. The batch has the room of
-// that payload again.
-func (b *Batch) lent(l wire.Loan) {
-	p := b.last()
-	p.Loan = l
-	b.used -= (len(p.Payload) + 63) &^ 63
-}
-
 // last is the packet that was added last.
 func (b *Batch) last() *wire.Datagram { return &b.Packets[len(b.Packets)-1] }

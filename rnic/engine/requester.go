@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/rnic/crc"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
@@ -219,17 +218,11 @@ func (q *QP) sendData(now Time, b *Batch, w *sendWR) bool {
 // writeData writes the packet nxt of a SEND or WRITE: n bytes from off on.
 func (q *QP) writeData(now Time, b *Batch, w *sendWR, off uint64, n int) bool {
 	s := q.req.nxt
-	payload, loan := q.lend(w, off, n)
-	var sum crc.Sum
-	if payload == nil {
-		var err error
-		if payload = b.payload(n); w.flags&abi.SendInline != 0 {
-			copy(payload, w.inline[off:])
-		} else if sum, err = q.cfg.Regions.Gather(q.cfg.PD, w.sge, off, payload); err != nil {
-			w.status = abi.WCLocProtErr
-			q.failLocal()
-			return false
-		}
+	payload, sum, err := q.fetch(b, w, off, n)
+	if err != nil {
+		w.status = abi.WCLocProtErr
+		q.failLocal()
+		return false
 	}
 	pos, suffix, last := position(s == w.first, s+1 == w.end), wire.Plain, s+1 == w.end
 	if last {
@@ -245,10 +238,7 @@ func (q *QP) writeData(now Time, b *Batch, w *sendWR, off uint64, n int) bool {
 	q.req.since += n + packetCost
 	p.AckReq = last || q.req.probe || q.req.since >= q.askAfter()
 	q.emit(now, b, payload, 1)
-	b.last().Sum = sum
-	if loan.Lent() {
-		b.lent(loan)
-	}
+	q.finish(b, sum)
 	return true
 }
 

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/rnic/crc"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
@@ -57,12 +56,8 @@ func (q *Unreliable) Transmit(_ Time, b *Batch) (more bool) {
 func (q *Unreliable) transmitPacket(b *Batch, w *sendWR) bool {
 	r := &q.req
 	off := uint64(r.nxt-w.first) * uint64(q.mtu)
-	payload := b.payload(int(min(uint64(w.length)-off, uint64(q.mtu))))
-	var sum crc.Sum
-	var err error
-	if w.flags&abi.SendInline != 0 {
-		copy(payload, w.inline[off:])
-	} else if sum, err = q.cfg.Regions.Gather(q.cfg.PD, w.sge, off, payload); err != nil {
+	payload, sum, err := q.fetch(b, w, off, int(min(uint64(w.length)-off, uint64(q.mtu))))
+	if err != nil {
 		w.status = abi.WCLocProtErr
 		return false
 	}
@@ -76,7 +71,7 @@ func (q *Unreliable) transmitPacket(b *Batch, w *sendWR) bool {
 	p.RETH = wire.RETH{VA: w.remote, RKey: w.rkey, DMALen: w.length}
 	p.ImmDt.Data = binary.BigEndian.Uint32(w.imm[:])
 	b.add(q.attr.Peer, p, payload)
-	b.last().Sum = sum
+	q.finish(b, sum)
 	q.counters.SentPkts++
 	q.counters.SentBytes += uint64(len(payload))
 	r.nxt++

@@ -18,15 +18,7 @@ func (f *faulty) copy(p *Packet, at time.Time) *parcel {
 		q = new(parcel)
 	}
 	q.at = at
-	q.buf = append(q.buf[:0], p.Head...)
-	q.pkt = Packet{Peer: p.Peer, Flip: p.Flip, Far: p.Far, Payload: p.Payload, Loan: p.Loan}
-	if !p.Loan.Lent() { // lent bytes stay where they are, while the loan lasts
-		q.buf = append(q.buf, p.Payload...)
-	}
-	q.pkt.Head = q.buf[:len(p.Head):len(p.Head)]
-	if len(p.Payload) > 0 && !p.Loan.Lent() {
-		q.pkt.Payload = q.buf[len(p.Head):]
-	}
+	q.pkt, q.buf = p.Copy(q.buf)
 	return q
 }
 

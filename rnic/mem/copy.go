@@ -12,8 +12,13 @@ func copyOut(dst, src []byte) (sum crc.Sum, err error) {
 	return copySum(dst, src), nil
 }
 
-// probe reads user memory that is copied later: a byte of each page.
-//
+// Readable reports whether user memory that is copied later is there now: a
+// byte of each page is read.
+func Readable(src []byte) bool {
+	_, err := probe(src)
+	return err == nil
+}
+
 //go:norace
 func probe(src []byte) (seen byte, err error) {
 	defer fault.End(fault.Begin(), &err, ErrFault)

@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
 // Memory that its owner takes away (SIGSEGV; protected rather than unmapped, so
@@ -49,9 +47,10 @@ func TestVanishedMapping(t *testing.T) {
 			require.Equal(t, ErrFault, read(tab, 1, r.Key(), 0x10000, buf))
 			require.Equal(t, ErrFault, tab.Scatter(1, list, 3, buf, false))
 			require.Equal(t, ErrFault, gather(tab, 1, list, 3, buf))
-			r.SetLease(new(wire.Lease))
-			src, _ := tab.Lend(1, list, 3, 200)
-			require.Nil(t, src)
+			r.SetTag(t)
+			src, tag, at := tab.Locate(1, list, 3, 200)
+			require.Equal(t, []any{any(t), uint64(3)}, []any{tag, at})
+			require.False(t, Readable(src))
 			long := make([]byte, len(m)-3) // summed while it is copied
 			require.Equal(t, ErrFault, read(tab, 1, r.Key(), 0x10000, long))
 			require.Equal(t, ErrFault, gather(tab, 1, list, 3, long))

@@ -3,7 +3,6 @@ package mem
 import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/rnic/crc"
-	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
 // ListLength is the number of bytes of a scatter list.
@@ -55,10 +54,10 @@ func (t *Table) Gather(pd PD, list []SGE, off uint64, dst []byte) (sum crc.Sum, 
 	return sum, nil
 }
 
-// Lend gives the n bytes of the list from off on where they lie, if that is in
-// one region which may be lent, and the region's lease. The checks are those of
-// Gather.
-func (t *Table) Lend(pd PD, list []SGE, off, n uint64) (src []byte, loan wire.Loan) {
+// Locate gives the n bytes of the list from off on where they lie, if that is
+// in one region that has a tag, the tag, and where in the region they begin.
+// The checks are those of Gather, but that the memory is not looked at.
+func (t *Table) Locate(pd PD, list []SGE, off, n uint64) (src []byte, tag any, at uint64) {
 	for i := range list {
 		s := &list[i]
 		if off >= uint64(s.Length) {
@@ -66,19 +65,16 @@ func (t *Table) Lend(pd PD, list []SGE, off, n uint64) (src []byte, loan wire.Lo
 			continue
 		}
 		r := t.find(s.LKey)
-		if r == nil || r.lease == nil || r.pd != pd || n > uint64(s.Length)-off {
+		if r == nil || r.tag == nil || r.pd != pd || n > uint64(s.Length)-off {
 			break
 		}
 		src, err := r.window(s.Addr+off, n)
-		if err == nil && r.lease.Arena == 0 {
-			_, err = probe(src)
-		}
 		if err == nil {
-			return src, wire.Loan{Region: r.lease, At: s.Addr + off - r.iova}
+			return src, r.tag, s.Addr + off - r.iova
 		}
 		break
 	}
-	return nil, wire.Loan{}
+	return nil, nil, 0
 }
 
 // Scatter copies src into the list, beginning off bytes into it. last says that

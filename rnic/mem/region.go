@@ -2,7 +2,6 @@ package mem
 
 import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
 // PD is a protection domain: regions and queue pairs of different domains
@@ -24,15 +23,16 @@ type Region struct {
 	mem       []byte
 	access    abi.AccessFlags
 	revocable bool
-	windows   int         // bound to it
-	lease     *wire.Lease // to lend the memory by; nil: it may not be lent
+	windows   int // bound to it
+	tag       any // of the table's owner; nil: none
 }
 
-// SetLease lets Lend lend the region's memory, or with nil not any more.
-func (r *Region) SetLease(l *wire.Lease) { r.lease = l }
+// SetTag gives the region a value of its owner's, by which Locate finds it, or
+// with nil none.
+func (r *Region) SetTag(tag any) { r.tag = tag }
 
-// Lease is what SetLease set.
-func (r *Region) Lease() *wire.Lease { return r.lease }
+// Tag is what SetTag set.
+func (r *Region) Tag() any { return r.tag }
 
 // Key is both the region's L_Key and its R_Key, as with rxe.
 func (r *Region) Key() uint32 { return r.key }

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"net/netip"
-	"sync/atomic"
 
 	"github.com/rdmashim/rdmashim/rnic/crc"
 )
@@ -29,13 +28,8 @@ type Datagram struct {
 	// bytes with zeros, as the BTH's pad count in Head says.
 	Payload []byte
 
-	// Loan says of a packet to be sent that Payload lies in a program's memory.
-	// Only a near way takes such packets.
-	Loan Loan
-
-	// Pull is the state of a received Payload that is still where the sender
-	// has it; nil for others.
-	Pull *atomic.Uint64
+	// Elsewhere says where Payload lies, if that is in a program's memory.
+	Elsewhere
 
 	// Sum is Payload's, if it is known.
 	Sum crc.Sum

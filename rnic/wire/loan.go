@@ -34,6 +34,32 @@ func (l *Loan) Over() bool { return l.Region.over.Load() || l.Pair.over.Load() }
 // Under reports whether the loan depends on a lease.
 func (l *Loan) Under(x *Lease) bool { return l.Region == x || l.Pair == x }
 
+// Elsewhere is the part of a Datagram whose payload lies in a program's memory.
+type Elsewhere struct {
+	// Loan says so of a packet to be sent. Only a near way takes such packets.
+	Loan Loan
+
+	// Pull is the state of a received payload that is still where the sender
+	// has it; nil for others.
+	Pull *atomic.Uint64
+}
+
+// Copy returns a packet to be sent whose bytes lie in buf, which it returns
+// grown; but lent bytes stay where they are, while the loan lasts. It has no
+// Sum and may leave beside others.
+func (d *Datagram) Copy(buf []byte) (Datagram, []byte) {
+	c := Datagram{Peer: d.Peer, Flip: d.Flip, Far: d.Far, Payload: d.Payload, Elsewhere: d.Elsewhere}
+	buf = append(buf[:0], d.Head...)
+	if !d.Loan.Lent() {
+		buf = append(buf, d.Payload...)
+	}
+	c.Head = buf[:len(d.Head):len(d.Head)]
+	if len(d.Payload) > 0 && !d.Loan.Lent() {
+		c.Payload = buf[len(d.Head):]
+	}
+	return c, buf
+}
+
 // States of the word that belongs to a payload which is read where its sender
 // has it. Both ends change it by compare and swap only:
 //

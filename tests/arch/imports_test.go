@@ -99,7 +99,7 @@ var allowed = map[string][]string{
 	"rnic/crc":                           {},
 	"rnic/wire":                          {"rnic/crc"},
 	"rnic/wire/wiretest":                 {"rnic/wire"},
-	"rnic/mem":                           {"kshim/abi", "kshim/fault", "rnic/crc", "rnic/wire"},
+	"rnic/mem":                           {"kshim/abi", "kshim/fault", "rnic/crc"},
 	"rnic/splitmix":                      {},
 	"rnic/link":                          {"rnic/splitmix", "rnic/wire"},
 	"rnic/link/udp":                      {"rnic/link", "rnic/link/udp/ports", "rnic/wire"},
