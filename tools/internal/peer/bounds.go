@@ -164,10 +164,10 @@ func party(from fmt.Stringer) netip.Prefix {
 // errIdle is why a session ends whose client keeps quiet.
 var errIdle = errors.New("the client has been idle (--idle)")
 
-// EndIdle returns at once, and cancels a session, with errIdle, when heard has
+// endIdle returns at once, and cancels a session, with errIdle, when heard has
 // given the same for the limit. heard changes with each message from the
 // client. A timer looks: a goroutine would cost each session a stack.
-func EndIdle(ctx context.Context, cancel context.CancelCauseFunc, limit time.Duration, heard func() uint64) {
+func endIdle(ctx context.Context, cancel context.CancelCauseFunc, limit time.Duration, heard func() uint64) {
 	const looks = 4 // within the limit, which is kept to a quarter
 	gap := max(limit/looks, time.Millisecond)
 	last, same := heard(), 0

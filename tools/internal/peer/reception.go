@@ -153,7 +153,7 @@ func (r *Reception) Watch(ctx context.Context, n *Tally) (context.Context, conte
 		context.AfterFunc(ctx, func() { late.Stop() })
 	}
 	if r.idle > 0 {
-		EndIdle(ctx, cancel, r.idle, n.moved)
+		endIdle(ctx, cancel, r.idle, n.moved)
 	}
 	return ctx, cancel
 }

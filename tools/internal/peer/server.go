@@ -285,6 +285,6 @@ func (c *Session) Welcome() error {
 // as the server bears, and grace.
 func (c *Session) EndIdle(ctx context.Context, grace time.Duration, qps ...uapi.QP) {
 	if limit := c.server.limits.idle; limit > 0 {
-		EndIdle(ctx, c.cancel, limit+grace, heardOn(c.Device, qps...))
+		endIdle(ctx, c.cancel, limit+grace, heardOn(c.Device, qps...))
 	}
 }

@@ -147,7 +147,7 @@ func TestEndIdle(t *testing.T) {
 		var heard atomic.Uint64
 		start := time.Now()
 		ctx, cancel := context.WithCancelCause(t.Context())
-		EndIdle(ctx, cancel, limit, heard.Load)
+		endIdle(ctx, cancel, limit, heard.Load)
 		for range 10 {
 			time.Sleep(limit * 7 / 10)
 			heard.Add(1)

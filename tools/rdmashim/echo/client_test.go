@@ -9,9 +9,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
@@ -180,7 +182,8 @@ func TestFinds(t *testing.T) {
 		},
 		"message 0: byte 0 came back as 0x0": func(c *net.TCPConn) {
 			_, _ = c.Write(make([]byte, 4))
-			_, _ = io.Copy(io.Discard, c)
+			_, err := io.Copy(io.Discard, c)
+			assert.ErrorIs(t, err, syscall.ECONNRESET)
 		},
 	} {
 		count := "0"

@@ -86,12 +86,17 @@ func (e *Exchange) Run(ctx context.Context, s *Session) (r Result, err error) {
 	return r, context.Cause(ctx)
 }
 
-func (e *Exchange) run(ctx context.Context, fail context.CancelCauseFunc, s *Session, r *Result) error {
+func (e *Exchange) run(ctx context.Context, fail context.CancelCauseFunc, s *Session, r *Result) (err error) {
 	first, err := s.open(ctx)
 	if err != nil {
 		return err
 	}
-	defer context.AfterFunc(ctx, func() { cancel(first) })()
+	stop := context.AfterFunc(ctx, func() { cancel(first) })
+	defer func() {
+		if stop() && err != nil {
+			cancel(first)
+		}
+	}()
 	if err := e.messages(first, r); err != nil {
 		return err
 	}

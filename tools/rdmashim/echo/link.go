@@ -29,7 +29,7 @@ const (
 	beginTimeout = 10 * time.Second
 )
 
-var errSilent = fmt.Errorf("the peer said nothing for %v: it may not speak QMux, or want TLS (--tls)", beginTimeout)
+var errSilent = fmt.Errorf("the peer said nothing for %v: it may speak another protocol, or want TLS (--tls)", beginTimeout)
 
 // link is how a command reaches its peer, as its flags say.
 type link struct {
