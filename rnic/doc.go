@@ -24,7 +24,8 @@
 //
 // Each of the three ends in settle: completions of queue pairs that were
 // touched go to the completion rings, with an event where one was asked for;
-// the queue pairs may send, so the transmitter runs; then the timer is set.
+// the queue pairs may send, so the transmitter runs; then the timer is set. In
+// which lists a queue pair waits for one of these is in queues.go.
 //
 // # Which goroutine runs when
 //

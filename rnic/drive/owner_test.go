@@ -345,7 +345,11 @@ var modelTable = &transitions
 // Whatever the order of their steps, each program that waits gets the
 // completions that came for it, and no two goroutines wait for the link.
 func TestOwnership(t *testing.T) {
-	states := explore.Check(t, newDriving(2), 1_000_000)
+	programs := 2
+	if testing.Short() { // as under the race detector, which has nothing to see here
+		programs = 1
+	}
+	states := explore.Check(t, newDriving(programs), 1_000_000)
 	t.Logf("%d states", states)
 	require.Greater(t, states, 1000)
 }

@@ -344,6 +344,9 @@ func TestTurn(t *testing.T) {
 		"a stream, a connection breaks":    {callers: []modelCaller{streams, once}, breaks: true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if testing.Short() && len(m.callers) > 2 {
+				t.Skip("takes seconds; run it without -short")
+			}
 			states := explore.Check(t, m, 1_000_000)
 			t.Logf("%d states", states)
 		})
