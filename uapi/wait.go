@@ -10,9 +10,22 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
-// waitBuffers lend Wait its buffer: the queue's own one stays free for Poll
-// while a goroutine waits.
-var waitBuffers = sync.Pool{New: func() any { return new([pollBatch]verbs.WC) }}
+// waitBuffers lend Wait its buffer, and fewBuffers one for a caller that takes
+// few completions, since each waiting goroutine has one: the queue's own one
+// stays free for Poll meanwhile.
+var (
+	waitBuffers = buffers(pollBatch)
+	fewBuffers  = buffers(few)
+)
+
+const few = 8
+
+func buffers(n int) *sync.Pool {
+	return &sync.Pool{New: func() any {
+		b := make([]verbs.WC, n)
+		return &b
+	}}
+}
 
 // WaitCQ is PollCQ that waits until at least one completion is there, also on a
 // queue pair that is not connected yet. On an error it returns as PollCQ does.
@@ -143,10 +156,14 @@ func (c *Context) wait(ctx context.Context, queues []*completionQueue, wc []WC) 
 	for _, q := range queues {
 		list = append(list, q.verbs)
 	}
-	buf := waitBuffers.Get().(*[pollBatch]verbs.WC)
-	defer waitBuffers.Put(buf)
-	at, n, err = c.verbs.WaitAny(ctx, list, buf[:min(len(wc), pollBatch)])
-	if convert(wc, buf[:n]) {
+	pool := waitBuffers
+	if len(wc) <= few {
+		pool = fewBuffers
+	}
+	buf := pool.Get().(*[]verbs.WC)
+	defer pool.Put(buf)
+	at, n, err = c.verbs.WaitAny(ctx, list, (*buf)[:min(len(wc), len(*buf))])
+	if convert(wc, (*buf)[:n]) {
 		c.failed(wc[:n])
 	}
 	q := queues[at]

@@ -20,7 +20,7 @@ import (
 // included.
 func TestStrangersMemory(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "1MiB") // garbage is no connection's
-	const few, many, kib = 16, 112, 70
+	const few, many, kib = 16, 112, 68
 	s := start(t, overRDMA, "--silence", "0")
 	device, err := uapi.Open("soft:" + strings.TrimSuffix(ownAddr(), ":0"))
 	require.NoError(t, err)

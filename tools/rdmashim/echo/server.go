@@ -1,6 +1,7 @@
 package echo
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -111,9 +112,14 @@ func Echo(q *Session, n *peer.Tally) {
 }
 
 // echoStream sends a stream back; one that breaks is given up in both
-// directions.
+// directions. Until its first bytes come it has no buffer of 32 KiB.
 func echoStream(s Stream, n *peer.Tally) error {
-	_, err := io.Copy(peer.Meter{Writer: s, N: &n.Back}, io.TeeReader(s, peer.Meter{Writer: io.Discard, N: &n.There}))
+	first := make([]byte, 64)
+	got, err := s.Read(first)
+	if err == nil || err == io.EOF {
+		all := io.MultiReader(bytes.NewReader(first[:got]), s)
+		_, err = io.Copy(peer.Meter{Writer: s, N: &n.Back}, io.TeeReader(all, peer.Meter{Writer: io.Discard, N: &n.There}))
+	}
 	if err == nil {
 		err = s.Close()
 	}
