@@ -78,7 +78,11 @@ func (r *Report) print(w io.Writer) error {
 	if r.OneWay {
 		kind, how = "one way", "taken by the peer"
 	}
-	text += fmt.Sprintf("\n%d streams of %s %s in %.2f s: %s/s, %s\n", r.Streams, cli.Size(r.Bytes), kind, r.Seconds, cli.Size(int64(r.BytesPerSecond)), how)
+	streams := "streams"
+	if r.Streams == 1 {
+		streams = "stream"
+	}
+	text += fmt.Sprintf("\n%d %s of %s %s in %.2f s: %s/s, %s\n", r.Streams, streams, cli.Size(r.Bytes), kind, r.Seconds, cli.Size(int64(r.BytesPerSecond)), how)
 	if r.Datagrams > 0 {
 		text += fmt.Sprintf("%d datagrams, %d came back\n", r.Datagrams, r.DatagramsBack)
 	}
