@@ -200,7 +200,7 @@ func (d *Device) probe(e cm.Event) {
 	switch q := d.qps[e.QPN]; {
 	case q == nil || q.engine.Attr().DestQPN != e.Attr.RemoteQPN:
 		m.Gone(now, e.Conn)
-	case !m.Heard(now, e.Conn, q.engine.Counters().RcvdPkts): // it has answered, or never will
+	case !m.AnswerProbe(now, e.Conn, q.engine.Counters().RcvdPkts): // it has answered, or never will
 	case q.engine.Ping():
 		d.touch(q)
 	default:

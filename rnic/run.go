@@ -188,7 +188,7 @@ func (d *Device) serveTimers() {
 		t, ok := q.nextTimeout()
 		if rc, is := q.engine.(*engine.QP); !heard && is && rc.Suspects(now) {
 			d.timers.wake(q, t)
-			if heard = true; !d.hear() {
+			if heard = true; !d.receiveReady() {
 				return
 			}
 			continue
@@ -200,21 +200,21 @@ func (d *Device) serveTimers() {
 			d.timers.wake(q, t)
 		}
 	}
-	if d.gsi.first() <= now && !heard && !d.hear() {
+	if d.gsi.first() <= now && !heard && !d.receiveReady() {
 		return
 	}
 	d.gsi.cm.HandleTimeout(cm.Time(now))
 }
 
-// hearBatches bounds the batches that the worker receives.
-const hearBatches = 64
+// receiveBatches bounds the batches that the worker receives.
+const receiveBatches = 64
 
-// hear receives what the link has, with mu released meanwhile; false when the
-// device closes.
-func (d *Device) hear() bool {
+// receiveReady receives what the link has, with mu released meanwhile; false
+// when the device closes.
+func (d *Device) receiveReady() bool {
 	d.mu.Unlock()
 	d.drive.Receiver.Lock()
-	for range hearBatches {
+	for range receiveBatches {
 		if n, err := d.receive(); n == 0 || err != nil {
 			break
 		}

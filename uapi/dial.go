@@ -184,7 +184,7 @@ func (d *dialling) try(inner context.Context, remote netip.AddrPort, n int) erro
 			return err
 		}
 	}
-	info, err := d.q.ask(try, id, d.config, first)
+	info, err := d.q.dialOnce(try, id, d.config, first)
 	if err != nil {
 		_ = id.Destroy()
 		return failed(err)
@@ -228,9 +228,9 @@ func (c *Context) askedPort() uint16 {
 	return c.chosen.addr.Port()
 }
 
-// ask moves the queue pair to INIT, lets the program post receives the first
-// time, and connects.
-func (q managedPair) ask(ctx context.Context, id *rdmacm.ID, config *DialConfig, first bool) (info ConnInfo, err error) {
+// dialOnce moves the queue pair to INIT, lets the program post receives the
+// first time, and connects.
+func (q managedPair) dialOnce(ctx context.Context, id *rdmacm.ID, config *DialConfig, first bool) (info ConnInfo, err error) {
 	if err := id.Init(q); err != nil {
 		return info, err
 	}

@@ -79,7 +79,7 @@ func (p *prober) look() {
 		p.mu.Unlock()
 		return
 	}
-	next, why := p.ask()
+	next, why := p.checkPair()
 	if why == nil {
 		p.timer.Reset(next)
 		p.mu.Unlock()
@@ -89,9 +89,9 @@ func (p *prober) look() {
 	p.conn.fail(why) // the peer may live, and believe in the connection
 }
 
-// ask looks at the queue pair and tells when to look again, or why the
+// checkPair looks at the queue pair and tells when to look again, or why the
 // connection has ended. Preconditions: mu is held.
-func (p *prober) ask() (time.Duration, error) {
+func (p *prober) checkPair() (time.Duration, error) {
 	v := p.conn.q.verbs
 	attr, err := v.Query()
 	switch {

@@ -126,7 +126,7 @@ func listen(addr netip.AddrPort, ctxs []*Context, config ListenConfig) (*Listene
 	}
 	l.life, l.cut = context.WithCancel(context.Background())
 	for _, p := range l.parts {
-		go l.hear(p)
+		go l.takeRequests(p)
 	}
 	go func() {
 		defer close(l.ended)
@@ -164,9 +164,9 @@ func (c *Context) listenCM(addr netip.AddrPort, backlog int) (*rdmacm.Listener, 
 	return l, err
 }
 
-// hear takes a part's requests until the listener or the part's kernel is
-// closed.
-func (l *Listener) hear(p *listenPart) {
+// takeRequests takes a part's requests until the listener or the part's kernel
+// is closed.
+func (l *Listener) takeRequests(p *listenPart) {
 	defer close(p.heard)
 	for {
 		req, err := p.cm.Accept(l.life)
@@ -227,7 +227,7 @@ func (l *Listener) Addr() netip.AddrPort { return l.addr }
 // It returns ctx.Err() when ctx ends and an error that Is net.ErrClosed when
 // the listener or its contexts are closed.
 func (l *Listener) Accept(ctx context.Context) (*Request, error) {
-	for l.hears() {
+	for l.listens() {
 		if p := l.requests.Take(); p != nil {
 			return p.Request, nil
 		}
@@ -242,7 +242,7 @@ func (l *Listener) Accept(ctx context.Context) (*Request, error) {
 	return nil, opError("Accept", l.addr.String(), kshim.ClosedError("the listener is closed"))
 }
 
-func (l *Listener) hears() bool {
+func (l *Listener) listens() bool {
 	select {
 	case <-l.ended:
 		return false

@@ -68,9 +68,9 @@ func (p *Process) events(data uint64, owner *uverbsFile, async bool) (*eventFile
 	return nil, fail(syscall.EBADF, "descriptor %d is not an event file of this context, or of the other kind", fd)
 }
 
-// hold holds the objects that the attributes name, each once, in the order of
-// kinds and handles: see acquireCQs.
-func (c *call) hold() error {
+// holdObjects holds the objects that the attributes name, each once, in the
+// order of kinds and handles: see acquireCQs.
+func (c *call) holdObjects() error {
 	var list []*object
 	for i := range c.meth.Attrs {
 		if o := c.attrs[i].obj; o != nil && c.meth.Attrs[i].Type == abi.AttrHandle && !slices.Contains(list, o) {

@@ -37,7 +37,7 @@ func (c *call) method(arg []byte) error {
 		return err
 	}
 	defer c.letGo()
-	if err := c.hold(); err != nil {
+	if err := c.holdObjects(); err != nil {
 		return err
 	}
 	return methodHandler(c.meth)(c)

@@ -32,13 +32,13 @@ func (c *ucmCall) connect() error {
 		case req.ConnParam.PrivateDataLen > room:
 			return fail(syscall.EINVAL, "a request carries %d bytes of private data", room)
 		}
-		id.ask(true, req.ConnParam.ResponderResources)
+		id.setAsking(true, req.ConnParam.ResponderResources)
 		conn, err := id.cm.CMConnect(&driver.CMRequest{
 			Service: id.service(id.dst.Port()), Src: id.src, Dst: id.dst, GIDIndex: id.path.GIDIndex,
 			Param: param(&req.ConnParam), Private: req.ConnParam.Private(), TOS: id.path.TOS, FlowLabel: id.flow(), AckTimeout: id.timeout,
 		}, id)
 		if err != nil {
-			id.ask(false, 0)
+			id.setAsking(false, 0)
 			return err
 		}
 		id.conn, id.active, id.state, id.qpn = conn, true, ucmConnect, req.ConnParam.QPNum&0xffffff

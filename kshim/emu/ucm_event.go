@@ -14,7 +14,7 @@ func (id *ucmID) Event(ev driver.CMEvent) {
 		id.answered(&ev)
 		return
 	}
-	id.ask(false, 0)
+	id.setAsking(false, 0)
 	if ev.Event != abi.UCMEventConnectResponse {
 		ev.Peer = driver.CMPeerParam{}
 	}
@@ -22,9 +22,9 @@ func (id *ucmID) Event(ev driver.CMEvent) {
 	id.post(ev.Event, ev.Status, connParam(&ev.Peer, ev.Private))
 }
 
-// ask notes that a request is under way, and what it offers; its end is any
-// event.
-func (id *ucmID) ask(on bool, resources uint8) {
+// setAsking notes that a request is under way, and what it offers; its end is
+// any event.
+func (id *ucmID) setAsking(on bool, resources uint8) {
 	defer id.lockFile().mu.Unlock()
 	id.asking, id.offered = on, resources
 }

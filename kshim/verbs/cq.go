@@ -205,7 +205,7 @@ func (cq *CQ) poll(wc []WC) (n int, failed *QP, err error) {
 		}
 		if !kept {
 			if qp != nil && wc[n].Status != abi.WCSuccess { // a probe
-				qp.note(Failure{wc[n], true})
+				qp.rememberFailure(Failure{wc[n], true})
 				if qp.learnError() {
 					failed = qp
 				}

@@ -56,7 +56,7 @@ func (c *Context) asyncEvent(ev *abi.AsyncEvent) {
 		qp := c.qps[ev.Element]
 		c.mu.Unlock()
 		if qp != nil {
-			_, _ = qp.ask() // the event may be older than a reset
+			_, _ = qp.query() // the event may be older than a reset
 		}
 	case abi.EventDeviceFatal:
 		for _, cq := range c.allCQs() {

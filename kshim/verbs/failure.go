@@ -24,8 +24,8 @@ func (qp *QP) Failure() Failure {
 	return f
 }
 
-// note remembers a failure if it is the first.
-func (qp *QP) note(f Failure) {
+// rememberFailure remembers a failure if it is the first.
+func (qp *QP) rememberFailure(f Failure) {
 	if f.WC.Status == abi.WCWRFlushErr {
 		return
 	}

@@ -130,7 +130,7 @@ func (qp *QP) posted() (sends, receives uint32) {
 // its sends as the specification has it (IBA 10.3.1.6, SQE): the kernel is
 // asked.
 func (qp *QP) failed(wc *WC) (kick bool) {
-	qp.note(Failure{*wc, false})
+	qp.rememberFailure(Failure{*wc, false})
 	if qp.typ == abi.QPTRC || wc.Opcode >= abi.WCRecv {
 		return qp.learnError()
 	}

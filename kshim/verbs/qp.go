@@ -216,7 +216,7 @@ func (qp *QP) Idle() bool {
 func (qp *QP) Query() (attr QPAttr, err error) {
 	var resp abi.QueryQPResp
 	err = qp.ctx.call("query", qp.name(), func() (err error) {
-		resp, err = qp.ask()
+		resp, err = qp.query()
 		return err
 	})
 	if err != nil {
@@ -233,9 +233,9 @@ func (qp *QP) Query() (attr QPAttr, err error) {
 	}, nil
 }
 
-// ask is Query for callers that Close may wait for. It learns of an error
+// query is Query for callers that Close may wait for. It learns of an error
 // before the queue pair can be reset.
-func (qp *QP) ask() (resp abi.QueryQPResp, err error) {
+func (qp *QP) query() (resp abi.QueryQPResp, err error) {
 	qp.modify.Lock() // the kernel gives a destroyed queue pair's handle to the next object
 	defer qp.modify.Unlock()
 	if qp.gone {

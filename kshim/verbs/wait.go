@@ -32,8 +32,8 @@ func (cq *CQ) part(w *waiter) {
 	cq.waiters = slices.Delete(cq.waiters, i, i+1)
 }
 
-// keep stores a waiter that has left all its queues for the next one.
-func (cq *CQ) keep(w *waiter) {
+// storeWaiter stores a waiter that has left all its queues for the next one.
+func (cq *CQ) storeWaiter(w *waiter) {
 	cq.wakeMu.Lock()
 	defer cq.wakeMu.Unlock()
 	select {
@@ -190,7 +190,7 @@ func partAll(cqs []*CQ, w *waiter) {
 	for _, cq := range cqs {
 		cq.part(w)
 	}
-	cqs[0].keep(w)
+	cqs[0].storeWaiter(w)
 }
 
 // armAll arms the queues, and returns the index of one where that failed.

@@ -32,8 +32,8 @@ func (l *Listener) full(from netip.Addr, most int) bool {
 	return l.waiting >= l.backlog || l.asking >= most || l.from[from] >= max(most*3/4, 1)
 }
 
-// asks counts c as a request without an answer.
-func (l *Listener) asks(c *conn) {
+// countRequest counts c as a request without an answer.
+func (l *Listener) countRequest(c *conn) {
 	c.listener, c.waiting = l, true
 	l.waiting++
 	l.asking++

@@ -141,7 +141,7 @@ func (m *Manager) request(c *conn, l *Listener, r *wire.REQ, peer netip.AddrPort
 		RetryCount: r.RetryCount, RNRRetryCount: r.RNRRetryCount, FlowControl: r.FlowControl, SRQ: r.SRQ,
 		TrafficClass: p.TrafficClass, HopLimit: p.HopLimit, FlowLabel: p.FlowLabel,
 	}
-	l.asks(c)
+	l.countRequest(c)
 	m.register(c)
 	m.credit-- // the answer comes later: this REQ earns nothing
 	m.counters.RequestsRcvd++

@@ -60,7 +60,7 @@ func (m *Manager) receiveSIDRREQ(now Time, msg *message) {
 	}
 	c.state, c.sidr, c.remote, c.tid, c.service = SidrReqRcvd, true, r.RequestID, msg.tid, r.ServiceID
 	c.timeout, c.attr = m.cfg.ResponseTimeout, Attr{Peer: peer}
-	l.asks(c)
+	l.countRequest(c)
 	m.questions[c.question()] = c
 	m.credit-- // the answer comes later: this question earns nothing
 	m.counters.QuestionsRcvd++

@@ -71,11 +71,11 @@ func (m *Manager) silent(c *conn, now Time) {
 	m.abandon(c, now)
 }
 
-// Heard answers a Probe with the number of packets that the queue pair has
-// received from its peer so far. It reports whether the peer is to be asked: a
-// packet that makes it answer shall be sent. Next: Transmit, Event,
+// AnswerProbe answers a Probe with the number of packets that the queue pair
+// has received from its peer so far. It reports whether the peer is to be
+// asked: a packet that makes it answer shall be sent. Next: Transmit, Event,
 // NextTimeout.
-func (m *Manager) Heard(now Time, id wire.CommID, packets uint64) (ask bool) {
+func (m *Manager) AnswerProbe(now Time, id wire.CommID, packets uint64) (ask bool) {
 	c := m.suspected(id)
 	if c == nil {
 		return false

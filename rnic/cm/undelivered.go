@@ -37,7 +37,7 @@ func (m *Manager) Undelivered(now Time, to netip.AddrPort, mad []byte, why sysca
 	}
 	c := m.conns[wire.CommID(binary.BigEndian.Uint32(mad[wire.MADHeaderLen:]))]
 	switch {
-	case c == nil || c.tid != h.TID || !c.asks(h.Attribute):
+	case c == nil || c.tid != h.TID || !c.awaitsAnswer(h.Attribute):
 		return
 	case wire.Bare(to.Addr()) != wire.Bare(c.sending.To.Addr()) || to.Port() != c.sending.To.Port():
 		return
@@ -58,9 +58,9 @@ func (m *Manager) Undelivered(now Time, to netip.AddrPort, mad []byte, why sysca
 	m.report(c, Event{Kind: kind, Errno: why})
 }
 
-// asks reports whether c waits for the first answer to its message, a is that
-// message's attribute.
-func (c *conn) asks(a wire.CMAttribute) bool {
+// awaitsAnswer reports whether c waits for the first answer to its message, a
+// is that message's attribute.
+func (c *conn) awaitsAnswer(a wire.CMAttribute) bool {
 	switch c.state {
 	case ReqSent, ReqWait:
 		return a == wire.AttrREQ

@@ -138,7 +138,7 @@ func (h *host) settle() {
 
 // probe asks the peer's device whether its queue pair is connected to this one.
 func (h *host) probe(e cm.Event) {
-	if !h.m.Heard(h.w.now, e.Conn, h.heard[e.Conn]) {
+	if !h.m.AnswerProbe(h.w.now, e.Conn, h.heard[e.Conn]) {
 		return
 	}
 	h.w.probed(h)

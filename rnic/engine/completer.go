@@ -20,7 +20,7 @@ func (q *QP) receiveResponse(now Time, p *wire.Packet) {
 	case s < q.req.una:
 		q.counters.DropStaleAck++
 		if x := q.extension; x != nil && p.PrivateMTU != 0 && s == q.req.una-1 {
-			x.hearPrivate(p) // of a Ping, or of a packet that tries a private MTU
+			x.takePrivate(p) // of a Ping, or of a packet that tries a private MTU
 		}
 		return
 	case s >= q.req.sent:
@@ -38,7 +38,7 @@ func (q *QP) receiveResponse(now Time, p *wire.Packet) {
 		q.receiveData(now, s, p)
 	}
 	if x := q.extension; x != nil {
-		x.hearPrivate(p)
+		x.takePrivate(p)
 		x.unstashAnswers(now)
 	}
 }
@@ -119,7 +119,7 @@ func (q *QP) advance(now Time, to seq) {
 	if x := q.extension; x != nil {
 		x.acknowledged(now, to)
 	} else {
-		q.heard(now, to, func(seq) bool { return to > r.again })
+		q.measureArrived(now, to, func(seq) bool { return to > r.again })
 	}
 	r.una = to
 	for q.sq.head < q.sq.tail && q.sq.at(q.sq.head).ended(to) {

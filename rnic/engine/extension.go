@@ -91,7 +91,7 @@ func (x *extension) acknowledged(now Time, to seq) {
 	// Packets that waited for one that was sent again measure nothing.
 	q := x.q
 	inOrder := to > q.req.again && q.req.una >= x.top
-	q.heard(now, to, func(seq) bool { return inOrder })
+	q.measureArrived(now, to, func(seq) bool { return inOrder })
 	if x.hi > q.req.una || x.begun != 0 {
 		x.pass(now, to)
 	}
@@ -105,7 +105,7 @@ func (x *extension) silence() bool {
 }
 
 // answer writes into an answer what it says of the private MTU.
-func (x *extension) answer(p *wire.Packet) { p.PrivateMTU, p.Proven = x.tell() }
+func (x *extension) answer(p *wire.Packet) { p.PrivateMTU, p.Proven = x.named() }
 
 // drop forgets the packets that are kept.
 func (x *extension) drop() {

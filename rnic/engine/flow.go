@@ -28,17 +28,17 @@ func (q *QP) room() int { return q.flow.Room(q.req.timer.least) }
 // share is the part of room that no other queue pair can take.
 func (q *QP) share() int { return q.flow.Share(q.req.timer.least) }
 
-// heard tells the path how long the packets before to took that are there, and
-// returns the last round trip; 0 if none is.
-func (q *QP) heard(now Time, to seq, there func(seq) bool) Duration {
+// measureArrived tells the path how long the packets before to took that are
+// there, and returns the last round trip; 0 if none is.
+func (q *QP) measureArrived(now Time, to seq, there func(seq) bool) Duration {
 	return q.flow.Heard(now, uint64(to), func(p uint64) bool { return there(seq(p)) })
 }
 
-// heardEarly is heard for packets that arrived before una. While una is
-// missing, the timer measures nothing by itself, so it may follow this round
+// measureEarly is measureArrived for packets that arrived before una. While una
+// is missing, the timer measures nothing by itself, so it may follow this round
 // trip.
-func (q *QP) heardEarly(now Time, to seq, there func(seq) bool) {
-	if rtt := q.heard(now, to, there); rtt != 0 && q.req.timer.srtt != 0 {
+func (q *QP) measureEarly(now Time, to seq, there func(seq) bool) {
+	if rtt := q.measureArrived(now, to, there); rtt != 0 && q.req.timer.srtt != 0 {
 		q.req.timer.measure(rtt)
 	}
 }

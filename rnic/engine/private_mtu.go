@@ -37,8 +37,8 @@ func newPrivate(room, mtu int) private {
 	return private{}
 }
 
-// tell returns the private MTU that answers name, and whether they say Proven.
-func (x *private) tell() (wire.PrivateMTU, bool) {
+// named returns the private MTU that answers name, and whether they say Proven.
+func (x *private) named() (wire.PrivateMTU, bool) {
 	if x.came != 0 {
 		return x.came, true
 	}
@@ -55,8 +55,8 @@ func (x *extension) notePrivate(p *wire.Packet) {
 	}
 }
 
-// hearPrivate notes the private MTU that an answer names.
-func (x *extension) hearPrivate(p *wire.Packet) {
+// takePrivate notes the private MTU that an answer names.
+func (x *extension) takePrivate(p *wire.Packet) {
 	switch {
 	case x.own == 0 || p.PrivateMTU == 0:
 	case p.Proven:

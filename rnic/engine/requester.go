@@ -236,18 +236,18 @@ func (q *QP) writeData(now Time, b *Batch, w *sendWR, off uint64, n int) bool {
 	p.ImmDt.Data = binary.BigEndian.Uint32(w.imm[:])
 	p.IETH.RKey = w.invalidate
 	q.req.since += n + packetCost
-	p.AckReq = last || q.req.probe || q.req.since >= q.askAfter()
+	p.AckReq = last || q.req.probe || q.req.since >= q.ackInterval()
 	q.emit(now, b, payload, 1)
 	q.finish(b, sum)
 	return true
 }
 
-// askAfter is the cost of packets after which one in the middle of a message
+// ackInterval is the cost of packets after which one in the middle of a message
 // asks for an ACK: a quarter of the window, or the part of it that leaves in a
 // millisecond, so that the window moves smoothly and the packets it lets go fit
 // a small queue. The first flight asks with its last packet only: a message of
 // 64 KiB needs no other ACK.
-func (q *QP) askAfter() int {
+func (q *QP) ackInterval() int {
 	w := min(q.req.win.size, q.share())
 	if q.req.timer.srtt == 0 && q.req.again == 0 {
 		return w - (q.largest + packetCost) + 1

@@ -61,7 +61,7 @@ func (q *QP) Receive(now Time, from netip.Addr, p *wire.Packet) {
 		was := q.state
 		q.receiveRequest(now, p)
 		if q.state != was && q.rsp.nak.fatal && q.isItsPeer() {
-			q.hearOwnNAK(now)
+			q.failOwnRequest(now)
 		}
 	default:
 		q.counters.DropService++
@@ -167,10 +167,10 @@ func (q *QP) isItsPeer() bool {
 	return q.attr.DestQPN == q.cfg.QPN && netip.AddrPortFrom(q.peer, q.attr.Peer.Port()) == self
 }
 
-// hearOwnNAK tells the requester of a queue pair that is connected to itself of
-// its responder's refusal: the NAK on the wire finds it in ERR, and its request
-// flushed with no completion that says why.
-func (q *QP) hearOwnNAK(now Time) {
+// failOwnRequest tells the requester of a queue pair that is connected to
+// itself of its responder's refusal: the NAK on the wire finds it in ERR, and
+// its request flushed with no completion that says why.
+func (q *QP) failOwnRequest(now Time) {
 	s := q.req.una.near(q.rsp.nak.at.psn())
 	if s >= q.req.una && s < q.req.sent {
 		q.receiveAck(now, s, q.rsp.nak.syndrome, nil)

@@ -44,7 +44,7 @@ func (x *extension) learn(now Time, s seq, bitmap wire.Bitmap) bool {
 	}
 	x.top = max(x.top, end)
 	found += x.loseTail(now, end)
-	q.heardEarly(now, end, func(p seq) bool { return *x.state(p) == arrived })
+	q.measureEarly(now, end, func(p seq) bool { return *x.state(p) == arrived })
 	x.noteLoss(now, found)
 	r.timer.probes = 0
 	q.startRetransmit(now)
@@ -329,7 +329,7 @@ func (x *extension) stashAnswer(now Time, s seq, p *wire.Packet) {
 		i++
 	}
 	x.mark(q.sq.at(i), s, arrived)
-	q.heard(now, s+1, func(p seq) bool { return p == s })
+	q.measureArrived(now, s+1, func(p seq) bool { return p == s })
 	x.sampleArrived(now)
 }
 

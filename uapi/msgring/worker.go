@@ -217,7 +217,7 @@ func (w *Worker) run() {
 				if err != nil || n == 0 {
 					break // WaitAny tells of the error, too
 				}
-				w.hand(wcs[:n])
+				w.deliver(wcs[:n])
 			}
 			e.do()
 		}
@@ -226,13 +226,13 @@ func (w *Worker) run() {
 			w.die(err)
 			return
 		}
-		w.hand(wcs[:n])
+		w.deliver(wcs[:n])
 	}
 }
 
-// hand gives completions to their connections, in their order. Completions of
-// queue pairs that are gone are dropped.
-func (w *Worker) hand(wcs []uapi.WC) {
+// deliver gives completions to their connections, in their order. Completions
+// of queue pairs that are gone are dropped.
+func (w *Worker) deliver(wcs []uapi.WC) {
 	for len(wcs) > 0 {
 		n := 1
 		for n < len(wcs) && wcs[n].QP == wcs[0].QP {

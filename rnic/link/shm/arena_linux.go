@@ -97,7 +97,7 @@ func (l *Link) obey(c *net.UnixConn, d *device, in *inbound, b []byte, fds []int
 		if err != nil {
 			return err
 		}
-		if err = l.keep(d, in, id, mem); err == nil {
+		if err = l.adoptArena(d, in, id, mem); err == nil {
 			sendNote(c, mapped, id)
 		}
 		return err
@@ -114,9 +114,9 @@ func (l *Link) obey(c *net.UnixConn, d *device, in *inbound, b []byte, fds []int
 	return fmt.Errorf("shm: a note of %d bytes with %d descriptors is none: %w", len(b), len(fds), syscall.EPROTO)
 }
 
-// keep notes an arena that was mapped. It unmaps it on an error, and when the
-// ring has gone.
-func (l *Link) keep(d *device, in *inbound, id uint64, mem []byte) error {
+// adoptArena notes an arena that was mapped. It unmaps it on an error, and when
+// the ring has gone.
+func (l *Link) adoptArena(d *device, in *inbound, id uint64, mem []byte) error {
 	l.rx.Lock()
 	defer l.rx.Unlock()
 	var err error

@@ -79,7 +79,7 @@ func (o *outbound) lend(p *link.Packet) error {
 		if err := o.look(); err != nil {
 			return err
 		}
-		o.settle()
+		o.forgetReturned()
 	}
 	index, err := o.putRef(p.Head, p.Loan.Region.Arena, p.Loan.Region.At+p.Loan.At, len(p.Payload))
 	if err == nil {
@@ -88,8 +88,8 @@ func (o *outbound) lend(p *link.Packet) error {
 	return err
 }
 
-// settle forgets the loans whose records the consumer has given back.
-func (o *outbound) settle() {
+// forgetReturned forgets the loans whose records the consumer has given back.
+func (o *outbound) forgetReturned() {
 	q := &o.loans
 	for q.head < len(q.list) && o.gave(q.list[q.head].index) {
 		q.head++
@@ -108,7 +108,7 @@ func (o *outbound) gave(index uint64) bool { return int64(o.head-index) > 0 }
 // of packets lost. It is not ok when a consumer does not stop reading.
 func (o *outbound) recall(lease *wire.Lease) (n uint64, ok bool) {
 	_ = o.look() // a bad index ends the ring with the next packet
-	o.settle()
+	o.forgetReturned()
 	ok = true
 	for _, x := range o.loans.list[o.loans.head:] {
 		if !x.Under(lease) {

@@ -209,7 +209,7 @@ func (v *visit) do(r mapRequest) error {
 	if r.end {
 		delete(v.services, r.service)
 		if v.conn != nil {
-			_, _ = v.say("end %d", r.service)
+			_, _ = v.request("end %d", r.service)
 		}
 		return nil
 	}
@@ -232,7 +232,7 @@ func (v *visit) do(r mapRequest) error {
 
 // listen has a service noted.
 func (v *visit) listen(service uint64) error {
-	answer, err := v.say("listen %d %d", service, v.n.port)
+	answer, err := v.request("listen %d %d", service, v.n.port)
 	held := &heldError{service: service}
 	switch {
 	case err != nil:
@@ -246,9 +246,9 @@ func (v *visit) listen(service uint64) error {
 	return held
 }
 
-// say gets an answer at the port mapper; without one the connection is given
-// up.
-func (v *visit) say(format string, args ...any) (string, error) {
+// request gets an answer at the port mapper; without one the connection is
+// given up.
+func (v *visit) request(format string, args ...any) (string, error) {
 	_ = v.conn.SetWriteDeadline(time.Now().Add(mapPatience))
 	_, err := fmt.Fprintf(v.conn, format+"\n", args...)
 	if err == nil {

@@ -276,7 +276,7 @@ func (c *Client) receive(x *link, m *wire.Message) error {
 
 // offered begins to READ a body, unless the caller takes none that long.
 func (c *Client) offered(x *link, m *wire.Message) {
-	f := &fetch{message: keep(m), call: c.calls[m.Slot]}
+	f := &fetch{message: copyOffer(m), call: c.calls[m.Slot]}
 	switch p := f.call; {
 	case p.stream != nil:
 		f.entry = p.stream.expect(m)

@@ -151,8 +151,8 @@ func (x *link) retry() {
 	x.post()
 }
 
-// keep copies a message that offers a body: its bytes are lent.
-func keep(m *wire.Message) wire.Message {
+// copyOffer copies a message that offers a body: its bytes are lent.
+func copyOffer(m *wire.Message) wire.Message {
 	k := *m
 	k.Name, k.Metadata, k.Text, k.Details = nil, clone(m.Metadata), clone(m.Text), clone(m.Details)
 	return k

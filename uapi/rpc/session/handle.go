@@ -114,7 +114,7 @@ func (r *running) answer() (reply Reply, took time.Duration) {
 	reply = s.config.Unary(&r.scope, &r.request)
 	took = time.Since(began)
 	if r.pace != nil {
-		r.pace.note(took)
+		r.pace.countRun(took)
 	}
 	return reply, took
 }

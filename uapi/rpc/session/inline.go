@@ -25,9 +25,9 @@ type pace struct {
 	runs atomic.Int32
 }
 
-// note counts a run that took so long. Of two notes at once one may be lost,
-// which does no harm.
-func (p *pace) note(took time.Duration) {
+// countRun counts a run that took so long. Of two notes at once one may be
+// lost, which does no harm.
+func (p *pace) countRun(took time.Duration) {
 	n := p.runs.Load()
 	if took <= brief {
 		p.runs.Store(min(n+1, mostRuns))

@@ -16,7 +16,7 @@ func TestPacesAreBounded(t *testing.T) {
 		require.LessOrEqual(t, len(p.by), maxPaces)
 	}
 	for range briefRuns {
-		p.of("honest").note(0)
+		p.of("honest").countRun(0)
 	}
 	require.True(t, p.of("honest").brief())
 }

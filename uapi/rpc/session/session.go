@@ -256,7 +256,7 @@ func (x *session) receive(l *link, m *wire.Message) error {
 	case core.Execute, core.Open:
 		x.start(e.Method, m, e.Kind == core.Open, nil)
 	case core.Fetch:
-		f := &fetch{message: keep(m), method: e.Method}
+		f := &fetch{message: copyOffer(m), method: e.Method}
 		if f.running = x.calls[m.Slot]; f.running != nil && m.Type == wire.StreamData {
 			f.entry = f.running.stream.expect(m)
 			if int(m.Offer.Length) > s.config.MaxRequest {

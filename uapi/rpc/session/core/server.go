@@ -176,10 +176,10 @@ func (s *Server) Kept() int64 { return s.kept }
 // Freed returns a slab that is the caller's again.
 func (s *Server) Freed() (slab Slab, ok bool) { return take(&s.freed) }
 
-// keep counts n more bytes for the slot's reply, and gives up the session's
-// oldest replies beyond its bounds: it keeps no more than what is left for all
-// others.
-func (s *Server) keep(x *Session, slot uint16, n int64) {
+// keepReply counts n more bytes for the slot's reply, and gives up the
+// session's oldest replies beyond its bounds: it keeps no more than what is
+// left for all others.
+func (s *Server) keepReply(x *Session, slot uint16, n int64) {
 	y := &x.slots[slot]
 	if n == 0 {
 		return

@@ -114,7 +114,7 @@ func (x *Session) Disconnected(now Time, epoch uint32, yield func(Event)) {
 		}
 		if y.flight {
 			y.flight = false
-			x.server.keep(x, uint16(i), y.reply.bytes())
+			x.server.keepReply(x, uint16(i), y.reply.bytes())
 		}
 	}
 }
@@ -196,7 +196,7 @@ func (x *Session) store(slot uint16, r *Reply) {
 		text: len(r.Text), details: len(r.Details), metadata: len(r.Metadata), body: len(r.Body),
 	}
 	if y.flight = r.Slab != 0 && x.live != 0; !y.flight {
-		x.server.keep(x, slot, y.reply.bytes())
+		x.server.keepReply(x, slot, y.reply.bytes())
 	}
 }
 
