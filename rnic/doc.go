@@ -36,9 +36,10 @@
 // of single posts a doorbell leaves a note although the lock is free, so that
 // many requests leave with one send (doorbell batching, stream.go).
 //
-// Which goroutine receives is rnic/drive's: the listener, a program that polls
-// an empty completion queue (Progress), or one that waits, completion after
-// completion (Lead). It has the token of the receiver, drive.Receiver.
+// Package rnic/drive decides which goroutine receives: the listener, a program
+// that polls an empty completion queue (Progress), or a program that waits,
+// completion after completion (Lead). That goroutine has the token of the
+// receiver, drive.Receiver.
 //
 // The transmitter is a token too (Device.sending). A goroutine that finds it
 // free fills a batch under the lock and sends it without, batch after batch. A

@@ -68,7 +68,7 @@ func TestPeerWithoutExtension(t *testing.T) {
 // that has none (TestPeerWithoutExtension): all there belongs to an extension,
 // or to a part of it, which other files do not name.
 func TestSpecificationKnowsNoExtension(t *testing.T) {
-	// What makes an extension, before a packet comes.
+	// These names make an extension, before a packet comes.
 	entrances := []string{"extension", "newExtension", "reach", "Stash", "NewStash"}
 	parts := map[string]bool{} // declared in the extension's files
 	rest := map[string]*ast.File{}

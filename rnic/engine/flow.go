@@ -28,10 +28,10 @@ func (q *QP) room() int { return q.flow.Room(q.req.timer.least) }
 // share is the part of room that no other queue pair can take.
 func (q *QP) share() int { return q.flow.Share(q.req.timer.least) }
 
-// measureArrived tells the path how long the packets before to took that are
-// there, and returns the last round trip; 0 if none is.
+// measureArrived gives the path the round trips of the packets before to that
+// are there, and returns the last one; 0 if none is.
 func (q *QP) measureArrived(now Time, to seq, there func(seq) bool) Duration {
-	return q.flow.Heard(now, uint64(to), func(p uint64) bool { return there(seq(p)) })
+	return q.flow.Arrived(now, uint64(to), func(p uint64) bool { return there(seq(p)) })
 }
 
 // measureEarly is measureArrived for packets that arrived before una. While una

@@ -11,8 +11,8 @@ import (
 // cost than the peer has to find it.
 const leastLoan = 2048
 
-// payloadSources says where payloads are taken from: by a lease where programs
-// have them, else they are copied.
+// payloadSources are the places that payloads are taken from: programs' memory
+// where a lease lends it, else copies.
 type payloadSources struct {
 	lease *wire.Lease // nil: none
 	lent  wire.Loan   // what fetch returned, until finish

@@ -167,9 +167,9 @@ func (q *QP) isItsPeer() bool {
 	return q.attr.DestQPN == q.cfg.QPN && netip.AddrPortFrom(q.peer, q.attr.Peer.Port()) == self
 }
 
-// failOwnRequest tells the requester of a queue pair that is connected to
-// itself of its responder's refusal: the NAK on the wire finds it in ERR, and
-// its request flushed with no completion that says why.
+// failOwnRequest passes the responder's refusal to the requester of a queue
+// pair that is connected to itself: the NAK on the wire would find it in ERR,
+// and its request flushed with no completion that has the reason.
 func (q *QP) failOwnRequest(now Time) {
 	s := q.req.una.near(q.rsp.nak.at.psn())
 	if s >= q.req.una && s < q.req.sent {

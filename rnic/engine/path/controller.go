@@ -4,8 +4,8 @@ package path
 // may leave. Bytes are as the flows count them, here and below: with what a
 // packet costs beside its payload.
 type Controller interface {
-	// Serve says how many flows have bytes in flight, and how long the longest
-	// packet is. It is called whenever one of them changes.
+	// Serve sets how many flows have bytes in flight, and the length of the
+	// longest packet. It is called whenever one of them changes.
 	Serve(flows, packet int)
 	// Sent notes that n bytes leave.
 	Sent(now Time, n int)
@@ -33,7 +33,7 @@ type Measured struct {
 	Smoothed Duration
 	// Fresh is when Base was measured last.
 	Fresh Time
-	// Limited says that a packet waited for room. The controller clears it.
+	// Limited is set when a packet waits for room. The controller clears it.
 	Limited bool
 }
 

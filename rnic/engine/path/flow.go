@@ -48,7 +48,7 @@ func (f *Flow) Leave() {
 // OnPath reports whether the flow is on a path.
 func (f *Flow) OnPath() bool { return f.path != nil }
 
-// Carries says how long the flow's longest packet is.
+// Carries sets the length of the flow's longest packet.
 func (f *Flow) Carries(packet int) {
 	if x := f.path; x != nil {
 		x.packet = max(x.packet, packet)
@@ -56,7 +56,7 @@ func (f *Flow) Carries(packet int) {
 	}
 }
 
-// Charge says how much the flow has in flight. It follows each change that
+// Charge sets how much the flow has in flight. It follows each change that
 // other flows may see.
 func (f *Flow) Charge(n int) {
 	x := f.path

@@ -25,7 +25,7 @@ func TestPacing(t *testing.T) {
 		}), netip.Addr{}, window, packet)
 		now := Time(Second)
 		f.Stamp(now-Time(rtt), 1)
-		require.Equal(t, rtt, f.Heard(now, 2, func(uint64) bool { return true }))
+		require.Equal(t, rtt, f.Arrived(now, 2, func(uint64) bool { return true }))
 		c.steady = true
 		start := now
 		for left := 500; left > 0; {

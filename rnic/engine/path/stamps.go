@@ -36,9 +36,9 @@ func (f *Flow) Unstamp(from, to uint64) {
 // UnstampAll forgets all packets.
 func (f *Flow) UnstampAll() { f.stamps.n = 0 }
 
-// Heard tells the path how long the packets before to took that are there, and
-// returns the last round trip; 0 if none is.
-func (f *Flow) Heard(now Time, to uint64, there func(packet uint64) bool) Duration {
+// Arrived gives the path the round trips of the packets before to that are
+// there, and returns the last one; 0 if none is.
+func (f *Flow) Arrived(now Time, to uint64, there func(packet uint64) bool) Duration {
 	at := f.stamps.pop(to, there)
 	if at == 0 {
 		return 0

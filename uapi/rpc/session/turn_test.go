@@ -69,8 +69,8 @@ const (
 	finished
 )
 
-// What the model goes by, and mistakes that it can be made to make. They are no
-// part of a state.
+// The model goes by this table, and makes this mistake, if any. Neither is part
+// of a state.
 var (
 	modelTable = &transitions
 	mistake    string
@@ -331,8 +331,8 @@ var (
 	streams = modelCaller{calls: 1, opens: true}
 )
 
-// Whatever the order of their steps, one goroutine at most reads, and each
-// caller gets what came for it, though the reader's timer never fires.
+// In any order of their steps, one goroutine at most reads, and each caller
+// gets the message that came for it, though the reader's timer never fires.
 func TestTurn(t *testing.T) {
 	for name, m := range map[string]model{
 		"a caller":                         {callers: []modelCaller{{calls: 3}}},
