@@ -20,8 +20,8 @@ import (
 // included.
 func TestStrangersMemory(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "1MiB") // garbage is no connection's
-	const few, many, kib = 16, 112, 68
-	s := start(t, overRDMA, "--silence", "0")
+	const few, many, kib = 32, 448, 64
+	s := start(t, overRDMA, "--silence", "0", "--max-clients", "1024")
 	device, err := uapi.Open("soft:" + strings.TrimSuffix(ownAddr(), ":0"))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = device.Close() })
