@@ -18,7 +18,8 @@ type acceptor struct {
 	socket    *net.UDPConn
 	transport *quic.Transport
 	listener  *quic.Listener
-	gone      func() // tells the datapath
+	shut      func() error // closes the socket, once; a second caller waits
+	gone      func()       // removes it from the datapath's, when shut
 
 	mu     sync.Mutex
 	users  int  // the listener, and connections; guarded by mu, as is closed
@@ -32,8 +33,9 @@ func (d *datapath) Listen(_ context.Context, port int) (registration.Acceptor, e
 		return nil, err
 	}
 	a := &acceptor{socket: socket, transport: &quic.Transport{Conn: socket}, users: 1}
+	a.shut = sync.OnceValue(func() error { return errors.Join(a.transport.Close(), a.socket.Close()) })
 	if a.listener, err = a.transport.Listen(d.config.TLS, settings(d.config)); err != nil {
-		return nil, errors.Join(err, a.transport.Close(), socket.Close())
+		return nil, errors.Join(err, a.shut())
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -53,13 +55,10 @@ func (a *acceptor) leave() {
 	last := a.users == 0
 	a.mu.Unlock()
 	if last {
-		a.gone()
 		_ = a.shut()
+		a.gone()
 	}
 }
-
-// shut gives the socket back.
-func (a *acceptor) shut() error { return errors.Join(a.transport.Close(), a.socket.Close()) }
 
 func (a *acceptor) Accept(ctx context.Context) (registration.Session, error) {
 	conn, err := a.listener.Accept(ctx)

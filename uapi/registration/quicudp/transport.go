@@ -89,7 +89,7 @@ func (d *datapath) Dial(ctx context.Context, addr string) (registration.Session,
 	return newSession(conn), nil
 }
 
-// Close gives the sockets back.
+// Close gives the sockets back: their ports are free when it returns.
 func (d *datapath) Close(context.Context) error {
 	d.mu.Lock()
 	open := slices.Collect(maps.Keys(d.acceptors))
