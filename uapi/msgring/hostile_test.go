@@ -109,7 +109,6 @@ func TestRival16HostilePeer(t *testing.T) {
 			}
 		}, syscall.EPROTO, "without credit", true},
 		{"FIN of another length", func(r *raw) { r.send(message(core.FIN, 0, 1)) }, syscall.EPROTO, "a FIN after 1 bytes", true},
-		{"PONG that nobody asked for", func(r *raw) { r.send(message(core.PONG, 0, 0)) }, syscall.EPROTO, "a PONG", true},
 		{"write beyond the ring", func(r *raw) { r.write(core.MinRing-1, 2, 0) }, nil, "", false},
 		{"write with another key", func(r *raw) {
 			r.peer.RKey++

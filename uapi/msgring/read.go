@@ -122,8 +122,8 @@ func (c *Conn) lookRead() bool {
 	data, eof, err := c.core.Readable()
 	switch {
 	case data:
-		k := c.core.Peek()
-		c.reading.lent = c.memory.ring.mem[k.Offset : k.Offset+k.Length : k.Offset+k.Length]
+		offset, length := c.core.Peek()
+		c.reading.lent = c.memory.ring.mem[offset : offset+length : offset+length]
 	case eof:
 		c.reading.err = io.EOF
 	default:

@@ -16,10 +16,9 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 )
 
-// Sixteen mistakes that transports of this kind were seen to make are tests
+// Fifteen mistakes that transports of this kind were seen to make are tests
 // whose names begin with TestRival, where the mistake would be made:
 //
-//	01 OutOfOrderRelease          msgring/core
 //	02 FullSendQueueWaits         msgring
 //	03 CreditBeforeCompletion     msgring/core
 //	04 BothWriteThroughSmallRings

@@ -2,9 +2,9 @@ package core
 
 // Consumer keeps the receiver's account of its own ring.
 //
-// Invariants: credited <= consumed <= next <= credited + Size. All before
-// consumed was released, without a gap; the chunks that were not lie from there
-// to next, and arrive in order.
+// Invariants: credited <= consumed <= next <= credited + Size. All chunks
+// before consumed were read whole; the others lie from there to next, in the
+// order in which they arrived.
 type Consumer struct {
 	layout   Layout
 	longest  uint64 // chunk in bytes
@@ -13,23 +13,13 @@ type Consumer struct {
 	credited uint64 // position of the last credit to the peer
 	bytes    uint64 // payload bytes arrived, for FIN
 
-	chunks fifo[chunk] // not released, or behind one that is not
-	first  uint64      // serial number of chunks' first
-	taken  int         // chunks before this one are lent or read
-	read   uint64      // bytes of chunk taken that are read
+	chunks fifo[chunk] // that were not read whole
+	read   uint64      // bytes of the first one that were read
 }
 
 type chunk struct {
-	start    uint64 // position
-	length   uint64 // bytes
-	released bool
-}
-
-// Chunk is a chunk in the ring, lent until it is released.
-type Chunk struct {
-	Serial uint64 // counts chunks from 0
-	Offset uint64 // in the ring
-	Length uint64 // bytes
+	start  uint64 // position
+	length uint64 // bytes
 }
 
 // Arrive takes in a chunk of n bytes that the peer's device has written.
@@ -47,62 +37,33 @@ func (c *Consumer) Arrive(n uint64) error {
 	return nil
 }
 
-// Unread reports whether there is data that was neither read nor taken.
-func (c *Consumer) Unread() bool { return c.taken < c.chunks.len() }
+// Unread reports whether there is data that was not read.
+func (c *Consumer) Unread() bool { return c.chunks.len() > 0 }
 
-// Peek returns the unread rest of the oldest chunk; Length 0 is none.
-func (c *Consumer) Peek() Chunk {
+// Peek returns where in the ring the unread rest of the oldest chunk lies, in
+// bytes; a length of 0 is none.
+func (c *Consumer) Peek() (offset, length uint64) {
 	if !c.Unread() {
-		return Chunk{}
+		return 0, 0
 	}
-	k := c.chunks.at(c.taken)
-	return Chunk{
-		Serial: c.first + uint64(c.taken),
-		Offset: c.layout.Offset(k.start) + c.read,
-		Length: k.length - c.read,
-	}
+	k := c.chunks.at(0)
+	return c.layout.Offset(k.start) + c.read, k.length - c.read
 }
 
-// Take lends the unread rest of the oldest chunk: the next Peek is of the chunk
-// behind it. Release ends the loan; loans end in any order.
-func (c *Consumer) Take() Chunk {
-	k := c.Peek()
-	if k.Length > 0 {
-		c.taken++
-		c.read = 0
-	}
-	return k
-}
-
-// Discard reads n bytes of the oldest chunk, at most what Peek returned, and
-// releases it when nothing of it is left.
+// Discard reads n bytes of the oldest chunk, at most what Peek returned. It
+// gives the chunk's room back when nothing of it is left.
 func (c *Consumer) Discard(n uint64) {
-	switch k := c.Peek(); {
-	case k.Length == 0:
-	case n < k.Length:
+	_, left := c.Peek()
+	switch {
+	case left == 0:
+	case n < left:
 		c.read += n
 	default:
-		c.Release(c.Take().Serial)
-	}
-}
-
-// Release gives a taken chunk's room back. Credit covers chunks that are
-// released without a gap only: a chunk that is lent holds those behind it.
-// Releasing a chunk again, or one that was never taken, does nothing.
-func (c *Consumer) Release(serial uint64) {
-	i := serial - c.first
-	if serial < c.first || i >= uint64(c.taken) {
-		return
-	}
-	c.chunks.at(int(i)).released = true
-	n := 0
-	for ; n < c.taken && c.chunks.at(n).released; n++ {
-		k := c.chunks.at(n)
+		k := c.chunks.at(0)
 		c.consumed = k.start + c.layout.Charge(k.length)
+		c.chunks.pop(1)
+		c.read = 0
 	}
-	c.chunks.pop(n)
-	c.first += uint64(n)
-	c.taken -= n
 }
 
 // Due reports whether credit must go to the peer: a quarter of the ring was

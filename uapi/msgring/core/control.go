@@ -16,20 +16,7 @@ const (
 	FIN ControlType = 2
 	// RESET ends the connection both ways; its argument is a ResetCode.
 	RESET ControlType = 3
-	// PING asks for a PONG with the same argument.
-	PING ControlType = 4
-	PONG ControlType = 5
 )
-
-var controlNames = [...]string{CREDIT: "CREDIT", FIN: "FIN", RESET: "RESET", PING: "PING", PONG: "PONG"}
-
-// String is the type's name.
-func (t ControlType) String() string {
-	if t < CREDIT || int(t) >= len(controlNames) {
-		return "unknown"
-	}
-	return controlNames[t]
-}
 
 // ResetCode is the argument of a RESET. A receiver takes unknown ones for
 // ClosedUnread.
@@ -65,7 +52,7 @@ func (m *Control) Parse(b []byte) error {
 		return breach("a control message of %d bytes; it has %d", len(b), ControlLen)
 	}
 	m.Type = ControlType(b[0])
-	if m.Type < CREDIT || m.Type > PONG {
+	if m.Type < CREDIT || m.Type > RESET {
 		return breach("a control message of unknown type %d", b[0])
 	}
 	m.Consumed = binary.BigEndian.Uint64(b[8:])

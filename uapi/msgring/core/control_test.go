@@ -8,7 +8,7 @@ import (
 )
 
 func TestControlReadsWhatItWrites(t *testing.T) {
-	for c := CREDIT; c <= PONG; c++ {
+	for c := CREDIT; c <= RESET; c++ {
 		m := Control{Type: c, Consumed: 1<<63 | 256, Argument: 1<<64 - 1}
 		text := m.Append(nil)
 		require.Len(t, text, ControlLen)
@@ -23,8 +23,8 @@ func TestControlReadsWhatItWrites(t *testing.T) {
 }
 
 func TestControlRefused(t *testing.T) {
-	m := Control{Type: PONG}
-	for _, unknown := range []byte{0, 6, 255} {
+	m := Control{Type: RESET}
+	for _, unknown := range []byte{0, 4, 255} {
 		b := m.Append(nil)
 		b[0] = unknown
 		require.ErrorContains(t, new(Control).Parse(b), "unknown type")

@@ -12,12 +12,11 @@
 // # Parts
 //
 //	Hello      what both ends say in private data, and Refusal, its answer
-//	Setup      the order in which an end is made
 //	Layout     where a chunk lies in a ring
 //	Producer   the sender's account of the peer's ring
 //	Consumer   the receiver's account of its own
 //	SendQueue  slots of the send queue, and staging memory
-//	Control    messages beside the data: CREDIT, FIN, RESET, PING, PONG
+//	Control    messages beside the data: CREDIT, FIN, RESET
 //	End        these together: one end of a connection
 //	Pump       how goroutines that wait share the work of a completion queue
 //
@@ -31,9 +30,8 @@
 //     noted meanwhile are taken (TakeControl) and posted.
 //  4. At the peer a receive completes: ReceiveData places the chunk by the same
 //     rule, takes the credit in, and queues it to the reader.
-//  5. The reader reads (Peek, Discard) or borrows it (Take, Release). When a
-//     quarter of the ring was released without being told, TakeControl gives a
-//     CREDIT.
+//  5. The reader reads it (Peek, Discard). When a quarter of the ring was read
+//     without credit for it, TakeControl gives a CREDIT.
 //  6. A completion of a signaled request (Complete) gives slots and staging
 //     back.
 //
@@ -42,7 +40,7 @@
 // Data goes if there is credit and a slot; neither implies the other, since a
 // chunk's credit may come back before its send completion. No message ever
 // meets a missing receive: an end posts one for each quantum of its ring and
-// Controls more, each chunk takes at least a quantum of credit, and at most 9
+// Controls more, each chunk takes at least a quantum of credit, and at most 7
 // control messages are ever unreceived. Reading never depends on writing: a
 // blocked writer holds nothing that a CREDIT needs.
 package core

@@ -43,11 +43,6 @@ type End struct {
 	resetCode               ResetCode
 	resetSeen               bool
 
-	pingWanted, pingOut bool // pingOut until the PONG was received
-	pingArgument        uint64
-	pongOwed            bool
-	pongArgument        uint64
-
 	err         error // why the end failed
 	lostSending error // why nothing more can be sent
 	lostBoth    error // why nothing more comes either, behind what has arrived
@@ -229,22 +224,6 @@ func (e *End) Reset(code ResetCode) {
 // ResetFlushed reports whether a RESET has arrived at the peer's device.
 func (e *End) ResetFlushed() bool { return e.resetTaken && e.queue.Idle() }
 
-// Ping notes a PING with that argument. It returns false while the PONG of the
-// last one was not received: only one is outstanding, so that the peer's
-// receives last however long it does not look.
-func (e *End) Ping(argument uint64) bool {
-	if e.pingWanted || e.pingOut {
-		return false
-	}
-	e.pingWanted, e.pingArgument = true, argument
-	return true
-}
-
-// Pinging reports whether a PING waits for its PONG.
-func (e *End) Pinging() bool { return e.pingWanted || e.pingOut }
-
-// Peek, Take, Discard and Release are those of the Consumer.
-func (e *End) Peek() Chunk           { return e.in.Peek() }
-func (e *End) Take() Chunk           { return e.in.Take() }
-func (e *End) Discard(n uint64)      { e.in.Discard(n) }
-func (e *End) Release(serial uint64) { e.in.Release(serial) }
+// Peek and Discard are those of the Consumer.
+func (e *End) Peek() (offset, length uint64) { return e.in.Peek() }
+func (e *End) Discard(n uint64)              { e.in.Discard(n) }

@@ -81,8 +81,8 @@ func (e *End) Commit(n uint64) (p Post, ok bool, err error) {
 // TakeControl takes the control message that is posted next; ok is false if
 // none is noted, none may be posted now, or a post is under way. After a take
 // the caller posts, and calls Posted. It is called after all that may note one
-// or give back a slot: Open, Posted, Complete, Receive, Discard, Release,
-// CloseWrite, Reset, Ping.
+// or give back a slot: Open, Posted, Complete, Receive, Discard, CloseWrite,
+// Reset.
 func (e *End) TakeControl() (p Post, ok bool) {
 	if !e.opened || e.posting || e.resetTaken || e.Lost() || !e.queue.ControlSlot() {
 		return Post{}, false
@@ -97,12 +97,6 @@ func (e *End) TakeControl() (p Post, ok bool) {
 	case e.finWanted && !e.finTaken:
 		m.Type, m.Argument = FIN, e.out.bytes
 		e.finTaken, e.finID = true, e.queue.posted
-	case e.pongOwed:
-		m.Type, m.Argument = PONG, e.pongArgument
-		e.pongOwed = false
-	case e.pingWanted:
-		m.Type, m.Argument = PING, e.pingArgument
-		e.pingWanted, e.pingOut = false, true
 	case e.in.Due() || e.lastCredit():
 		m.Type = CREDIT
 	default:

@@ -49,16 +49,6 @@ func (e *End) carryOut(m *Control) error {
 		if e.resetCode = ResetCode(m.Argument); e.resetCode > InternalError {
 			e.resetCode = ClosedUnread
 		}
-	case PING:
-		if e.pongOwed {
-			return breach("a second PING before the PONG of the first")
-		}
-		e.pongOwed, e.pongArgument = true, m.Argument
-	case PONG:
-		if !e.pingOut || m.Argument != e.pingArgument {
-			return breach("a PONG that nobody asked for")
-		}
-		e.pingOut = false
 	}
 	return nil
 }

@@ -74,26 +74,10 @@ func TestHostilePeer(t *testing.T) {
 			func(e *End) error { return e.ReceiveControl(control(FIN, 0, 0)) }},
 		{"FIN of another length", "a FIN after 6 bytes; 5 arrived", func(e *End) { require.NoError(t, e.ReceiveData(5, 0)) },
 			func(e *End) error { return e.ReceiveControl(control(FIN, 0, 6)) }},
-		{"second PING", "a second PING",
-			func(e *End) {
-				e.posting = true // the PONG cannot be taken
-				require.NoError(t, e.ReceiveControl(control(PING, 0, 1)))
-			},
-			func(e *End) error { return e.ReceiveControl(control(PING, 0, 2)) }},
-		{"PONG that nobody asked for", "a PONG", nil,
-			func(e *End) error { return e.ReceiveControl(control(PONG, 0, 0)) }},
-		{"PONG of another PING", "a PONG",
-			func(e *End) {
-				e.Ping(7)
-				_, ok := e.TakeControl()
-				require.True(t, ok)
-				e.Posted()
-			},
-			func(e *End) error { return e.ReceiveControl(control(PONG, 0, 8)) }},
 		{"control of 31 bytes", "a control message of 31 bytes", nil,
 			func(e *End) error { return e.ReceiveControl(control(CREDIT, 0, 0)[:31]) }},
-		{"unknown control", "unknown type 6", nil,
-			func(e *End) error { return e.ReceiveControl(control(6, 0, 0)) }},
+		{"unknown control", "unknown type 4", nil,
+			func(e *End) error { return e.ReceiveControl(control(4, 0, 0)) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := newTestEnd()
@@ -124,16 +108,14 @@ func TestBeforeOpen(t *testing.T) {
 	ring := Layout{MinRing, 1 << 10}
 	e := NewEnd(Config{Ring: ring, Longest: 4 << 10, Staging: Layout{MinRing, 64}, Slots: uint64(Slots(MinRing)), Controls: Controls})
 	require.NoError(t, e.ReceiveData(5, 0))
-	require.NoError(t, e.ReceiveControl(control(PING, 0, 3)))
+	e.Discard(5)
+	e.CloseWrite()
 	_, ok := e.TakeControl()
 	require.False(t, ok)
-	_, n, err := e.Stage(5, false)
-	require.NoError(t, err)
-	require.Zero(t, n)
 	e.Open(ring, 4<<10)
 	p, ok := e.TakeControl()
 	require.True(t, ok)
-	require.Equal(t, PONG, p.Control.Type)
+	require.Equal(t, Control{Type: FIN, Consumed: 1 << 10}, p.Control)
 
 	e = NewEnd(Config{Ring: ring, Longest: 4 << 10, Staging: Layout{MinRing, 64}, Slots: uint64(Slots(MinRing)), Controls: Controls})
 	require.ErrorContains(t, e.ReceiveData(5, 1), "a credit for 1 bytes; 0 are outstanding")

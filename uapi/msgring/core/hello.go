@@ -17,8 +17,8 @@ const (
 )
 
 // Controls is how many receives an end keeps for control messages, beyond one
-// for each quantum of its ring. At most 9 are ever used: 5 CREDIT, FIN, PING,
-// PONG and RESET.
+// for each quantum of its ring. At most 7 are ever used: 5 CREDIT, FIN and
+// RESET.
 const Controls = 16
 
 // Limits of a ring, in bytes and quanta.

@@ -2,7 +2,6 @@ package core
 
 import (
 	"flag"
-	"fmt"
 	"math/rand/v2"
 	"testing"
 )
@@ -16,7 +15,7 @@ const seedsEverywhere = 300
 
 // TestRandom runs two ends with real sizes in a random order: lengths around
 // the quantum and the longest chunk, rings that wrap, positions that pass 2^30
-// quanta, loans that end in any order, both sides writing, half-close.
+// quanta, both sides writing, half-close.
 func TestRandom(t *testing.T) {
 	n := *seeds
 	if n == 0 {
@@ -39,14 +38,7 @@ func TestRandom(t *testing.T) {
 type randomWorld struct {
 	*world
 	*rand.Rand
-	b     bounds
-	loans [2][]loan
-}
-
-// loan is a chunk that the reader of a side holds.
-type loan struct {
-	Chunk
-	from uint64 // the stream's byte that it begins with
+	b bounds
 }
 
 func newRandomWorld(seed uint64) *randomWorld {
@@ -62,7 +54,6 @@ func newRandomWorld(seed uint64) *randomWorld {
 			base[i] -= ring.Size * uint64(r.IntN(2))
 		}
 		s.Whole, s.Left, s.Closes, s.Reads = whole, r.Uint64N(3*ring.Size), true, true
-		s.Pings = r.IntN(4)
 		s.Length = r.length()
 	}
 	for i, s := range r.Side {
@@ -89,13 +80,6 @@ func (r *randomWorld) run() (problem string) {
 				possible = append(possible, r.action(i, a))
 			}
 		}
-		if len(possible) == 0 || r.IntN(32) == 0 { // loans are long
-			for i := range r.Side {
-				for k := range r.loans[i] {
-					possible = append(possible, func() string { return r.release(i, k) })
-				}
-			}
-		}
 		if len(possible) == 0 {
 			return r.unfinished()
 		}
@@ -112,13 +96,8 @@ func (r *randomWorld) action(i int, a action) func() string {
 	switch a.label {
 	case "reads":
 		return func() string {
-			if r.IntN(2) == 0 || len(r.loans[i]) == 4 {
-				return r.read(i, 1+r.Uint64N(s.End.Peek().Length))
-			}
-			k := s.End.Take()
-			r.loans[i] = append(r.loans[i], loan{k, s.Read})
-			s.Read += k.Length
-			return ""
+			_, length := s.End.Peek()
+			return r.read(i, 1+r.Uint64N(length))
 		}
 	case "commits":
 		return func() string {
@@ -127,18 +106,4 @@ func (r *randomWorld) action(i int, a action) func() string {
 		}
 	}
 	return func() string { return a.do(r.world, i) }
-}
-
-// release ends the k-th loan, whose bytes are still those that were written.
-func (r *randomWorld) release(i, k int) string {
-	s, l := r.Side[i], r.loans[i][k]
-	for j := range l.Length {
-		if got, want := s.Ring[l.Offset+j], content(1-i, l.from+j); got != want {
-			return fmt.Sprintf("byte %d changed to %#02x while it was lent", l.from+j, got)
-		}
-		s.Ring[l.Offset+j] = poison
-	}
-	r.loans[i] = append(r.loans[i][:k:k], r.loans[i][k+1:]...)
-	s.End.Release(l.Serial)
-	return r.serve(i)
 }

@@ -46,12 +46,9 @@ func TestExploreRing(t *testing.T) {
 			a.Left, a.Reads = 1, true
 			b.Left, b.Reads = 1, true
 		}},
-		{name: "nobody reads, both ping", b: sized(16, 8), setup: func(a, b *side) {
-			a.Left, a.Pings = 5, 2
-			b.Left, b.Pings = 1, 2
-		}},
-		{name: "pings that nobody looks at", b: sized(16, 2), setup: func(a, b *side) {
-			a.Pings, a.Always = 7, true
+		{name: "nobody reads", b: sized(16, 8), setup: func(a, b *side) {
+			a.Left, a.Always = 5, true
+			b.Left, b.Always = 1, true
 		}},
 		{name: "a reader's controls fill no share of their own", b: sized(24, 4), setup: func(a, b *side) {
 			a.Left = 10

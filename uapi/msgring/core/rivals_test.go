@@ -8,27 +8,6 @@ import (
 
 // The list of all of them is in uapi/rdmanet/rivals_test.go.
 
-// TestRival01OutOfOrderRelease: chunks that are released out of order give no
-// credit for the lent one before them, which the peer would overwrite.
-func TestRival01OutOfOrderRelease(t *testing.T) {
-	e := newTestEnd()
-	var lent [4]Chunk
-	for i := range lent {
-		require.NoError(t, e.ReceiveData(4096, 0))
-		lent[i] = e.Take()
-	}
-	for _, i := range []int{3, 1, 2} {
-		e.Release(lent[i].Serial)
-		_, ok := e.TakeControl()
-		require.False(t, ok, "a CREDIT while the oldest chunk is lent")
-		require.Zero(t, e.put(t, 1).Immediate, "credit in an immediate")
-	}
-	e.Release(lent[0].Serial)
-	p, ok := e.TakeControl()
-	require.True(t, ok)
-	require.Equal(t, Control{Type: CREDIT, Consumed: MinRing}, p.Control)
-}
-
 // TestRival03CreditBeforeCompletion: the credit of chunks is polled before
 // their send completions. There is credit, and no slot: the writer waits for
 // the completions, and then goes on.

@@ -46,7 +46,6 @@ type side struct {
 	Leaves  bool // a closer closes both directions, when all was written and read
 	Resets  bool // or a closer does when there is unread data
 	Gone    bool // it has
-	Pings   int
 	Always  bool // a goroutine always works for the completion queue
 }
 
@@ -123,7 +122,6 @@ func (w *world) actions(i int) (out []action) {
 	add(s.Closes && s.Left == 0 && !s.Closed, "closes", (*world).close)
 	add(s.Leaves && s.Closed && !s.Gone && w.Side[1-i].done() && s.Read == w.Side[1-i].Written, "leaves", (*world).leave)
 	add(s.Resets && !s.Gone && s.done() && data, "leaves", (*world).leave)
-	add(s.Pings > 0 && cloneEnd(s.End).Ping(0), "pings", (*world).ping)
 	add(len(s.Wire) > 0, "message arrives from", (*world).deliver)
 	add(len(s.Acks) > 0, "acknowledgement comes to", (*world).acknowledge)
 	add(len(s.CQ) > 0 && (s.Always || w.waits(i)), "works at", (*world).workAll)
@@ -220,12 +218,12 @@ func (w *world) post(i, k int) string {
 
 func (w *world) read(i int, n uint64) string {
 	s := w.Side[i]
-	k := s.End.Peek()
-	for j := range min(n, k.Length) {
-		if got, want := s.Ring[k.Offset+j], content(1-i, s.Read); got != want {
+	offset, length := s.End.Peek()
+	for j := range min(n, length) {
+		if got, want := s.Ring[offset+j], content(1-i, s.Read); got != want {
 			return fmt.Sprintf("byte %d is read as %#02x, not %#02x", s.Read, got, want)
 		}
-		s.Ring[k.Offset+j] = poison
+		s.Ring[offset+j] = poison
 		s.Read++
 	}
 	s.End.Discard(n)
@@ -239,7 +237,8 @@ func (w *world) read(i int, n uint64) string {
 func (w *world) readAll(i int) string {
 	s := w.Side[i]
 	for {
-		problem := w.read(i, s.End.Peek().Length)
+		_, length := s.End.Peek()
+		problem := w.read(i, length)
 		if w.Fine || problem != "" || !s.End.in.Unread() {
 			return problem
 		}
@@ -278,12 +277,6 @@ func (w *world) parted(i int) string {
 	return ""
 }
 
-func (w *world) ping(i int) string {
-	w.Side[i].Pings--
-	w.Side[i].End.Ping(uint64(w.Side[i].Pings))
-	return w.serve(i)
-}
-
 // deliver is what the two devices do with the next message of side i.
 func (w *world) deliver(i int) string {
 	s, peer := w.Side[i], w.Side[1-i]
@@ -295,7 +288,7 @@ func (w *world) deliver(i int) string {
 	if p.Control.Type == 0 {
 		for k := range p.Length {
 			if peer.overwrites(p.Offset + k) {
-				return fmt.Sprintf("ring byte %d is overwritten before it was released", p.Offset+k)
+				return fmt.Sprintf("ring byte %d is overwritten before it was read", p.Offset+k)
 			}
 			peer.Ring[p.Offset+k] = s.Staging[p.Staged+k]
 		}
@@ -308,7 +301,7 @@ func (w *world) deliver(i int) string {
 }
 
 // overwrites reports whether a byte of the ring belongs to a chunk that has
-// arrived and was not released.
+// arrived and was not read whole.
 func (s *side) overwrites(offset uint64) bool {
 	c := &s.End.in
 	for k := range c.chunks.len() {
