@@ -114,7 +114,7 @@ func New(cfg Config) *QP {
 // work request shows in its Completion.
 type QP struct {
 	cfg      Config
-	service  wire.Service // ServiceRC, and ServiceUC of Unreliable
+	service  wire.Service // ServiceRC; ServiceUC of Unreliable, ServiceUD of Datagrams
 	state    abi.QPState
 	attr     Attr
 	mtu      int        // the path's, in bytes

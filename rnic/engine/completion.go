@@ -99,30 +99,21 @@ func (q *QP) enterError() {
 // flush completes outstanding requests in ERR: the send queue in order,
 // signaled or not, then the receives in order (IBA 10.3.1.7).
 func (q *QP) flush(buf []Completion) int {
-	return flushQueues(buf, &q.sq, q.fail, q.cfg.Receives, &q.rsp.recv, &q.counters)
-}
-
-// flushQueues is flush for the queues of any queue pair; r is scratch memory.
-func flushQueues(buf []Completion, sq *sendQueue, fail failure, receives ReceiveSource, r *ReceiveWR, counters *Counters) int {
 	n := 0
-	for ; n < len(buf) && sq.head < sq.tail; n++ {
-		w := sq.at(sq.head)
+	for ; n < len(buf) && q.sq.head < q.sq.tail; n++ {
+		w := q.sq.at(q.sq.head)
 		c := Completion{ID: w.id, Status: abi.WCWRFlushErr, Opcode: w.kind.wc, Solicited: true}
-		if fail.status != abi.WCSuccess && fail.index == sq.head {
-			c.Status = fail.status
+		if q.fail.status != abi.WCSuccess && q.fail.index == q.sq.head {
+			c.Status = q.fail.status
 		} else {
-			counters.Flushed++
+			q.counters.Flushed++
 		}
 		buf[n] = c
-		sq.head++
+		q.sq.head++
 	}
-	for ; n < len(buf) && receives != nil; n++ {
-		r.ID, r.SGE, r.Err = 0, r.SGE[:0], nil
-		if !receives.NextReceive(r) {
-			break
-		}
-		counters.Flushed++
-		buf[n] = Completion{ID: r.ID, Status: abi.WCWRFlushErr, Opcode: abi.WCRecv, Recv: true, Solicited: true}
+	for ; n < len(buf) && q.nextReceive(); n++ {
+		q.counters.Flushed++
+		buf[n] = Completion{ID: q.rsp.recv.ID, Status: abi.WCWRFlushErr, Opcode: abi.WCRecv, Recv: true, Solicited: true}
 	}
 	return n
 }

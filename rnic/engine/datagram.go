@@ -2,13 +2,9 @@ package engine
 
 import (
 	"encoding/binary"
-	"fmt"
 	"net/netip"
-	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/rnic/crc"
-	"github.com/rdmashim/rdmashim/rnic/mem"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
@@ -22,105 +18,49 @@ type DatagramConfig struct {
 // Datagrams is a queue pair of the service unreliable datagram (IBA 9.8.3). A
 // message is one packet, a request has completed when its packet is in a batch,
 // and a packet that cannot be received is dropped and counted. It is driven as
-// QP is, with the same calls, of which HandleTimeout has nothing to do.
+// QP is, whose send queue and completions it uses; there are no timeouts.
 //
 // Of Attr only QKey and SQPSN count. Requests carry their destination
 // (SendWR.To).
 type Datagrams struct {
-	cfg      DatagramConfig
-	state    abi.QPState
-	qkey     uint32
-	psn      wire.PSN // of the next packet
-	heard    wire.PSN // one more than that of the last packet received
-	counters Counters
+	QP
+	longest int        // bytes of a message
+	local   netip.Addr // see DatagramConfig
+	psn     wire.PSN   // of the next packet
+	heard   wire.PSN   // one more than that of the last packet received
 
-	sq    sendQueue
-	to    []Destination // of the requests in sq, at the same places
-	recv  ReceiveWR
-	grh   [wire.GRHLen]byte
-	comps completionQueue
-	fail  failure
+	to  []Destination // of the requests in sq, at the same places
+	grh [wire.GRHLen]byte
 }
 
 // NewDatagrams makes a queue pair in RESET.
 func NewDatagrams(cfg DatagramConfig) *Datagrams {
-	q := &Datagrams{cfg: cfg, state: abi.QPSReset}
-	q.sq.init(cfg.SendDepth, cfg.MaxSendSGE, cfg.MaxInline)
+	cfg.Paths, cfg.Stash = nil, nil
+	q := &Datagrams{QP: *New(cfg.Config), longest: cfg.MTU, local: cfg.Local}
+	q.service = wire.ServiceUD
 	q.to = make([]Destination, q.sq.depth)
-	q.recv.SGE = make([]mem.SGE, 0, cfg.MaxRecvSGE)
 	return q
 }
 
-// State is the present state; Receive and Transmit may turn it to ERR.
-func (q *Datagrams) State() abi.QPState { return q.state }
-
 // Attr returns QKey, SQPSN, the next PSN to be sent, and RQPSN, the one after
 // the last that came, of any sender.
-func (q *Datagrams) Attr() Attr { return Attr{QKey: q.qkey, SQPSN: q.psn, RQPSN: q.heard} }
-
-// Counters returns the queue pair's counters, which only grow.
-func (q *Datagrams) Counters() *Counters { return &q.counters }
-
-// Outstanding is the number of work requests that were not sent yet.
-func (q *Datagrams) Outstanding() int { return q.sq.len() }
+func (q *Datagrams) Attr() Attr { return Attr{QKey: q.attr.QKey, SQPSN: q.psn, RQPSN: q.heard} }
 
 // Modify sets the attributes that mask names and moves to the state to. The
 // transitions are those of QP.Modify.
 func (q *Datagrams) Modify(_ Time, to abi.QPState, attr *Attr, mask abi.QPAttrMask) error {
-	if !mayFollow(q.state, to) {
-		return fmt.Errorf("queue pair %v: cannot go from %v to %v: %w", q.cfg.QPN, q.state, to, syscall.EINVAL)
+	if err := q.checkTransition(to); err != nil {
+		return err
 	}
 	if to == abi.QPSReset {
-		q.reset()
+		q.QP.reset()
+		q.psn, q.heard = 0, 0
 		return nil
 	}
-	take(&q.qkey, attr.QKey, mask&abi.QPMaskQKey)
+	take(&q.attr.QKey, attr.QKey, mask&abi.QPMaskQKey)
 	take(&q.psn, attr.SQPSN&wire.MaxPSN, mask&abi.QPMaskSQPSN)
 	q.state = to
 	return nil
-}
-
-// reset makes the queue pair as new. Posted requests are forgotten without
-// completions (IBA 10.3.1.1).
-func (q *Datagrams) reset() {
-	q.state, q.qkey, q.psn, q.heard = abi.QPSReset, 0, 0, 0
-	q.sq.reset()
-	q.comps.list, q.comps.head = q.comps.list[:0], 0
-	q.fail = failure{}
-}
-
-// Drained reports SQD: no request is ever half done.
-func (q *Datagrams) Drained() bool { return q.state == abi.QPSSQD }
-
-// NextTimeout is never.
-func (q *Datagrams) NextTimeout() (Time, bool) { return 0, false }
-
-// HandleTimeout does nothing.
-func (q *Datagrams) HandleTimeout(Time) {}
-
-// HoldsAck is never: datagrams are not acknowledged.
-func (q *Datagrams) HoldsAck() bool { return false }
-
-// ReleaseAck does nothing.
-func (q *Datagrams) ReleaseAck() {}
-
-// Ping does nothing: there is no peer.
-func (q *Datagrams) Ping() bool { return false }
-
-// HasCompletions reports whether Completions would have something besides
-// flushed requests.
-func (q *Datagrams) HasCompletions() bool { return q.comps.head < len(q.comps.list) }
-
-// TakeEvent is never: datagrams have no connection.
-func (q *Datagrams) TakeEvent() (abi.EventType, bool) { return 0, false }
-
-// Completions is QP.Completions.
-func (q *Datagrams) Completions(buf []Completion) int {
-	n := q.comps.pop(buf)
-	if q.state == abi.QPSErr {
-		n += flushQueues(buf[n:], &q.sq, q.fail, q.cfg.Receives, &q.recv, &q.counters)
-	}
-	return n
 }
 
 // Datagram holds the header fields of one unreliable datagram. It serves the
@@ -221,27 +161,17 @@ type Destination struct {
 	QKey uint32
 }
 
-// Post takes over a work request, of which it copies the destination, too. The
-// errors are those of QP.Post. A fault of the request itself shows in its
-// completion. Next: Transmit, or Completions in ERR.
-func (q *Datagrams) Post(_ Time, wr *SendWR) error {
-	switch {
-	case q.state != abi.QPSRTS && q.state != abi.QPSSQD && q.state != abi.QPSErr:
-		return fmt.Errorf("queue pair %v: post in %v, needs RTS: %w", q.cfg.QPN, q.state, syscall.EINVAL)
-	case q.sq.full():
-		return fmt.Errorf("queue pair %v: send queue of %d is full: %w", q.cfg.QPN, q.sq.depth, syscall.ENOMEM)
+// Post is QP.Post, and copies the request's destination, too.
+func (q *Datagrams) Post(now Time, wr *SendWR) error {
+	i := q.sq.tail
+	if err := q.QP.Post(now, wr); err != nil {
+		return err
 	}
-	w := q.sq.next()
-	w.id, w.flags, w.imm = wr.ID, wr.Flags, wr.Imm
-	w.sge, w.inline, w.length = w.sge[:0], w.inline[:0], 0
-	w.kind = kindOf(wr.Opcode)
-	w.status = w.take(wr)
 	isDatagram := wr.Opcode == abi.WRSend || wr.Opcode == abi.WRSendWithImm
 	if !isDatagram || !wr.To.Peer.IsValid() {
-		w.status = abi.WCLocQPOpErr // rxe_req.c: next_opcode, rxe_get_av
+		q.sq.at(i).status = abi.WCLocQPOpErr // rxe_req.c: next_opcode, rxe_get_av
 	}
-	q.to[q.sq.tail%uint64(len(q.to))] = wr.To
-	q.sq.tail++
+	q.to[i%uint64(len(q.to))] = wr.To
 	return nil
 }
 
@@ -258,11 +188,11 @@ func (q *Datagrams) Transmit(_ Time, b *Batch) (more bool) {
 			w.status = q.send(b, w)
 		}
 		if w.status != abi.WCSuccess {
-			q.counters.LocalErrors++
-			q.fail = failure{q.sq.head, w.status}
-			q.state = abi.QPSErr
+			q.failLocal()
 			return false
 		}
+		q.psn = q.psn.Next()
+		q.sq.head++
 		q.completeSend(w)
 	}
 	return b.Full()
@@ -271,45 +201,30 @@ func (q *Datagrams) Transmit(_ Time, b *Batch) (more bool) {
 // send puts the packet of a request into the batch, where it has room.
 func (q *Datagrams) send(b *Batch, w *sendWR) abi.WCStatus {
 	n := int(w.length)
-	if n > q.cfg.MTU {
+	if n > q.longest {
 		// C10-93.1.1: no packet, and no error either (rxe_req.c:rxe_requester).
 		q.counters.DropTooLong++
 		return abi.WCSuccess
 	}
-	payload := b.payload(n)
-	var sum crc.Sum
-	var err error
-	if w.flags&abi.SendInline != 0 {
-		copy(payload, w.inline)
-	} else if sum, err = q.cfg.Regions.Gather(q.cfg.PD, w.sge, 0, payload); err != nil {
+	payload, sum, err := q.fetch(b, w, 0, n)
+	if err != nil {
 		return abi.WCLocProtErr
 	}
 	to := &q.to[q.sq.head%uint64(len(q.to))]
 	b.addDatagram(&Datagram{
-		Peer: to.Peer, DestQPN: to.QPN, SrcQPN: q.cfg.QPN, QKey: qkeyToSend(to.QKey, q.qkey), PSN: q.psn,
+		Peer: to.Peer, DestQPN: to.QPN, SrcQPN: q.cfg.QPN, QKey: qkeyToSend(to.QKey, q.attr.QKey), PSN: q.psn,
 		Solicited: w.flags&abi.SendSolicited != 0, HasImm: w.kind.suffix == wire.Immediate, Imm: w.imm,
 	}, payload)
-	b.last().Sum = sum
+	q.finish(b, sum)
 	q.counters.SentPkts++
 	q.counters.SentBytes += uint64(n)
 	return abi.WCSuccess
 }
 
-// completeSend completes the oldest request, whose packet is in a batch.
-func (q *Datagrams) completeSend(w *sendWR) {
-	q.psn = q.psn.Next()
-	q.sq.head++
-	q.counters.Sends++
-	q.comps.push(Completion{ID: w.id, Opcode: w.kind.wc, Silent: !q.cfg.SigAll && w.flags&abi.SendSignaled == 0})
-}
-
-// Awaits is false: no datagram is acknowledged.
-func (q *Datagrams) Awaits() bool { return false }
-
 // Receive takes a packet whose BTH names this queue pair, from the address
 // from. The packet is not kept. Next: Completions.
 func (q *Datagrams) Receive(_ Time, from netip.Addr, p *wire.Packet) {
-	q.ReceiveAt(q.cfg.Local, from, p)
+	q.ReceiveAt(q.local, from, p)
 }
 
 // ReceiveAt is Receive of a packet that was sent to the address at, that of a
@@ -321,31 +236,23 @@ func (q *Datagrams) ReceiveAt(at, from netip.Addr, p *wire.Packet) {
 	q.counters.RcvdPkts++
 	q.counters.RcvdBytes += uint64(len(p.Payload))
 	q.heard = p.PSN.Next()
-	r := &q.recv
-	r.ID, r.SGE, r.Err = 0, r.SGE[:0], nil
-	if q.cfg.Receives == nil || !q.cfg.Receives.NextReceive(r) {
+	e := q.takeReceive()
+	if e.syndrome.IsRNR() {
 		q.counters.DropNoReceive++ // IBA 9.8.3: without a word
 		return
 	}
-	if status := q.store(at, from, p); status != abi.WCSuccess {
-		q.comps.push(Completion{ID: r.ID, Status: status, Opcode: abi.WCRecv, Recv: true, Solicited: true})
-		q.state = abi.QPSErr
+	status := e.status
+	if status == abi.WCSuccess {
+		status = q.store(at, from, p)
+	}
+	if status != abi.WCSuccess {
+		q.completeReceive(status)
+		q.enterError()
 		return
 	}
-	c := Completion{
-		ID: r.ID, Opcode: abi.WCRecv, ByteLen: uint32(wire.GRHLen + len(p.Payload)), Flags: abi.WCGRH,
-		SrcQPN: p.DETH.SrcQPN, Recv: true, Solicited: p.Solicited,
-	}
-	if p.Opcode.HasImm() {
-		c.Flags |= abi.WCWithImm
-		binary.BigEndian.PutUint32(c.Imm[:], p.ImmDt.Data)
-	}
-	q.counters.Recvs++
-	q.comps.push(c)
+	q.rsp.done = uint64(wire.GRHLen + len(p.Payload))
+	q.pushReceive(p, abi.WCRecv)
 }
-
-// Genuine is false: any host may send datagrams.
-func (q *Datagrams) Genuine() bool { return false }
 
 // accept is the validation before anything is done: state, transport service,
 // P_Key, Q_Key (IBA 9.6.1, 9.8.3). A packet that fails is dropped silently.
@@ -356,7 +263,7 @@ func (q *Datagrams) accept(p *wire.Packet) bool {
 		q.counters.DropState++
 		return false
 	}
-	switch CheckDatagram(p, q.qkey) {
+	switch CheckDatagram(p, q.attr.QKey) {
 	case WrongService:
 		q.counters.DropService++
 	case WrongPKey:
@@ -371,11 +278,8 @@ func (q *Datagrams) accept(p *wire.Packet) bool {
 
 // store places the route header and the payload in the receive.
 func (q *Datagrams) store(at, from netip.Addr, p *wire.Packet) abi.WCStatus {
-	r := &q.recv
-	switch {
-	case r.Err != nil:
-		return abi.WCLocQPOpErr
-	case listLength(r.SGE) < uint64(wire.GRHLen+len(p.Payload)):
+	r := &q.rsp.recv
+	if q.rsp.recvLen < uint64(wire.GRHLen+len(p.Payload)) {
 		return abi.WCLocLenErr // IBA 11.6.2
 	}
 	grh := routeHeader(q.grh[:0], from, at, p)

@@ -3,9 +3,9 @@ package engine
 import (
 	"errors"
 	"net/netip"
+	"reflect"
 	"syscall"
 	"testing"
-	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -249,26 +249,22 @@ func TestFlushOrderAfterFailure(t *testing.T) {
 	}
 }
 
+// Every counter has a name of its own, and all are added up.
 func TestCounters(t *testing.T) {
-	c := &Counters{}
-	fields := int(unsafe.Sizeof(*c) / 8)
-	seen := map[*uint64]bool{}
-	names := map[string]bool{}
-	for i, e := range counterTable {
-		seen[e.field(c)] = true
-		require.False(t, names[e.name], e.name)
-		names[e.name] = true
-		*e.field(c) = uint64(i) + 1
+	var c, sum Counters
+	v := reflect.ValueOf(&c).Elem()
+	for i := range v.NumField() {
+		v.Field(i).SetUint(uint64(i) + 1)
 	}
-	require.Len(t, seen, fields, "every field has a name")
-	var sum Counters
-	sum.Add(c)
-	sum.Add(c)
-	i := 0
+	sum.Add(&c)
+	sum.Add(&c)
+	values := map[uint64]int{}
+	names := map[string]bool{}
 	sum.Each(func(name string, value uint64) {
-		require.Equal(t, counterTable[i].name, name)
-		require.Equal(t, 2**counterTable[i].field(c), value)
-		i++
+		require.False(t, names[name], name)
+		names[name] = true
+		values[value]++
 	})
-	require.Len(t, counterTable, i)
+	require.Len(t, values, v.NumField(), "every field has a name")
+	require.Len(t, names, v.NumField()+1)
 }

@@ -7,10 +7,10 @@ import "github.com/rdmashim/rdmashim/rnic/wire"
 // outstanding. To the responder that is a duplicate, which it acknowledges
 // again without carrying it out (IBA 9.7.5.1.2, rxe_resp.c:duplicate_request);
 // the ACK says nothing new and is dropped. So whether anything came of it shows
-// in RcvdPkts only. It is not repeated. False in states that send nothing.
-// Next: Transmit.
+// in RcvdPkts only. It is not repeated. False in states that send nothing, and
+// for services without acknowledgements. Next: Transmit.
 func (q *QP) Ping() bool {
-	q.req.ping = q.sends()
+	q.req.ping = q.sends() && q.service == wire.ServiceRC
 	return q.req.ping
 }
 

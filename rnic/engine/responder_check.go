@@ -212,14 +212,20 @@ func (q *QP) takeReceive() refusal {
 	if r.holds {
 		return refusal{}
 	}
-	r.recv.ID, r.recv.SGE, r.recv.Err = 0, r.recv.SGE[:0], nil
-	if q.cfg.Receives == nil || !q.cfg.Receives.NextReceive(&r.recv) {
+	if !q.nextReceive() {
 		return refusal{wire.SyndromeRNR(q.attr.MinRNRTimer), abi.WCWRFlushErr}
 	}
 	r.holds = true
-	r.recvLen = listLength(r.recv.SGE)
+	r.recvLen = mem.ListLength(r.recv.SGE)
 	if r.recv.Err != nil {
 		return badReceive
 	}
 	return refusal{}
+}
+
+// nextReceive fills recv with the oldest receive; false if there is none.
+func (q *QP) nextReceive() bool {
+	r := &q.rsp.recv
+	r.ID, r.SGE, r.Err = 0, r.SGE[:0], nil
+	return q.cfg.Receives != nil && q.cfg.Receives.NextReceive(r)
 }

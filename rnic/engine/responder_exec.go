@@ -8,8 +8,6 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-func listLength(list []mem.SGE) uint64 { return mem.ListLength(list) }
-
 // execute carries out a request that passed all checks.
 func (q *QP) execute(p *wire.Packet) {
 	switch p.Opcode.Operation() {
@@ -163,6 +161,10 @@ func (q *QP) pushReceive(p *wire.Packet, op abi.WCOpcode) {
 	if p.Opcode.HasImm() {
 		c.Flags |= abi.WCWithImm
 		binary.BigEndian.PutUint32(c.Imm[:], p.ImmDt.Data)
+	}
+	if p.Opcode.Carries(wire.HasDETH) {
+		c.Flags |= abi.WCGRH
+		c.SrcQPN = p.DETH.SrcQPN
 	}
 	if p.Opcode.HasInvalidate() {
 		c.Flags |= abi.WCWithInvalidate

@@ -192,27 +192,3 @@ func (q *Unreliable) store(p *wire.Packet) {
 		q.pushReceive(p, abi.WCRecvRDMAWithImm)
 	}
 }
-
-// NextTimeout is never.
-func (q *Unreliable) NextTimeout() (Time, bool) { return 0, false }
-
-// HandleTimeout does nothing.
-func (q *Unreliable) HandleTimeout(Time) {}
-
-// HoldsAck is never: nothing is acknowledged.
-func (q *Unreliable) HoldsAck() bool { return false }
-
-// Awaits is false: no packet is acknowledged.
-func (q *Unreliable) Awaits() bool { return false }
-
-// ReleaseAck does nothing.
-func (q *Unreliable) ReleaseAck() {}
-
-// Ping does nothing: the peer does not answer.
-func (q *Unreliable) Ping() bool { return false }
-
-// Gauges are zero: nothing is acknowledged.
-func (q *Unreliable) Gauges() Gauges { return Gauges{} }
-
-// Unready is 0: the peer does not tell.
-func (q *Unreliable) Unready(Time) Duration { return 0 }
