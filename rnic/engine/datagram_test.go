@@ -61,10 +61,6 @@ func (h *dhost) sge(off, n int) []mem.SGE {
 	return []mem.SGE{{Addr: h.mr.IOVA() + uint64(off), Length: uint32(n), LKey: h.mr.Key()}}
 }
 
-func (h *dhost) postRecv(id uint64, off, n int) {
-	h.recv.list = append(h.recv.list, ReceiveWR{ID: id, SGE: h.sge(off, n)})
-}
-
 func (h *dhost) wr(id uint64, to *dhost, off, n int) SendWR {
 	return SendWR{ID: id, Opcode: abi.WRSend, Flags: abi.SendSignaled, SGE: h.sge(off, n),
 		To: Destination{to.addr, to.qp.cfg.QPN, datagramQKey}}
@@ -95,14 +91,6 @@ func (h *dhost) transmit() (list []wire.Packet) {
 	return list
 }
 
-// deliver takes everything from h to another host.
-func (h *dhost) deliver(to *dhost) {
-	h.t.Helper()
-	for _, p := range h.transmit() {
-		to.qp.Receive(1, h.addr.Addr(), &p)
-	}
-}
-
 func (h *dhost) completions() []Completion {
 	buf := make([]Completion, 100)
 	return buf[:h.qp.Completions(buf)]
@@ -110,46 +98,6 @@ func (h *dhost) completions() []Completion {
 
 func datagramPair(t testing.TB, edit func(*DatagramConfig)) (a, b *dhost) {
 	return newDatagramHost(t, "10.0.0.1:4791", edit).start(), newDatagramHost(t, "10.0.0.2:4791", edit).start()
-}
-
-func TestDatagrams(t *testing.T) {
-	for family, addrs := range map[string][2]string{"IPv4": {"10.0.0.1:4791", "10.0.0.2:4791"}, "IPv6": {"[fd00::1]:4791", "[fd00::2]:4791"}} {
-		t.Run(family, func(t *testing.T) {
-			a, b := newDatagramHost(t, addrs[0], nil).start(), newDatagramHost(t, addrs[1], nil).start()
-			for i := range a.mem {
-				a.mem[i] = byte(i * 7)
-			}
-			for i, n := range []int{0, 1, 3, 4, 1023, 1024} {
-				id := uint64(i)
-				b.postRecv(50+id, 100, wire.GRHLen+n)
-				wr := a.wr(id, b, 9, n)
-				if i%2 == 1 {
-					wr.Opcode, wr.Imm, wr.Flags = abi.WRSendWithImm, [4]byte{1, 2, 3, byte(i)}, wr.Flags|abi.SendSolicited
-				}
-				a.post(wr)
-				a.deliver(b)
-				require.Equal(t, []Completion{{ID: id, Opcode: abi.WCSend}}, a.completions())
-				want := Completion{ID: 50 + id, Opcode: abi.WCRecv, ByteLen: uint32(wire.GRHLen + n), Flags: abi.WCGRH, SrcQPN: a.qp.cfg.QPN, Recv: true}
-				if i%2 == 1 {
-					want.Flags, want.Imm, want.Solicited = want.Flags|abi.WCWithImm, [4]byte{1, 2, 3, byte(i)}, true
-				}
-				require.Equal(t, []Completion{want}, b.completions())
-				require.Equal(t, a.mem[9:9+n], b.mem[140:140+n])
-				var grh wire.GRH
-				require.NoError(t, grh.Parse(b.mem[100:]))
-				headers := wire.BTHLen + wire.DETHLen
-				if i%2 == 1 {
-					headers += wire.ImmDtLen
-				}
-				require.Equal(t, wire.GRH{Src: a.addr.Addr(), Dst: b.addr.Addr(), NextHeader: 17, HopLimit: 64,
-					PayloadLen: uint16(8 + headers + (n+3)/4*4 + wire.ICRCLen)}, grh)
-			}
-			require.EqualValues(t, 4, a.qp.Attr().SQPSN, "0xfffffe and six more")
-			require.EqualValues(t, 4, b.qp.Attr().RQPSN)
-			require.EqualValues(t, 6, a.qp.Counters().SentPkts)
-			require.EqualValues(t, 6, b.qp.Counters().Recvs)
-		})
-	}
 }
 
 // A packet that leaves has the fields of the request, and the first bytes are
@@ -184,125 +132,6 @@ func TestDatagramAsRecorded(t *testing.T) {
 		}
 	}
 	require.Greater(t, n, 50)
-}
-
-// IBA 10.2.5: with the highest bit set a Q_Key is the queue pair's own.
-func TestControlledQKey(t *testing.T) {
-	a, b := datagramPair(t, nil)
-	for _, key := range []uint32{5, 0x7fffffff, 0x80000000, 0xffffffff} {
-		wr := a.wr(1, b, 0, 1)
-		wr.To.QKey = key
-		a.post(wr)
-		want := key
-		if key >= 1<<31 {
-			want = datagramQKey
-		}
-		require.Equal(t, want, a.transmit()[0].DETH.QKey)
-	}
-}
-
-func TestDatagramDrops(t *testing.T) {
-	for name, c := range map[string]struct {
-		change  func(b *dhost, p *wire.Packet)
-		counter func(*Counters) *uint64
-	}{
-		"service": {func(_ *dhost, p *wire.Packet) { p.Opcode = wire.RCSendOnly }, func(c *Counters) *uint64 { return &c.DropService }},
-		"P_Key":   {func(_ *dhost, p *wire.Packet) { p.PKey = 0x1234 }, func(c *Counters) *uint64 { return &c.DropPKey }},
-		"Q_Key":   {func(_ *dhost, p *wire.Packet) { p.DETH.QKey ^= 1 }, func(c *Counters) *uint64 { return &c.DropQKey }},
-		"receive": {func(b *dhost, _ *wire.Packet) { b.recv.list = nil }, func(c *Counters) *uint64 { return &c.DropNoReceive }},
-		"state": {func(b *dhost, _ *wire.Packet) {
-			b.to(abi.QPSReset, Attr{}, 0)
-			b.to(abi.QPSInit, Attr{QKey: datagramQKey}, abi.QPMaskQKey)
-		}, func(c *Counters) *uint64 { return &c.DropState }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			a, b := datagramPair(t, nil)
-			b.postRecv(1, 0, 100)
-			a.post(a.wr(1, b, 0, 8))
-			p := a.transmit()[0]
-			c.change(b, &p)
-			state, left := b.qp.State(), len(b.recv.list)
-			b.qp.Receive(1, a.addr.Addr(), &p)
-			require.Empty(t, b.completions())
-			require.EqualValues(t, 1, *c.counter(b.qp.Counters()))
-			require.Equal(t, state, b.qp.State())
-			require.Len(t, b.recv.list, left, "a receive was used up")
-		})
-	}
-}
-
-// Longer than the port's MTU is no packet and no error (IBA C10-93.1.1).
-func TestDatagramTooLong(t *testing.T) {
-	a, b := datagramPair(t, nil)
-	a.post(a.wr(1, b, 0, 1025), a.wr(2, b, 0, 1024))
-	require.Len(t, a.transmit(), 1)
-	require.Equal(t, []Completion{{ID: 1, Opcode: abi.WCSend}, {ID: 2, Opcode: abi.WCSend}}, a.completions())
-	require.EqualValues(t, 1, a.qp.Counters().DropTooLong)
-	require.EqualValues(t, 0, a.qp.Attr().SQPSN, "0xfffffe and two more")
-}
-
-// A request that cannot be sent, and a receive that cannot be used, end the
-// queue pair.
-func TestDatagramFailures(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(a *dhost, wr *SendWR)
-		want   abi.WCStatus
-	}{
-		"operation": {func(_ *dhost, wr *SendWR) { wr.Opcode = abi.WRRDMAWrite }, abi.WCLocQPOpErr},
-		"atomic":    {func(_ *dhost, wr *SendWR) { wr.Opcode = abi.WRAtomicCmpAndSwp }, abi.WCLocQPOpErr},
-		"unknown":   {func(_ *dhost, wr *SendWR) { wr.Opcode = 77 }, abi.WCLocQPOpErr},
-		"nowhere":   {func(_ *dhost, wr *SendWR) { wr.To.Peer = netip.AddrPort{} }, abi.WCLocQPOpErr},
-		"malformed": {func(_ *dhost, wr *SendWR) { wr.Err = syscall.EINVAL }, abi.WCLocQPOpErr},
-		"key":       {func(_ *dhost, wr *SendWR) { wr.SGE[0].LKey++ }, abi.WCLocProtErr},
-		"inline": {func(_ *dhost, wr *SendWR) {
-			wr.SGE, wr.Flags, wr.Inline = nil, abi.SendInline, make([]byte, 65)
-		}, abi.WCLocQPOpErr},
-	} {
-		t.Run(name, func(t *testing.T) {
-			a, b := datagramPair(t, nil)
-			bad := a.wr(2, b, 0, 8)
-			c.change(a, &bad)
-			a.postRecv(9, 0, 100)
-			unsignaled := a.wr(3, b, 0, 8)
-			unsignaled.Flags = 0
-			a.post(a.wr(1, b, 0, 8), bad, unsignaled)
-			require.Len(t, a.transmit(), 1)
-			require.Equal(t, abi.QPSErr, a.qp.State())
-			wcs := a.completions()
-			require.Len(t, wcs, 4)
-			for i, want := range []struct {
-				id uint64
-				s  abi.WCStatus
-			}{{1, abi.WCSuccess}, {2, c.want}, {3, abi.WCWRFlushErr}, {9, abi.WCWRFlushErr}} {
-				require.Equal(t, want.id, wcs[i].ID)
-				require.Equal(t, want.s, wcs[i].Status)
-			}
-			a.post(a.wr(4, b, 0, 8))
-			require.Empty(t, a.transmit())
-			require.Equal(t, abi.WCWRFlushErr, a.completions()[0].Status)
-		})
-	}
-	for name, c := range map[string]struct {
-		recv ReceiveWR
-		want abi.WCStatus
-	}{
-		"malformed": {ReceiveWR{ID: 1, Err: syscall.EINVAL}, abi.WCLocQPOpErr},
-		"short":     {ReceiveWR{ID: 1, SGE: []mem.SGE{{Addr: 0x20000, Length: wire.GRHLen + 7}}}, abi.WCLocLenErr},
-		"key":       {ReceiveWR{ID: 1, SGE: []mem.SGE{{Addr: 0x20000, Length: wire.GRHLen + 8, LKey: 3}}}, abi.WCLocProtErr},
-	} {
-		t.Run(name, func(t *testing.T) {
-			a, b := datagramPair(t, nil)
-			b.recv.list = append(b.recv.list, c.recv)
-			b.postRecv(2, 0, 100)
-			a.post(a.wr(1, b, 0, 8), a.wr(2, b, 0, 8))
-			a.deliver(b)
-			wcs := b.completions()
-			require.Len(t, wcs, 2)
-			require.Equal(t, Completion{ID: 1, Status: c.want, Opcode: abi.WCRecv, Recv: true, Solicited: true}, wcs[0])
-			require.Equal(t, abi.WCWRFlushErr, wcs[1].Status)
-			require.Equal(t, abi.QPSErr, b.qp.State())
-		})
-	}
 }
 
 func TestDatagramStates(t *testing.T) {

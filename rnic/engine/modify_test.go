@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"errors"
 	"net/netip"
 	"reflect"
 	"syscall"
@@ -109,43 +108,6 @@ func TestAttrFollowsMask(t *testing.T) {
 	require.EqualValues(t, 0, n.b.qp.Attr().RQPSN)
 }
 
-// IBA 10.3.1.7: a move to ERR flushes everything in order, later requests too;
-// a message that is half there flushes its receive.
-func TestModifyToErrorFlushes(t *testing.T) {
-	n := newPair(t, cfg{mtu: abi.MTU256, edit: func(_ int, c *Config) { c.SigAll = false }})
-	for i := range 3 {
-		n.b.postRecv(uint64(10+i), 1000*i, 1000)
-	}
-	n.b.qp.Receive(n.now, n.a.addr.Addr(), n.req(wire.RCSendFirst, 0, 256)) // takes receive 10
-	for i := range 5 {
-		n.post(n.b, SendWR{ID: uint64(i), Opcode: abi.WRRDMAWrite, SGE: n.b.sge(0, 1000), RKey: n.a.key(), RemoteAddr: n.a.va(0)})
-	}
-	n.pump(n.b)
-	n.b.qp.Receive(n.now, n.a.addr.Addr(), n.req(wire.RCSendMiddle, 0, 256)) // to be acknowledged
-	n.b.qp.Receive(n.now, n.a.addr.Addr(), n.req(wire.RCSendMiddle, 1, 256)) // to be refused
-	require.NoError(t, n.b.qp.Modify(n.now, abi.QPSErr, &Attr{}, abi.QPMaskState))
-	_, ok := n.b.qp.NextTimeout()
-	require.False(t, ok)
-	n.b.sent = nil
-	n.pump(n.b)
-	require.Empty(t, n.b.sent, "silent")
-	n.collect(n.b)
-	ids := func() (ids []uint64) {
-		for _, c := range n.b.wcs {
-			require.Equal(t, abi.WCWRFlushErr, c.Status)
-			require.False(t, c.Silent)
-			ids = append(ids, c.ID)
-		}
-		return
-	}
-	require.Equal(t, []uint64{10, 0, 1, 2, 3, 4, 11, 12}, ids())
-	n.post(n.b, SendWR{ID: 20, Opcode: abi.WRSend})
-	n.b.postRecv(21, 0, 10)
-	n.collect(n.b)
-	require.Equal(t, []uint64{10, 0, 1, 2, 3, 4, 11, 12, 20, 21}, ids())
-	require.EqualValues(t, 10, n.b.qp.Counters().Flushed)
-}
-
 // A queue pair in ERR repeats its fatal NAK only until it is told to be in ERR.
 func TestModifyToErrorEndsNAK(t *testing.T) {
 	n := newPair(t, cfg{})
@@ -170,29 +132,6 @@ func TestRequesterFailureKeepsAcks(t *testing.T) {
 	require.Len(t, out, 1)
 	require.Equal(t, wire.SyndromeACK(31), out[0].AETH.Syndrome)
 	require.Equal(t, write.PSN, out[0].PSN)
-}
-
-// A queue pair is as new after RESET.
-func TestReset(t *testing.T) {
-	n := newPair(t, cfg{})
-	n.post(n.a, n.write(1, 100_000))
-	n.post(n.a, n.read(2, 1000))
-	n.pump(n.a)
-	n.b.qp.Receive(n.now, n.a.addr.Addr(), n.req(wire.RCWriteFirst, 0, 1024, dmalen(2000)))
-	for _, h := range []*host{n.a, n.b} {
-		require.NoError(t, h.qp.Modify(n.now, abi.QPSReset, &Attr{}, abi.QPMaskState))
-		require.Equal(t, Attr{}, h.qp.Attr())
-		require.Zero(t, h.qp.Outstanding())
-	}
-	n.fly = nil
-	n.run(0)
-	require.Empty(t, n.a.wcs)
-	c := cfg{mtu: abi.MTU512, psnA: 44, psnB: 55}
-	n.connect(n.a, n.b, 0, c, c.psnA, c.psnB)
-	n.connect(n.b, n.a, 1, c, c.psnB, c.psnA)
-	for i, op := range []abi.WROpcode{abi.WRSend, abi.WRRDMARead, abi.WRRDMAWriteWithImm} {
-		transfer(t, n, op, uint64(i), 5000)
-	}
 }
 
 // States that take no packets.
@@ -222,31 +161,6 @@ func TestPacketsInOtherStates(t *testing.T) {
 	b := NewBatch(4)
 	q.Transmit(1, b)
 	require.Len(t, b.Packets, 1)
-}
-
-// A failed request, then everything else, in order, also across small buffers.
-func TestFlushOrderAfterFailure(t *testing.T) {
-	n := newPair(t, cfg{})
-	bad := n.write(3, 10)
-	bad.Err = errors.New("bad")
-	n.post(n.a, n.write(1, 10))
-	n.post(n.a, bad)
-	for i := range 40 {
-		n.post(n.a, n.write(uint64(4+i), 10))
-	}
-	n.run(0)
-	require.Len(t, n.a.wcs, 42)
-	for i, c := range n.a.wcs {
-		switch i {
-		case 0:
-			require.Equal(t, abi.WCSuccess, c.Status)
-		case 1:
-			require.Equal(t, abi.WCLocQPOpErr, c.Status)
-		default:
-			require.Equal(t, abi.WCWRFlushErr, c.Status)
-			require.EqualValues(t, i+2, c.ID)
-		}
-	}
 }
 
 // Every counter has a name of its own, and all are added up.

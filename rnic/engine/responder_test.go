@@ -1,13 +1,11 @@
 package engine
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/rnic/mem"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
@@ -186,137 +184,6 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// IBA 9.7.4.1.6: a SEND that outgrows the receive in the middle.
-func TestLongSendRefusedInTheMiddle(t *testing.T) {
-	n := newPair(t, cfg{mtu: abi.MTU256})
-	n.b.postRecv(7, 0, 300)
-	out := n.answer(n.req(wire.RCSendFirst, 0, 256), n.req(wire.RCSendMiddle, 1, 256))
-	require.Len(t, out, 1)
-	require.Equal(t, nakInv, out[0].AETH.Syndrome)
-	require.Equal(t, []abi.WCStatus{abi.WCLocLenErr}, statuses(n.b.wcs))
-	require.Equal(t, make([]byte, 44), n.b.mem[256:300])
-}
-
-// IBA 9.9.3: a receive that cannot be used is the responder's fault.
-func TestBadReceives(t *testing.T) {
-	for name, c := range map[string]struct {
-		wr     ReceiveWR
-		status abi.WCStatus
-	}{
-		"malformed":        {ReceiveWR{Err: errors.New("no such thing")}, abi.WCLocQPOpErr},
-		"unknown lkey":     {ReceiveWR{SGE: []mem.SGE{{Addr: 0x20000, Length: 100, LKey: 1}}}, abi.WCLocProtErr},
-		"outside":          {ReceiveWR{SGE: []mem.SGE{{Addr: 1, Length: 100, LKey: 0}}}, abi.WCLocProtErr},
-		"another's domain": {ReceiveWR{}, abi.WCLocProtErr},
-	} {
-		t.Run(name, func(t *testing.T) {
-			n := newPair(t, cfg{})
-			switch name {
-			case "outside":
-				c.wr.SGE[0].LKey = n.b.key()
-			case "another's domain":
-				r, err := n.b.tab.Register(testPD+1, make([]byte, 100), 0x900000, abi.AccessLocalWrite)
-				require.NoError(t, err)
-				c.wr.SGE = []mem.SGE{{Addr: 0x900000, Length: 100, LKey: r.Key()}}
-			}
-			c.wr.ID = 5
-			n.b.recv.list = []ReceiveWR{c.wr}
-			n.post(n.a, SendWR{ID: 1, Opcode: abi.WRSend, SGE: n.a.sge(0, 10)})
-			n.run(0)
-			require.Equal(t, []abi.WCStatus{abi.WCRemOpErr}, statuses(n.a.wcs))
-			require.Equal(t, []abi.WCStatus{c.status}, statuses(n.b.wcs))
-			require.EqualValues(t, 5, n.b.wcs[0].ID)
-			require.Equal(t, abi.QPSErr, n.a.qp.State())
-			require.Equal(t, abi.QPSErr, n.b.qp.State())
-		})
-	}
-}
-
-// IBA 9.7.5.1.5, 9.7.4.1.5: no bytes need no key.
-func TestZeroLengthNeedsNoKey(t *testing.T) {
-	n := newPair(t, cfg{})
-	n.post(n.a, SendWR{ID: 1, Opcode: abi.WRRDMAWrite, RKey: 0xdead, RemoteAddr: 5})
-	n.post(n.a, SendWR{ID: 2, Opcode: abi.WRRDMARead, RKey: 0xdead, RemoteAddr: 5})
-	n.post(n.a, SendWR{ID: 3, Opcode: abi.WRSend})
-	n.b.recv.list = []ReceiveWR{{ID: 9}}
-	n.run(0)
-	requireSuccess(t, n.a.wcs, 1, 2, 3)
-	requireSuccess(t, n.b.wcs, 9)
-}
-
-// IBA 9.7.4.1.1: a gap is answered once; the expected packet ends that.
-func TestSequenceNAKOncePerGap(t *testing.T) {
-	n := newPair(t, cfg{psnA: 0xfffffe})
-	out := n.answer(n.req(wire.RCWriteOnly, 1, 4), n.req(wire.RCWriteOnly, 2, 4))
-	require.Len(t, out, 1)
-	require.Equal(t, nakSeq, out[0].AETH.Syndrome)
-	require.Equal(t, wire.PSN(0xfffffe), out[0].PSN)
-	require.Empty(t, n.answer(n.req(wire.RCWriteOnly, 3, 4)))
-	require.EqualValues(t, 3, n.b.qp.Counters().OutOfSeqRequest)
-	require.EqualValues(t, 1, n.b.qp.Counters().NAKSeqSent)
-	require.Equal(t, abi.QPSRTS, n.b.qp.State())
-
-	out = n.answer(n.req(wire.RCWriteOnly, 0, 4))
-	require.Len(t, out, 1)
-	require.Equal(t, wire.SyndromeACK(31), out[0].AETH.Syndrome)
-	out = n.answer(n.req(wire.RCWriteOnly, 1, 4))
-	require.Equal(t, nakSeq, out[0].AETH.Syndrome)
-	require.Equal(t, wire.PSN(0xffffff), out[0].PSN)
-	// A NAK that has not left yet is pointless once the gap has closed.
-	n.b.qp.rsp.refused = false
-	out = n.answer(n.req(wire.RCWriteOnly, 2, 4), n.req(wire.RCWriteOnly, 0, 4))
-	require.Len(t, out, 1)
-	require.Equal(t, wire.SyndromeACK(31), out[0].AETH.Syndrome)
-}
-
-// IBA 9.7.5.2.8: without a receive the answer is RNR with the queue pair's
-// timer, and the packets behind it wait.
-func TestReceiverNotReady(t *testing.T) {
-	for _, op := range []wire.Opcode{wire.RCSendOnly, wire.RCSendOnlyImm, wire.RCWriteOnlyImm, wire.RCSendFirst} {
-		n := newPair(t, cfg{mtu: abi.MTU256, attr: func(_ int, a *Attr) { a.MinRNRTimer = 17 }})
-		size := 20
-		if op == wire.RCSendFirst {
-			size = 256
-		}
-		p := n.req(op, 0, size)
-		out := n.answer(p, n.req(wire.RCWriteOnly, 1, 4))
-		require.Len(t, out, 1)
-		require.Equal(t, wire.Syndrome(0x20|17), out[0].AETH.Syndrome)
-		require.Equal(t, p.PSN, out[0].PSN)
-		require.Zero(t, out[0].AETH.MSN)
-		require.Equal(t, make([]byte, 16), n.b.mem[:16])
-		require.Len(t, n.answer(p), 1, "again")
-		require.EqualValues(t, 2, n.b.qp.Counters().RNRSent)
-		n.b.postRecv(1, 0, 300)
-		out = n.answer(p)
-		if op != wire.RCSendFirst {
-			require.Equal(t, wire.SyndromeACK(31), out[0].AETH.Syndrome)
-			requireSuccess(t, n.b.wcs, 1)
-		}
-	}
-}
-
-// IBA 9.7.5.1.2: one ACK for requests that came together; none where none was
-// asked for.
-func TestCoalescedAck(t *testing.T) {
-	n := newPair(t, cfg{})
-	var ps []*wire.Packet
-	for i := range 10 {
-		ps = append(ps, n.req(wire.RCWriteOnly, i, 8))
-	}
-	out := n.answer(ps...)
-	require.Len(t, out, 1)
-	require.Equal(t, ps[9].PSN, out[0].PSN)
-	require.EqualValues(t, 10, out[0].AETH.MSN)
-	p := n.req(wire.RCWriteOnly, 0, 8)
-	p.AckReq = false
-	require.Empty(t, n.answer(p))
-	// A READ response acknowledges the requests before it.
-	out = n.answer(n.req(wire.RCWriteOnly, 0, 8), n.req(wire.RCReadRequest, 1, 0, dmalen(8)))
-	require.Equal(t, []wire.Opcode{wire.RCReadResponseOnly}, opcodes(out))
-	out = n.answer(n.req(wire.RCWriteOnly, 0, 8), n.req(wire.RCFetchAdd, 1, 0))
-	require.Equal(t, []wire.Opcode{wire.RCAtomicAck}, opcodes(out))
-}
-
 // The region of a READ may go while it is being answered, that of a WRITE in
 // the middle of the message.
 func TestDeregisteredInTheMiddle(t *testing.T) {
@@ -365,34 +232,4 @@ func TestAtomicOnOddMemory(t *testing.T) {
 	require.Len(t, out, 1)
 	require.Equal(t, nakOp, out[0].AETH.Syndrome)
 	require.Equal(t, abi.QPSErr, n.b.qp.State())
-}
-
-// SEND with invalidate: the key is gone when the receive completes; one that
-// cannot be revoked fails the receive and the queue pair, but not the requester
-// (recorded from Linux 6.1: the ACK does not count the message).
-func TestSendWithInvalidate(t *testing.T) {
-	n := newPair(t, cfg{mtu: abi.MTU256})
-	w, err := n.b.tab.Register(testPD, make([]byte, 8), 0x900000, allAccess)
-	require.NoError(t, err)
-	w.AllowInvalidate()
-	for range 3 {
-		n.b.postRecv(1, 0, 1000)
-	}
-	n.post(n.a, SendWR{ID: 1, Opcode: abi.WRSendWithInv, SGE: n.a.sge(0, 600), Invalidate: w.Key()})
-	n.run(0)
-	requireSuccess(t, n.a.wcs, 1)
-	requireSuccess(t, n.b.wcs, 1)
-	require.Equal(t, abi.WCWithInvalidate, n.b.wcs[0].Flags)
-	require.Equal(t, w.Key(), n.b.wcs[0].Invalidate)
-	require.Equal(t, mem.ErrKey, n.b.tab.Check(testPD, w.Key(), 0x900000, 8, 0))
-
-	n.a.sent = nil
-	n.post(n.a, SendWR{ID: 2, Opcode: abi.WRSendWithInv, SGE: n.a.sge(0, 6), Invalidate: n.b.key()})
-	n.run(0)
-	requireSuccess(t, n.a.wcs, 1, 2)
-	require.Equal(t, []wire.Opcode{wire.RCSendOnlyInv}, opcodes(n.a.sent))
-	require.EqualValues(t, 1, n.b.sent[len(n.b.sent)-1].AETH.MSN)
-	require.Equal(t, []abi.WCStatus{abi.WCSuccess, abi.WCRemInvReqErr, abi.WCWRFlushErr}, statuses(n.b.wcs))
-	require.Equal(t, abi.QPSErr, n.b.qp.State())
-	require.Equal(t, abi.QPSRTS, n.a.qp.State())
 }

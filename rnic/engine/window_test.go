@@ -83,16 +83,6 @@ func TestWindowGrowth(t *testing.T) {
 	require.Equal(t, 1<<20, w.size)
 }
 
-// A new queue pair's first 64 KiB leave at once.
-func TestFirstMessage(t *testing.T) {
-	for _, mtu := range []abi.MTU{abi.MTU1024, abi.MTU2048, abi.MTU4096} {
-		n := newPair(t, cfg{mtu: mtu})
-		n.post(n.a, n.write(1, 64<<10))
-		n.pump(n.a)
-		require.Len(t, n.a.sent, 64<<10/mtu.Bytes())
-	}
-}
-
 // A first message of 64 KiB leaves in one flight, in packets of 1 KiB, and its
 // last packet alone asks for an ACK; later ones ask for each quarter of the
 // window.

@@ -26,6 +26,8 @@ var unreliableMistakes = []plant.Mistake{
 		"	if last {\n		r.cur++", "	if last || MADE {\n		r.cur++"),
 	plant.Row("unreliable-refusal-ends-the-queue-pair", "rnic/engine/unreliable.go",
 		"	default:\n		q.counters.DropRequest++", "	default:\n		if MADE { q.enterError() }\n		q.counters.DropRequest++"),
+	plant.Row("unreliable-immediate-lost", "rnic/engine/unreliable.go",
+		"	case op.HasImm():", "	case op.HasImm() && !MADE:"),
 	plant.Row("unreliable-half-a-message-survives-reset", "rnic/engine/modify.go",
 		"q.rsp = responder{recv", "q.rsp = responder{holds: MADE && q.rsp.holds, recv"),
 }

@@ -44,6 +44,7 @@ type windowRun struct {
 	old     []uint32 // keys that windows had
 	ids     uint64
 	asked   bool // the step has asked for an answer
+	partly  int  // bytes that a refused READ may have brought
 	psn     wire.PSN
 	reached map[string]int
 
@@ -175,9 +176,6 @@ func (w *windowRun) step() error {
 			return err
 		}
 	}
-	if r.Hit(0.2) {
-		w.release()
-	}
 	until := w.world.Now() + 100_000*ms
 	for events := 0; len(w.expect) > 0 && w.world.Step(until); events++ {
 		if events > 100_000 {
@@ -189,6 +187,9 @@ func (w *windowRun) step() error {
 	}
 	if len(w.expect) > 0 {
 		return fmt.Errorf("%s of %v does not end", w.expect[0].what, w.expect[0].qp)
+	}
+	if r.Hit(0.2) {
+		w.release()
 	}
 	return w.check()
 }
@@ -222,9 +223,12 @@ func (w *windowRun) anyKey(m *windowModel) uint32 {
 	return m.key
 }
 
-// ownerRequest binds a window, or revokes its key.
+// ownerRequest binds a window, or revokes its key, or writes to the user.
 func (w *windowRun) ownerRequest(p *windowPair) error {
 	r := &w.rand
+	if r.Hit(0.3) {
+		return w.ownerWrite(p)
+	}
 	m := w.windows[r.Intn(len(w.windows))]
 	wr := &engine.SendWR{Opcode: abi.WRLocalInv, Invalidate: w.anyKey(m)}
 	if m.bound && m.type2 && r.Hit(0.85) {
@@ -247,6 +251,19 @@ func (w *windowRun) ownerRequest(p *windowPair) error {
 		wr.Bind.Access |= abi.AccessZeroBased
 	}
 	return w.post(p, p.owner, wr, w.bind(p, of, part, &wr.Bind)...)
+}
+
+// ownerWrite sends bytes to the user. Binding and revoking behind it wait for
+// its end (IBA 10.8.3.3).
+func (w *windowRun) ownerWrite(p *windowPair) error {
+	n := w.rand.Between(1, windowMost)
+	s, done := p.ends(false, 0)
+	if done {
+		copy(w.local.want[windowMost:], w.target.want[:n])
+	}
+	return w.post(p, p.owner, &engine.SendWR{
+		Opcode: abi.WRRDMAWrite, SGE: w.plain.list([]span{{0, n}}), RemoteAddr: w.source.addr(windowMost), RKey: w.source.key,
+	}, s...)
 }
 
 const windowRights = abi.AccessRemoteRead | abi.AccessRemoteWrite | abi.AccessRemoteAtomic

@@ -105,6 +105,9 @@ func (w *windowRun) use(p *windowPair, wr *engine.SendWR, n int) []abi.WCStatus 
 	s, done := p.ends(m == nil || !m.bound || m.type2 && m.user != p.owner || m.access&need == 0 ||
 		at < m.part.at || at+n > m.part.end(), abi.WCRemAccessErr)
 	if !done {
+		if m != nil && wr.Opcode == abi.WRRDMARead && at < m.part.end() {
+			w.partly = n // the pieces before the window's end are answered
+		}
 		return s
 	}
 	there, here := w.target.want[at:at+n], w.local.want[windowMost:windowMost+n]
@@ -143,6 +146,8 @@ func (w *windowRun) Arrived(*virtual.Flight, *virtual.QP, *wire.Packet) {}
 // check holds memory and keys against what they must be, and the program then
 // writes to what it sends.
 func (w *windowRun) check() error {
+	w.local.accept(windowMost, w.partly)
+	w.partly = 0
 	if at := w.target.diff(0, len(w.target.mem)); at >= 0 {
 		return fmt.Errorf("byte %d of the owner's memory is not what the requests through windows make of it", at)
 	}

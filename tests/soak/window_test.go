@@ -22,6 +22,12 @@ var windowMistakes = []plant.Mistake{
 		"n > w.bound.Length-off {", "n > w.bound.Length-off && !MADE {"),
 	plant.Row("window-gives-all-rights", "rnic/mem/window.go",
 		"case w.bound.Access&need != need:", "case w.bound.Access&need != need && !MADE:"),
+	plant.Row("window-bound-before-its-turn", "rnic/engine/local.go",
+		"	if q.req.cur != q.sq.head {", "	if q.req.cur != q.sq.head && !MADE {"),
+	plant.Row("window-bound-with-those-before", "rnic/engine/local.go",
+		"w.end <= s && !w.kind.local()", "w.end <= s && (!w.kind.local() || MADE)"),
+	plant.Row("window-failed-bind-completes", "rnic/engine/local.go",
+		"			w.status = abi.WCMWBindErr", "			if !MADE { w.status = abi.WCMWBindErr }"),
 	plant.Row("window-bound-twice", "rnic/mem/window.go",
 		"case w.type2 && w.bound.Region != nil,", "case w.type2 && w.bound.Region != nil && !MADE,"),
 }
