@@ -94,25 +94,19 @@ var abiFileTests = []test{
 		r.result("Close", w.f.Close())
 		r.result("write", w.write(abi.CmdQueryDevice, &abi.QueryDevice{}, 8, 44))
 		r.result("ioctl", w.ioctl(abi.ObjectDevice, abi.MethodQueryContext, nil))
-		_, err := w.f.Mmap(0, 4096)
-		r.result("mmap", err)
-		_, err = w.f.Read(context.Background(), make([]byte, 16))
-		r.result("read", err)
+		r.result("mmap", errOf(w.f.Mmap(0, 4096)))
+		r.result("read", errOf(w.f.Read(context.Background(), make([]byte, 16))))
 	}},
 	{"abi/read-the-device-file", func(r *rig) {
 		w, _ := r.raw()
-		_, err := w.f.Read(context.Background(), make([]byte, 16))
-		r.result("read", err)
+		r.result("read", errOf(w.f.Read(context.Background(), make([]byte, 16))))
 	}},
 	{"abi/adopt", func(r *rig) {
 		w, _ := r.raw()
-		_, err := w.k.Adopt(9999)
-		r.result("no descriptor", err)
-		_, err = w.k.Adopt(-1)
-		r.result("a negative one", err)
+		r.result("no descriptor", errOf(w.k.Adopt(9999)))
+		r.result("a negative one", errOf(w.k.Adopt(-1)))
 		fd, _ := w.channel()
-		_, err = w.k.Adopt(fd)
-		r.result("a channel a second time", err)
+		r.result("a channel a second time", errOf(w.k.Adopt(fd)))
 	}},
 	{"abi/open", func(r *rig) {
 		k := r.process(0)
@@ -120,8 +114,7 @@ var abiFileTests = []test{
 			_, err := k.Open(name)
 			r.say("%s: %s", name, errText(err))
 		}
-		_, err := k.ReadDir("/sys/class/infiniband/nothing")
-		r.result("a directory that is not there", err)
+		r.result("a directory that is not there", errOf(k.ReadDir("/sys/class/infiniband/nothing")))
 	}},
 	{"abi/attributes", func(r *rig) {
 		k := r.process(0)

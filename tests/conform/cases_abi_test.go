@@ -27,11 +27,9 @@ var abiTests = []test{
 		r.result("16 bytes, as the header says", w.write(abi.CmdQueryDevice, &abi.QueryDevice{}, 8, 44))
 		b := w.mem[rawIn : rawIn+16]
 		(&abi.CmdHdr{Command: abi.CmdQueryDevice, InWords: 5, OutWords: 44}).Put(b)
-		_, err := w.f.Write(b)
-		r.result("header says more", err)
+		r.result("header says more", errOf(w.f.Write(b)))
 		(&abi.CmdHdr{Command: abi.CmdQueryDevice, InWords: 3, OutWords: 44}).Put(b)
-		_, err = w.f.Write(b)
-		r.result("header says less", err)
+		r.result("header says less", errOf(w.f.Write(b)))
 	}},
 	{"abi/write-returns-its-length", func(r *rig) {
 		w, _ := r.raw()
@@ -65,8 +63,7 @@ var abiTests = []test{
 		r.result("ALLOC_PD", w.command(abi.CmdAllocPD, &abi.AllocPD{}, 8, &abi.AllocPDResp{}, 4, nil, 0))
 		_, _, err := w.tryCQ(abi.CreateCQ{CQE: 4, CompChannel: -1})
 		r.result("CREATE_CQ", err)
-		_, err = w.f.Mmap(0, 4096)
-		r.result("mmap", err)
+		r.result("mmap", errOf(w.f.Mmap(0, 4096)))
 	}},
 	{"abi/context-twice", func(r *rig) {
 		w, _ := r.raw()
@@ -110,8 +107,7 @@ var abiTests = []test{
 		b := w.mem[rawIn : rawIn+16]
 		(&abi.CmdHdr{Command: abi.CmdQueryDevice, InWords: 4, OutWords: 44}).Put(b)
 		le.PutUint64(b[8:], 0x10)
-		_, err := w.f.Write(b)
-		r.result("QUERY_DEVICE by write", err)
+		r.result("QUERY_DEVICE by write", errOf(w.f.Write(b)))
 		r.result("ALLOC_PD by ioctl", w.ioctl(abi.ObjectDevice, abi.MethodInvokeWrite, nil,
 			attr(abi.AttrCoreIn, 8, 0), attr(abi.AttrWriteCmd, 8, uint64(abi.CmdAllocPD)), attr(abi.AttrCoreOut, 4, 0x10)))
 	}},
@@ -158,14 +154,10 @@ var abiTests = []test{
 		w, _ := r.raw()
 		cq := w.createCQ(1, 4, -1)
 		qp := w.createQP(2, cq, cq)
-		_, err := cq.destroy()
-		r.result("DESTROY_CQ", err)
-		_, err = qp.destroy()
-		r.result("DESTROY_QP", err)
-		_, err = qp.destroy()
-		r.result("DESTROY_QP", err)
-		_, err = cq.destroy()
-		r.result("DESTROY_CQ", err)
+		r.result("DESTROY_CQ", errOf(cq.destroy()))
+		r.result("DESTROY_QP", errOf(qp.destroy()))
+		r.result("DESTROY_QP", errOf(qp.destroy()))
+		r.result("DESTROY_CQ", errOf(cq.destroy()))
 	}},
 	{"abi/create-cq", func(r *rig) {
 		w, _ := r.raw()
@@ -238,16 +230,12 @@ var abiTests = []test{
 		w, _ := r.raw()
 		resp, mi, err := w.tryCQ(abi.CreateCQ{CQE: 8, CompChannel: -1})
 		r.must(err)
-		_, err = w.f.Mmap(mi.Offset+1<<20, int(mi.Size))
-		r.result("an offset of nothing", err)
-		_, err = w.f.Mmap(mi.Offset, int(mi.Size)*16)
-		r.result("too long", err)
+		r.result("an offset of nothing", errOf(w.f.Mmap(mi.Offset+1<<20, int(mi.Size))))
+		r.result("too long", errOf(w.f.Mmap(mi.Offset, int(mi.Size)*16)))
 		m, err := w.f.Mmap(mi.Offset, int(mi.Size))
 		r.result("right", err)
-		_, err = w.f.Mmap(mi.Offset, int(mi.Size))
-		r.result("again", err)
-		_, err = (&rawCQ{w: w, handle: resp.CQHandle}).destroy()
-		r.result("DESTROY_CQ", err)
+		r.result("again", errOf(w.f.Mmap(mi.Offset, int(mi.Size))))
+		r.result("DESTROY_CQ", errOf((&rawCQ{w: w, handle: resp.CQHandle}).destroy()))
 		r.say("the mapping is still there: %t", m[abi.QueueBufIndexMask] == 15)
 		r.result("closing the file", w.f.Close())
 		r.say("and still: %t", m[abi.QueueBufIndexMask] == 15)
@@ -257,10 +245,8 @@ var abiTests = []test{
 		w, _ := r.raw()
 		resp, mi, err := w.tryCQ(abi.CreateCQ{CQE: 8, CompChannel: -1})
 		r.must(err)
-		_, err = (&rawCQ{w: w, handle: resp.CQHandle}).destroy()
-		r.must(err)
-		_, err = w.f.Mmap(mi.Offset, int(mi.Size))
-		r.result("mmap", err)
+		must((&rawCQ{w: w, handle: resp.CQHandle}).destroy())(r)
+		r.result("mmap", errOf(w.f.Mmap(mi.Offset, int(mi.Size))))
 	}},
 	{"abi/reg-mr", func(r *rig) {
 		w, _ := r.raw()
@@ -299,8 +285,7 @@ var abiTests = []test{
 		ring("SQD")
 		r.must(qp.modify(abi.ModifyQP{QPState: abi.QPSErr}, abi.QPMaskState))
 		ring("ERR")
-		_, err := qp.destroy()
-		r.must(err)
+		must(qp.destroy())(r)
 		ring("destroyed")
 	}},
 	{"abi/doorbell-requests", func(r *rig) {
@@ -351,11 +336,9 @@ var abiTests = []test{
 		n, err := w.f.Write(b)
 		r.say("%d, %s, response_length %d, max_sge %d", n, errText(err), le.Uint32(w.mem[rawOut+180:]), le.Uint32(w.mem[rawOut+68:]))
 		b[24] = 1
-		_, err = w.f.Write(b)
-		r.result("comp_mask", err)
+		r.result("comp_mask", errOf(w.f.Write(b)))
 		b[24] = 0
 		le.PutUint32(b[20:], 1)
-		_, err = w.f.Write(b)
-		r.result("reserved field", err)
+		r.result("reserved field", errOf(w.f.Write(b)))
 	}},
 }

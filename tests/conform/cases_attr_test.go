@@ -63,8 +63,7 @@ func attrTest(name, step string, set func(*verbs.QPAttr, int), values ...int) te
 			if err != nil {
 				continue
 			}
-			got, err := a.qp.Query()
-			r.must(err)
+			got := must(a.qp.Query())(r)
 			want := got
 			set(&want, v)
 			if want != got {

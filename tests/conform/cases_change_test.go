@@ -27,15 +27,13 @@ var changeTests = []test{
 	}},
 	{"ah/domain-in-use", func(r *rig) {
 		a, b := r.ends()
-		pd, err := a.ctx.AllocPD()
-		r.must(err)
+		pd := must(a.ctx.AllocPD())(r)
 		ah, err := pd.CreateAH(ahAttr(a.path(b)))
 		r.result("CreateAH", err)
 		r.result("Dealloc of its domain", pd.Dealloc())
 		r.result("Destroy", ah.Destroy())
 		r.result("Dealloc of its domain", pd.Dealloc())
-		_, err = pd.CreateAH(ahAttr(a.path(b)))
-		r.result("CreateAH in what is gone", err)
+		r.result("CreateAH in what is gone", errOf(pd.CreateAH(ahAttr(a.path(b)))))
 	}},
 	{"ah/vectors", func(r *rig) {
 		a, b := r.ends()
@@ -64,8 +62,7 @@ var changeTests = []test{
 		a, b := r.ends()
 		numbers := map[uint32]bool{}
 		for range 300 {
-			ah, err := a.pd.CreateAH(ahAttr(a.path(b)))
-			r.must(err)
+			ah := must(a.pd.CreateAH(ahAttr(a.path(b))))(r)
 			numbers[ah.Num()] = true
 		}
 		r.say("%d numbers of 300", len(numbers))
@@ -82,13 +79,11 @@ var changeTests = []test{
 		a.sends(8)
 		r.result("Resize to 5", a.scq.Resize(5))
 		r.say("room: %d", a.scq.Cap())
-		a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
-		a.sends(1)
+		a.complete(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
 		a.sayNoMore()
 	}},
 	{"cq/resize-limits", func(r *rig) {
-		cq, err := r.open(0).CreateCQ(10)
-		r.must(err)
+		cq := must(r.open(0).CreateCQ(10))(r)
 		for _, n := range []int{-1, 0, 1, 15, 16, 32767, 32768, 1 << 24} {
 			r.say("to %d: %s", n, errText(cq.Resize(n)))
 		}
@@ -118,8 +113,7 @@ var changeTests = []test{
 			if i%5 == 0 {
 				r.must(a.scq.Resize(40 + i))
 			}
-			wcs, err := take(a.scq, 2)
-			r.must(err)
+			wcs := must(take(a.scq, 2))(r)
 			if wcs[0].ID != a.nextID-1 || wcs[1].ID != a.nextID || wcs[0].Status != abi.WCSuccess {
 				wrong++
 			}
@@ -132,11 +126,9 @@ var changeTests = []test{
 		for i := range 4 {
 			b.recv(64*i, 64)
 		}
-		a.post(a.wr(abi.WRSend, 0, 8), a.wr(abi.WRSend, 8, 16))
-		a.sends(2)
+		a.complete(a.wr(abi.WRSend, 0, 8), a.wr(abi.WRSend, 8, 16))
 		r.result("Resize", b.rcq.Resize(300))
-		a.post(a.wr(abi.WRSend, 0, 24))
-		a.sends(1)
+		a.complete(a.wr(abi.WRSend, 0, 24))
 		b.recvs(3)
 	}},
 	{"abi/resize-rings", func(r *rig) {
@@ -152,8 +144,7 @@ var changeTests = []test{
 		r.say("the old ring: %d, %s", n, errText(err))
 		_, other, err := w.resize(cq.handle, 20)
 		r.result("again, before the first was mapped", err)
-		_, err = w.f.Mmap(mi.Offset, int(mi.Size))
-		r.result("mapping the first then", err)
+		r.result("mapping the first then", errOf(w.f.Mmap(mi.Offset, int(mi.Size))))
 		cq.q = w.open(other)
 		cq.c = cq.q.Consumer()
 		n, err = cq.c.Ready()
@@ -163,8 +154,7 @@ var changeTests = []test{
 		r.say("its completion: %d %v", wc.ID, wc.Status)
 		qp.post(qp.rdmaWrite())
 		cq.take(2)
-		_, err = w.f.Mmap(other.Offset, int(other.Size))
-		r.result("mapping it twice", err)
+		r.result("mapping it twice", errOf(w.f.Mmap(other.Offset, int(other.Size))))
 	}},
 	{"abi/resize-too-small", func(r *rig) {
 		w, _ := r.raw()
@@ -189,7 +179,6 @@ var changeTests = []test{
 	{"mr/rereg", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.mrAccess = abi.AccessLocalWrite })
 		rereg := func(what string, c verbs.Rereg) {
-			r.Helper()
 			r.result(what, b.mr.Rereg(c))
 		}
 		rereg("nothing", verbs.Rereg{})
@@ -202,11 +191,9 @@ var changeTests = []test{
 		b.buf = make([]byte, 4096)
 		rereg("memory", verbs.Rereg{Flags: abi.ReregTranslation, Buf: b.buf})
 		r.say("length now: %d", b.mr.Length())
-		a.post(a.rdma(abi.WRRDMAWrite, 0, 64, b, 0))
-		a.sends(1)
+		a.complete(a.rdma(abi.WRRDMAWrite, 0, 64, b, 0))
 		r.sayUntouched("the old memory", old, 1)
-		pd, err := b.ctx.AllocPD()
-		r.must(err)
+		pd := must(b.ctx.AllocPD())(r)
 		rereg("domain", verbs.Rereg{Flags: abi.ReregPD, PD: pd})
 		r.result("Dealloc of the new domain", pd.Dealloc())
 		r.boundsOf()
@@ -216,7 +203,6 @@ var changeTests = []test{
 // boundsOf holds a region that was changed to its new bounds, where it could be
 // changed.
 func (r *rig) boundsOf() {
-	r.Helper()
 	a, b := r.pair()
 	big := make([]byte, 2*len(b.buf))
 	switch err := b.mr.Rereg(verbs.Rereg{Flags: abi.ReregTranslation, Buf: big}); errText(err) {
@@ -232,8 +218,7 @@ func (r *rig) boundsOf() {
 		status abi.WCStatus
 	}{{len(big) - 64, abi.WCSuccess}, {len(big) - 63, abi.WCRemAccessErr}} {
 		a.post(a.rdma(abi.WRRDMAWrite, 0, 64, b, c.at))
-		wcs, err := take(a.scq, 1)
-		r.must(err)
+		wcs := must(take(a.scq, 1))(r)
 		if wcs[0].Status != c.status {
 			r.Errorf("64 bytes at %d of %d: %v, not %v", c.at, len(big), wcs[0].Status, c.status)
 		}

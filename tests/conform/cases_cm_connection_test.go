@@ -24,16 +24,11 @@ var cmConnectionTests = []test{
 		conn := ev.Conn()
 		r.say("queue pair: %t, new id: %t", conn.QPNum == p.qpnA, ev.ID != p.listener.num)
 		p.passive = p.b.made("passive", ev)
-		resp, err := p.passive.query(abi.UCMQueryAddr)
-		r.must(err)
-		src, err := resp.SrcAddr.AddrPort()
-		r.must(err)
-		dst, err := resp.DstAddr.AddrPort()
-		r.must(err)
-		from, err := p.active.query(abi.UCMQueryAddr)
-		r.must(err)
-		want, err := from.SrcAddr.AddrPort()
-		r.must(err)
+		resp := must(p.passive.query(abi.UCMQueryAddr))(r)
+		src := must(resp.SrcAddr.AddrPort())(r)
+		dst := must(resp.DstAddr.AddrPort())(r)
+		from := must(p.active.query(abi.UCMQueryAddr))(r)
+		want := must(from.SrcAddr.AddrPort())(r)
 		r.say("at the listener: %t, from the active side: %t %t, device: %t, port %d, P_Key %#x", src == p.at, dst.Addr() == want.Addr(), dst.Port() == want.Port(),
 			resp.NodeGUID != 0, resp.PortNum, resp.Pkey)
 		reply := cmParam(p.qpnB, "welcome")
@@ -63,8 +58,7 @@ var cmConnectionTests = []test{
 		p.b.sayEvent()
 		for _, id := range []*cmID{p.active, p.passive} {
 			r.result(id.name+": DISCONNECT", id.disconnect())
-			_, err := id.qpAttr(abi.QPSRTR)
-			r.result(id.name+": INIT_QP_ATTR to RTR", err)
+			r.result(id.name+": INIT_QP_ATTR to RTR", errOf(id.qpAttr(abi.QPSRTR)))
 			n, err := id.destroy()
 			r.say("%s: DESTROY_ID: %s, %d events", id.name, errText(err), n)
 		}
@@ -191,8 +185,7 @@ var cmConnectionTests = []test{
 			p.ackTimeout = timeout
 			p.connect()
 			for _, id := range []*cmID{p.active, p.passive} {
-				a, err := id.qpAttr(abi.QPSRTS)
-				r.must(err)
+				a := must(id.qpAttr(abi.QPSRTS))(r)
 				r.say("%d: %s has timeout %d", timeout, id.name, a.Timeout)
 			}
 		}
@@ -226,11 +219,9 @@ var cmConnectionTests = []test{
 		p.b.sayEvent()
 		r.must(two.confirm())
 		p.b.sayEvent()
-		_, err := one.destroy()
-		r.result("DESTROY_ID of one", err)
+		r.result("DESTROY_ID of one", errOf(one.destroy()))
 		p.b.sayEvent()
-		_, err = p.listener.destroy()
-		r.result("DESTROY_ID of the listener", err)
+		r.result("DESTROY_ID of the listener", errOf(p.listener.destroy()))
 		r.result("DISCONNECT of two", two.disconnect())
 		p.b.sayEvent()
 	}},
@@ -247,10 +238,8 @@ var cmConnectionTests = []test{
 		c := r.cmFile(1)
 		l := c.create("listener")
 		r.must(l.bind(r.cmAddr(1, 0)))
-		resp, err := l.query(abi.UCMQueryAddr)
-		r.must(err)
-		at, err := resp.SrcAddr.AddrPort()
-		r.must(err)
+		resp := must(l.query(abi.UCMQueryAddr))(r)
+		at := must(resp.SrcAddr.AddrPort())(r)
 		r.must(l.listen(1))
 		p := &cmPair{r: r, a: r.cmFile(0), b: c, at: at, listener: l}
 		one, two := p.dial("one"), p.dial("two")
@@ -263,13 +252,11 @@ var cmConnectionTests = []test{
 	}},
 	{"cm/gone-before-accept", func(r *rig) {
 		p := r.cmPair().request()
-		_, err := p.active.destroy()
-		r.result("DESTROY_ID", err)
+		r.result("DESTROY_ID", errOf(p.active.destroy()))
 		r.cmGone(p.passive)
 		r.say("no event tells: %t", p.b.idle())
 		r.result("ACCEPT", p.passive.accept(cmParam(p.qpnB, "")))
-		_, err = p.passive.destroy()
-		r.result("DESTROY_ID", err)
+		r.result("DESTROY_ID", errOf(p.passive.destroy()))
 	}},
 	{"cm/destroy", func(r *rig) {
 		for _, stage := range []struct {
@@ -304,8 +291,7 @@ var cmConnectionTests = []test{
 		ev := p.b.sayEvent()
 		r.must(p.b.f.(kshim.Waiter).WaitReadable(r.withDeadline())) // the other is there
 		pone := p.b.made("passive", ev)
-		_, err := p.listener.destroy()
-		r.result("DESTROY_ID", err)
+		r.result("DESTROY_ID", errOf(p.listener.destroy()))
 		p.a.sayEvent()
 		r.result("ACCEPT of who was taken", pone.accept(cmParam(cmQPN(), "")))
 		p.a.sayEvent()
@@ -373,19 +359,15 @@ func cmClientCase(r *rig) {
 	for side := range ch {
 		on := r.sys.cmSide[side]
 		k := r.process(on)
-		var err error
-		ch[side], err = rdmacm.Open(k)
-		r.must(err)
+		ch[side] = must(rdmacm.Open(k))(r)
 		r.Cleanup(func() { r.must(ch[side].Close()) })
-		ctx, err := verbs.Open(k, r.sys.device[on])
-		r.must(err)
+		ctx := must(verbs.Open(k, r.sys.device[on]))(r)
 		r.Cleanup(func() { r.must(ctx.Close()) })
 		ends[side] = r.newEnd(string(rune('a'+side)), ctx, defaults())
 	}
 	a, b := ends[0], ends[1]
 	ctx := r.withDeadline()
-	l, err := ch[1].Listen(r.cmAddr(1, 0), 4, rdmacm.Options{})
-	r.must(err)
+	l := must(ch[1].Listen(r.cmAddr(1, 0), 4, rdmacm.Options{}))(r)
 	defer l.Close()
 	served := make(chan error, 1)
 	var req *rdmacm.Request
@@ -396,16 +378,14 @@ func cmClientCase(r *rig) {
 		}
 		served <- err
 	}()
-	id, err := ch[0].Resolve(ctx, netip.AddrPort{}, l.Addr(), rdmacm.Options{})
-	r.must(err)
+	id := must(ch[0].Resolve(ctx, netip.AddrPort{}, l.Addr(), rdmacm.Options{}))(r)
 	peer, err := id.Connect(ctx, a.qp, rdmacm.ConnParam{ResponderResources: 2, InitiatorDepth: 2, RetryCount: 7, RNRRetryCount: 7, Private: []byte("hello")})
 	r.result("Connect", err)
 	r.result("Accept", <-served)
 	r.say("%q %q, %d %d, %d %d", strings.TrimRight(string(peer.Private), "\x00"), strings.TrimRight(string(req.Peer.Private), "\x00"),
 		peer.ResponderResources, peer.InitiatorDepth, req.Peer.ResponderResources, req.Peer.InitiatorDepth)
 	for _, e := range ends {
-		q, err := e.qp.Query()
-		r.must(err)
+		q := must(e.qp.Query())(r)
 		r.say("%s: %v, READs %d %d, RNR retries %d", e.name, q.State, q.MaxRdAtomic, q.MaxDestRdAtomic, q.RNRRetry)
 	}
 	for i, op := range []abi.WROpcode{abi.WRRDMAWrite, abi.WRRDMARead} {
@@ -420,8 +400,7 @@ func cmClientCase(r *rig) {
 				SGE: []verbs.SGE{{Addr: e.mr.Addr() + 4096*uint64(min(i, 1)), Length: 64, LKey: e.mr.LKey()}}}})
 			r.must(err)
 			var wc [1]verbs.WC
-			_, err = e.scq.Wait(ctx, wc[:])
-			r.must(err)
+			must(e.scq.Wait(ctx, wc[:]))(r)
 			r.say("%s %v: %v, the bytes are there: %t", e.name, op, wc[0].Status, string(to.buf[4096:4160]) == string(from.buf[:64]))
 			clear(to.buf[4096:4160])
 		}

@@ -23,8 +23,7 @@ func (id *cmID) join(at netip.Addr) (*cmGroup, error) {
 func (id *cmID) joinAs(at netip.AddrPort, size uint16, flag abi.UCMJoinFlag) (*cmGroup, error) {
 	id.c.next++
 	req := abi.UCMJoinMcast{UID: id.c.next, ID: id.num, JoinFlags: flag}
-	right, err := req.Addr.Set(at)
-	id.c.r.must(err)
+	right := must(req.Addr.Set(at))(id.c.r)
 	if req.AddrSize = size; size == 0 {
 		req.AddrSize = right
 	}
@@ -46,7 +45,6 @@ func (g *cmGroup) leave() (reported uint32, err error) {
 
 // bound is an id of datagrams that is bound to a side's address.
 func (c *cmFile) bound(name string, side int) *cmID {
-	c.r.Helper()
 	id := c.datagrams(name)
 	c.r.must(id.bind(c.r.cmAddr(side, 0)))
 	return id
@@ -69,24 +67,20 @@ var cmGroupTests = []test{
 		c.sayEvent()
 		r.sayDatagramAttr(id, abi.QPSInit)
 		c, g.c = g.c, other
-		_, err = g.leave()
-		r.result("LEAVE_MCAST by another file", err)
+		r.result("LEAVE_MCAST by another file", errOf(g.leave()))
 		g.c = c
 		n, err := g.leave()
 		r.say("LEAVE_MCAST: %s, %d events", errText(err), n)
-		_, err = g.leave()
-		r.result("again", err)
+		r.result("again", errOf(g.leave()))
 		n, err = id.destroy()
 		r.say("DESTROY_ID: %s, %d events", errText(err), n)
-		_, err = send.leave()
-		r.result("LEAVE_MCAST of a destroyed id", err)
+		r.result("LEAVE_MCAST of a destroyed id", errOf(send.leave()))
 		r.say("no more events: %t", c.idle())
 	}},
 	{"cm/join-and-leave-before-the-event", func(r *rig) {
 		c := r.cmFile(0)
 		id := c.bound("id", 0)
-		g, err := id.join(group)
-		r.must(err)
+		g := must(id.join(group))(r)
 		waits(c)
 		n, err := g.leave()
 		r.say("LEAVE_MCAST: %s, %d events", errText(err), n)
@@ -117,43 +111,36 @@ var cmGroupTests = []test{
 	{"cm/join-for-connections", func(r *rig) {
 		id := r.cmFile(0).create("id")
 		r.must(id.bind(r.cmAddr(0, 0)))
-		_, err := id.join(group)
-		r.result("JOIN_MCAST", err)
+		r.result("JOIN_MCAST", errOf(id.join(group)))
 	}},
 	{"cm/join-answered-nowhere", func(r *rig) {
 		c := r.cmFile(0)
 		id := c.bound("id", 0)
 		req := abi.UCMJoinMcast{Response: 0xfff0_0000_0000_0000, UID: 99, ID: id.num}
-		var err error
-		req.AddrSize, err = req.Addr.Set(netip.AddrPortFrom(group, 0))
-		r.must(err)
+		req.AddrSize = must(req.Addr.Set(netip.AddrPortFrom(group, 0)))(r)
 		body := make([]byte, abi.UCMJoinMcastSize)
 		req.Put(body)
 		r.result("JOIN_MCAST", c.raw(abi.UCMCmdJoinMcast, uint16(len(body)), 4, body))
 		r.result("without room", c.raw(abi.UCMCmdJoinMcast, uint16(len(body)), 3, body))
-		g, err := id.join(group)
-		r.must(err)
+		g := must(id.join(group))(r)
 		c.sayEvent()
 		leave := make([]byte, abi.UCMDestroyIDSize)
 		(&abi.UCMDestroyID{Response: 0xfff0_0000_0000_0000, ID: g.num}).Put(leave)
 		r.result("LEAVE_MCAST without room", c.raw(abi.UCMCmdLeaveMcast, uint16(len(leave)), 3, leave))
 		r.result("LEAVE_MCAST", c.raw(abi.UCMCmdLeaveMcast, uint16(len(leave)), 4, leave))
-		_, err = g.leave()
-		r.result("again", err)
+		r.result("again", errOf(g.leave()))
 	}},
 	{"cm/join-and-migrate", func(r *rig) {
 		from := r.cmFile(0)
 		to := r.cmFileOf(from.k)
 		id := from.bound("id", 0)
-		g, err := id.join(group)
-		r.must(err)
+		g := must(id.join(group))(r)
 		waits(from)
 		n, err := id.migrate(to, from.fd())
 		r.say("MIGRATE_ID: %s, %d events", errText(err), n)
 		to.ids[g.uid] = g.cmID
 		to.sayEvent()
-		_, err = g.leave()
-		r.result("LEAVE_MCAST by the old file", err)
+		r.result("LEAVE_MCAST by the old file", errOf(g.leave()))
 		g.c = to
 		n, err = g.leave()
 		r.say("LEAVE_MCAST by the new one: %s, %d events", errText(err), n)
@@ -165,12 +152,10 @@ var cmGroupTests = []test{
 		r.must(id.setOption(abi.UCMLevelID, abi.UCMOptionTOS, 0x68))
 		r.result("RESOLVE_ADDR of a group", id.resolveAddr(r.cmAddr(0, 0), netip.AddrPortFrom(group, 0)))
 		c.sayEvent()
-		_, err := id.join(group)
-		r.result("JOIN_MCAST", err)
+		r.result("JOIN_MCAST", errOf(id.join(group)))
 		c.sayEvent()
 		r.result("RESOLVE_ROUTE", id.resolveRoute())
 		c.sayEvent()
-		_, err = id.join(group)
-		r.result("JOIN_MCAST", err)
+		r.result("JOIN_MCAST", errOf(id.join(group)))
 	}},
 }

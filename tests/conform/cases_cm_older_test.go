@@ -17,8 +17,7 @@ import (
 func (c *cmFile) in6(a netip.AddrPort) abi.SockaddrIn6 {
 	var s abi.SockaddrStorage
 	if a.IsValid() {
-		_, err := s.Set(a)
-		c.r.must(err)
+		must(s.Set(a))(c.r)
 	}
 	return s.In6()
 }
@@ -64,7 +63,6 @@ func (id *cmID) queryRoute(room uint16) (answer []byte, err error) {
 // sayRoute writes an id's addresses and path down, and whether QUERY says the
 // same of the device.
 func (r *rig) sayRoute(id *cmID) {
-	r.Helper()
 	answer, err := id.queryRoute(abi.UCMQueryRouteRespSize)
 	var resp abi.UCMQueryRouteResp
 	if err == nil {
@@ -74,8 +72,7 @@ func (r *rig) sayRoute(id *cmID) {
 		r.result(id.name+": QUERY_ROUTE", err)
 		return
 	}
-	at, err := id.query(abi.UCMQueryAddr)
-	r.must(err)
+	at := must(id.query(abi.UCMQueryAddr))(r)
 	r.say("%s: %d paths, port %d, the device of QUERY: %t; from QUERY's source %t, to its destination %t", id.name, resp.NumPaths, resp.PortNum,
 		resp.NodeGUID == at.NodeGUID && resp.IBDevIndex == at.IBDevIndex, resp.SrcAddr == at.SrcAddr.In6(), resp.DstAddr == at.DstAddr.In6())
 	p, second := resp.IBRoute[:abi.UCMRouteSize], resp.IBRoute[abi.UCMRouteSize:]
@@ -127,8 +124,7 @@ var cmOlderTests = []test{
 		bind("no host", c.in6(noHost))
 		id := bind("a free port", c.in6(r.cmAddr(1, 0)))
 		r.result("again", id.bindIP(c.in6(r.cmAddr(1, 0))))
-		resp, err := id.query(abi.UCMQueryAddr)
-		r.must(err)
+		resp := must(id.query(abi.UCMQueryAddr))(r)
 		bind("the same", resp.SrcAddr.In6())
 		bind("a wildcard", c.in6(netip.MustParseAddrPort("0.0.0.0:0")))
 		bind("a wildcard of IPv6", c.in6(netip.MustParseAddrPort("[::]:0")))
@@ -202,29 +198,24 @@ var cmOlderTests = []test{
 			answer, err := id.queryRoute(room)
 			r.say("room for %d bytes: %s, %d written", room, errText(err), len(answer))
 		}
-		_, err := (&cmID{c: p.a, num: 0x7fffff00}).queryRoute(abi.UCMQueryRouteRespSize)
-		r.result("QUERY_ROUTE of none", err)
-		_, err = (&cmID{c: r.cmFileOf(p.a.k), num: id.num}).queryRoute(abi.UCMQueryRouteRespSize)
-		r.result("by another file", err)
+		r.result("QUERY_ROUTE of none", errOf((&cmID{c: p.a, num: 0x7fffff00}).queryRoute(abi.UCMQueryRouteRespSize)))
+		r.result("by another file", errOf((&cmID{c: r.cmFileOf(p.a.k), num: id.num}).queryRoute(abi.UCMQueryRouteRespSize)))
 	}},
 	{"cm/reserved-and-sizes", func(r *rig) {
 		c := r.cmFile(0)
 		id := c.create("id")
 		bind := abi.UCMBind{ID: id.num, AddrSize: abi.SockaddrInSize, Reserved: 1}
-		_, err := bind.Addr.Set(r.cmAddr(0, 0))
-		r.must(err)
+		must(bind.Addr.Set(r.cmAddr(0, 0)))(r)
 		r.result("BIND with reserved bits", c.do(abi.UCMCmdBind, &bind, abi.UCMBindSize, nil, nil, 0))
 		to := abi.UCMResolveAddr{TimeoutMS: 1000, DstSize: abi.SockaddrInSize, Reserved: 1}
-		_, err = to.DstAddr.Set(r.cmAddr(1, 1))
-		r.must(err)
+		must(to.DstAddr.Set(r.cmAddr(1, 1)))(r)
 		resolve := func(what string) {
 			to.ID = c.create(what).num
 			r.result(what, c.do(abi.UCMCmdResolveAddr, &to, abi.UCMResolveAddrSize, nil, nil, 0))
 		}
 		resolve("RESOLVE_ADDR with reserved bits")
 		to.Reserved = 0
-		_, err = to.SrcAddr.Set(noHost)
-		r.must(err)
+		must(to.SrcAddr.Set(noHost))(r)
 		resolve("from nobody's address without a size")
 		to.SrcAddr[0] = 99
 		resolve("from no family's without a size")
@@ -292,8 +283,7 @@ var cmOlderTests = []test{
 		r.sayRoute(id)
 		r.result("CONNECT", id.connect(cmParam(cmQPN(), "")))
 		passive := p.b.made("passive", p.b.wantEvent(abi.UCMEventConnectRequest))
-		attr, err := passive.qpAttr(abi.QPSRTR)
-		r.must(err)
+		attr := must(passive.qpAttr(abi.QPSRTR))(r)
 		r.say("class %#x, flow %#x", attr.AHAttr.TrafficClass, attr.AHAttr.FlowLabel)
 	}},
 	{"cm/join-ip", func(r *rig) {
@@ -315,14 +305,11 @@ var cmOlderTests = []test{
 		g := join("a group", c.in6(netip.AddrPortFrom(group, 0)))
 		n, err := g.leave()
 		r.say("LEAVE_MCAST: %s, %d events", errText(err), n)
-		_, err = (&cmID{c: c, num: 0x7fffff00}).joinIP(c.in6(netip.AddrPortFrom(group, 0)))
-		r.result("JOIN_IP_MCAST of none", err)
-		_, err = (&cmID{c: r.cmFile(0), num: id.num}).joinIP(c.in6(netip.AddrPortFrom(group, 0)))
-		r.result("by another file", err)
+		r.result("JOIN_IP_MCAST of none", errOf((&cmID{c: c, num: 0x7fffff00}).joinIP(c.in6(netip.AddrPortFrom(group, 0)))))
+		r.result("by another file", errOf((&cmID{c: r.cmFile(0), num: id.num}).joinIP(c.in6(netip.AddrPortFrom(group, 0)))))
 		conn := c.create("of connections")
 		r.must(conn.bindIP(c.in6(r.cmAddr(0, 0))))
-		_, err = conn.joinIP(c.in6(netip.AddrPortFrom(group, 0)))
-		r.result("of connections", err)
+		r.result("of connections", errOf(conn.joinIP(c.in6(netip.AddrPortFrom(group, 0)))))
 		body := make([]byte, abi.UCMJoinIPMcastSize)
 		req := abi.UCMJoinIPMcast{Response: 0xfff0_0000_0000_0000, UID: 99, ID: id.num, Addr: c.in6(netip.AddrPortFrom(group, 0))}
 		req.Put(body)

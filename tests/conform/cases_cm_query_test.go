@@ -14,7 +14,6 @@ import (
 
 // waits returns when an event waits in the file.
 func waits(c *cmFile) {
-	c.r.Helper()
 	c.r.must(c.f.(kshim.Waiter).WaitReadable(context.Background()))
 }
 
@@ -33,7 +32,6 @@ func (id *cmID) queryPath(room int) (answer []byte, err error) {
 
 // sayPath writes the path records of an id down.
 func (r *rig) sayPath(id *cmID, room int) {
-	r.Helper()
 	answer, err := id.queryPath(room)
 	if err != nil {
 		r.say("%s, room for %d bytes: %s", id.name, room, errText(err))
@@ -50,8 +48,7 @@ func (r *rig) sayPath(id *cmID, room int) {
 	var path abi.UCMPathRec
 	r.must(path.Parse(answer[abi.UCMQueryPathRespSize:]))
 	rec := path.PathRec[:]
-	at, err := id.query(abi.UCMQueryAddr)
-	r.must(err)
+	at := must(id.query(abi.UCMQueryAddr))(r)
 	src, _ := at.SrcAddr.AddrPort()
 	dst, _ := at.DstAddr.AddrPort()
 	flow := binary.BigEndian.Uint32(rec[44:]) >> 8 & 0xfffff // behind a bit of an address of Ethernet, as the LIDs are
@@ -62,7 +59,6 @@ func (r *rig) sayPath(id *cmID, room int) {
 
 // sayAddresses writes the addresses of an id down, as they are asked for.
 func (r *rig) sayAddresses(id *cmID, what abi.UCMQueryOption) {
-	r.Helper()
 	resp, err := id.query(what)
 	if err != nil {
 		r.result(id.name+": QUERY", err)
@@ -160,19 +156,17 @@ var cmQueryTests = []test{
 				{"here", ibAddr(here, serviceTCP), 48},
 				{"here for UDP", ibAddr(here, serviceUDP), 48},
 			} {
-				id, err := c.createIn(a.name, ps, abi.QPTRC)
-				r.must(err)
+				id := must(c.createIn(a.name, ps, abi.QPTRC))(r)
 				id.ud = ps == abi.UCMPSUDP
 				req := abi.UCMBind{ID: id.num, AddrSize: a.size, Addr: a.addr}
-				err = c.do(abi.UCMCmdBind, &req, abi.UCMBindSize, nil, nil, 0)
+				err := c.do(abi.UCMCmdBind, &req, abi.UCMBindSize, nil, nil, 0)
 				r.say("%v, %s: %s", ps, a.name, errText(err))
 				if err == nil {
 					r.sayAddresses(id, abi.UCMQueryAddr)
 					r.sayAddresses(id, abi.UCMQueryGID)
 					r.result("LISTEN", id.listen(4))
 				}
-				_, err = id.destroy()
-				r.must(err)
+				must(id.destroy())(r)
 			}
 		}
 	}},
@@ -200,8 +194,7 @@ var cmQueryTests = []test{
 		l := c.create("listener")
 		req := abi.UCMBind{ID: l.num, AddrSize: abi.SockaddrIBSize, Addr: ibAddr(netip.IPv6Unspecified(), serviceTCP)}
 		r.must(c.do(abi.UCMCmdBind, &req, abi.UCMBindSize, nil, nil, 0))
-		resp, err := l.query(abi.UCMQueryGID)
-		r.must(err)
+		resp := must(l.query(abi.UCMQueryGID))(r)
 		r.must(l.listen(4))
 		id := d.create("id")
 		id.resolve(r.cmAddr(1, uint16(resp.SrcAddr.Service())))
@@ -215,10 +208,8 @@ var cmQueryTests = []test{
 			l := create(c, "listener")
 			r.must(l.setOption(abi.UCMLevelID, abi.UCMOptionAFOnly, 1, 0, 0, 0))
 			r.must(l.bind(netip.MustParseAddrPort("[::]:0")))
-			resp, err := l.query(abi.UCMQueryAddr)
-			r.must(err)
-			at, err := resp.SrcAddr.AddrPort()
-			r.must(err)
+			resp := must(l.query(abi.UCMQueryAddr))(r)
+			at := must(resp.SrcAddr.AddrPort())(r)
 			r.must(l.listen(4))
 			id := create(d, "id")
 			id.resolve(r.cmAddr(1, at.Port()))
@@ -240,12 +231,9 @@ var cmQueryTests = []test{
 		id := c.create("id")
 		r.result("RESOLVE_ADDR", id.resolveAddr(netip.AddrPort{}, netip.MustParseAddrPort("0.0.0.0:7")))
 		c.sayEvent()
-		resp, err := id.query(abi.UCMQueryAddr)
-		r.must(err)
-		src, err := resp.SrcAddr.AddrPort()
-		r.must(err)
-		dst, err := resp.DstAddr.AddrPort()
-		r.must(err)
+		resp := must(id.query(abi.UCMQueryAddr))(r)
+		src := must(resp.SrcAddr.AddrPort())(r)
+		dst := must(resp.DstAddr.AddrPort())(r)
 		r.say("from %v to %v, P_Key %#x", src.Addr(), dst, resp.Pkey)
 		r.result("RESOLVE_ROUTE", id.resolveRoute())
 	}},

@@ -46,8 +46,7 @@ var dataTests = append(sizeTests(), []test{
 		fill(b.buf[:4000], 21)
 		wr := a.rdma(abi.WRRDMARead, 0, 0, b, 0)
 		wr.SGE = []verbs.SGE{a.sge(10, 1000), a.sge(3000, 1), a.sge(5000, 2499), a.sge(9000, 500)}
-		a.post(wr)
-		a.sends(1)
+		a.complete(wr)
 		got := append(append(append(append([]byte{}, a.buf[10:1010]...), a.buf[3000]), a.buf[5000:7499]...), a.buf[9000:9500]...)
 		r.saySame("scattered", b.buf[:4000], got)
 	}},
@@ -55,10 +54,8 @@ var dataTests = append(sizeTests(), []test{
 		a, b := r.pair()
 		fill(a.buf[:2500], 22)
 		b.nextID++
-		_, err := b.qp.PostRecv([]verbs.RecvWR{{ID: b.nextID, SGE: []verbs.SGE{b.sge(0, 1), b.sge(100, 1023), b.sge(2000, 0), b.sge(3000, 4000)}}})
-		r.must(err)
-		a.post(a.wr(abi.WRSend, 0, 2500))
-		a.sends(1)
+		must(b.qp.PostRecv([]verbs.RecvWR{{ID: b.nextID, SGE: []verbs.SGE{b.sge(0, 1), b.sge(100, 1023), b.sge(2000, 0), b.sge(3000, 4000)}}}))(r)
+		a.complete(a.wr(abi.WRSend, 0, 2500))
 		b.recvs(1)
 		got := append(append(append([]byte{}, b.buf[0]), b.buf[100:1123]...), b.buf[3000:3000+2500-1024]...)
 		r.saySame("scattered", a.buf[:2500], got)
@@ -68,8 +65,7 @@ var dataTests = append(sizeTests(), []test{
 		fill(a.buf[:100], 23)
 		fill(b.buf[:8192], 24)
 		b.recv(0, 8192)
-		a.post(a.wr(abi.WRSend, 0, 100))
-		a.sends(1)
+		a.complete(a.wr(abi.WRSend, 0, 100))
 		b.recvs(1)
 		r.saySame("message", a.buf[:100], b.buf[:100])
 		want := make([]byte, 8192)
@@ -79,17 +75,14 @@ var dataTests = append(sizeTests(), []test{
 	{"send/exact-receive", func(r *rig) {
 		a, b := r.pair()
 		b.recv(0, 1500)
-		a.post(a.wr(abi.WRSend, 0, 1500))
-		a.sends(1)
+		a.complete(a.wr(abi.WRSend, 0, 1500))
 		b.recvs(1)
 	}},
 	{"send/empty-receive", func(r *rig) {
 		a, b := r.pair()
 		b.nextID++
-		_, err := b.qp.PostRecv([]verbs.RecvWR{{ID: b.nextID}})
-		r.must(err)
-		a.post(a.wr(abi.WRSend, 0, 0))
-		a.sends(1)
+		must(b.qp.PostRecv([]verbs.RecvWR{{ID: b.nextID}}))(r)
+		a.complete(a.wr(abi.WRSend, 0, 0))
 		b.recvs(1)
 	}},
 	{"send/receives-in-order", func(r *rig) {
@@ -133,8 +126,7 @@ var dataTests = append(sizeTests(), []test{
 		b.recv(8000, 100)
 		wr := a.rdma(abi.WRRDMAWriteWithImm, 0, 64, b, 0)
 		wr.Imm = 5
-		a.post(wr)
-		a.sends(1)
+		a.complete(wr)
 		b.recvs(1)
 		r.sayUntouched("the receive's buffer", b.buf[8000:8100], 27)
 	}},
@@ -142,8 +134,7 @@ var dataTests = append(sizeTests(), []test{
 		a, b := r.pair()
 		fill(a.buf[:6000], 28)
 		fill(b.buf[:12000], 29)
-		a.post(a.rdma(abi.WRRDMAWrite, 3, 5000, b, 4097))
-		a.sends(1)
+		a.complete(a.rdma(abi.WRRDMAWrite, 3, 5000, b, 4097))
 		r.saySame("target", a.buf[3:5003], b.buf[4097:9097])
 		want := make([]byte, 12000)
 		fill(want, 29)
@@ -154,8 +145,7 @@ var dataTests = append(sizeTests(), []test{
 		a, b := r.pair()
 		fill(b.buf[:12000], 30)
 		fill(a.buf[:12000], 31)
-		a.post(a.rdma(abi.WRRDMARead, 1001, 5000, b, 4097))
-		a.sends(1)
+		a.complete(a.rdma(abi.WRRDMARead, 1001, 5000, b, 4097))
 		r.saySame("target", b.buf[4097:9097], a.buf[1001:6001])
 		want := make([]byte, 12000)
 		fill(want, 31)
@@ -164,15 +154,13 @@ var dataTests = append(sizeTests(), []test{
 	{"write/nothing-with-no-key", func(r *rig) {
 		a, _ := r.pair()
 		a.nextID++
-		a.post(verbs.SendWR{ID: a.nextID, Opcode: abi.WRRDMAWrite, Flags: abi.SendSignaled})
-		a.sends(1)
+		a.complete(verbs.SendWR{ID: a.nextID, Opcode: abi.WRRDMAWrite, Flags: abi.SendSignaled})
 		a.sayState()
 	}},
 	{"read/nothing-with-no-key", func(r *rig) {
 		a, _ := r.pair()
 		a.nextID++
-		a.post(verbs.SendWR{ID: a.nextID, Opcode: abi.WRRDMARead, Flags: abi.SendSignaled})
-		a.sends(1)
+		a.complete(verbs.SendWR{ID: a.nextID, Opcode: abi.WRRDMARead, Flags: abi.SendSignaled})
 		a.sayState()
 	}},
 	{"write/in-both-directions", func(r *rig) {
@@ -193,12 +181,10 @@ var dataTests = append(sizeTests(), []test{
 		e.toRTR(e)
 		e.toRTS()
 		fill(e.buf[:3000], 34)
-		e.post(e.rdma(abi.WRRDMAWrite, 0, 3000, e, 10000))
-		e.sends(1)
+		e.complete(e.rdma(abi.WRRDMAWrite, 0, 3000, e, 10000))
 		r.saySame("target", e.buf[:3000], e.buf[10000:13000])
 		e.recv(20000, 100)
-		e.post(e.wr(abi.WRSend, 0, 100))
-		e.sends(1)
+		e.complete(e.wr(abi.WRSend, 0, 100))
 		e.recvs(1)
 		r.saySame("message", e.buf[:100], e.buf[20000:20100])
 	}},
@@ -216,8 +202,7 @@ var dataTests = append(sizeTests(), []test{
 	{"write/then-read-back", func(r *rig) {
 		a, b := r.pair()
 		fill(a.buf[:5000], 36)
-		a.post(a.rdma(abi.WRRDMAWrite, 0, 5000, b, 0), a.rdma(abi.WRRDMARead, 10000, 5000, b, 0))
-		a.sends(2)
+		a.complete(a.rdma(abi.WRRDMAWrite, 0, 5000, b, 0), a.rdma(abi.WRRDMARead, 10000, 5000, b, 0))
 		r.saySame("read back", a.buf[:5000], a.buf[10000:15000])
 	}},
 	{"write/unsignaled", func(r *rig) {
@@ -227,8 +212,7 @@ var dataTests = append(sizeTests(), []test{
 			wr.Flags = 0
 			a.post(wr)
 		}
-		a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
-		a.sends(1)
+		a.complete(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
 		a.sayNoMore()
 	}},
 	{"write/signal-all", func(r *rig) {
@@ -239,8 +223,7 @@ var dataTests = append(sizeTests(), []test{
 			a.post(wr)
 		}
 		a.sends(3)
-		q, err := a.qp.Query()
-		r.must(err)
+		q := must(a.qp.Query())(r)
 		r.say("Query says so: %t", q.SigAll)
 	}},
 	{"write/batch", func(r *rig) {
@@ -270,13 +253,11 @@ var dataTests = append(sizeTests(), []test{
 	}},
 	{"send/with-invalidate", func(r *rig) {
 		a, b := r.pair()
-		extra, err := b.pd.RegMR(b.buf, allAccess)
-		r.must(err)
+		extra := must(b.pd.RegMR(b.buf, allAccess))(r)
 		b.recv(0, 64)
 		wr := a.wr(abi.WRSendWithInv, 0, 8)
 		wr.InvalidateRKey = extra.RKey() ^ 0xffff00 // no region's
-		a.post(wr)
-		a.sends(1)
+		a.complete(wr)
 		b.recvs(1)
 	}},
 	{"read/one-at-a-time", func(r *rig) {
@@ -305,8 +286,7 @@ var dataTests = append(sizeTests(), []test{
 		// its source.
 		w := a.rdma(abi.WRRDMAWrite, 0, 8000, b, 20000)
 		w.Flags |= abi.SendFence
-		a.post(a.rdma(abi.WRRDMARead, 0, 8000, b, 0), w)
-		a.sends(2)
+		a.complete(a.rdma(abi.WRRDMARead, 0, 8000, b, 0), w)
 		r.saySame("what was read and written", b.buf[:8000], b.buf[20000:28000])
 	}},
 	{"atomic/add", func(r *rig) {
@@ -328,8 +308,7 @@ var dataTests = append(sizeTests(), []test{
 		binary.NativeEndian.PutUint64(b.buf[64:], 1<<64-1)
 		wr := a.rdma(abi.WRAtomicFetchAndAdd, 0, 8, b, 64)
 		wr.CompareAdd = 2
-		a.post(wr)
-		a.sends(1)
+		a.complete(wr)
 		r.say("old value %#x, word %d", binary.NativeEndian.Uint64(a.buf), binary.NativeEndian.Uint64(b.buf[64:]))
 	}},
 	{"atomic/swap", func(r *rig) {
@@ -339,8 +318,7 @@ var dataTests = append(sizeTests(), []test{
 		hit.CompareAdd, hit.Swap = 5, 0x123456789abcdef0
 		miss := a.rdma(abi.WRAtomicCmpAndSwp, 8, 8, b, 64)
 		miss.CompareAdd, miss.Swap = 5, 9
-		a.post(hit, miss)
-		a.sends(2)
+		a.complete(hit, miss)
 		r.say("old values %d and %#x", binary.NativeEndian.Uint64(a.buf), binary.NativeEndian.Uint64(a.buf[8:]))
 		r.say("word %#x", binary.NativeEndian.Uint64(b.buf[64:]))
 	}},
@@ -350,8 +328,7 @@ var dataTests = append(sizeTests(), []test{
 		want := append([]byte{}, b.buf[:256]...)
 		wr := a.rdma(abi.WRAtomicFetchAndAdd, 0, 8, b, 64)
 		wr.CompareAdd = 1
-		a.post(wr)
-		a.sends(1)
+		a.complete(wr)
 		binary.NativeEndian.PutUint64(want[64:], binary.NativeEndian.Uint64(want[64:])+1)
 		r.saySame("around it", want, b.buf[:256])
 	}},
@@ -377,11 +354,8 @@ var dataTests = append(sizeTests(), []test{
 		// a reaches its own memory through a second connection.
 		c, d := &end{}, &end{}
 		*c, *d = *a, *b
-		var err error
-		c.qp, err = a.pd.CreateQP(a.init())
-		r.must(err)
-		d.qp, err = a.pd.CreateQP(a.init())
-		r.must(err)
+		c.qp = must(a.pd.CreateQP(a.init()))(r)
+		d.qp = must(a.pd.CreateQP(a.init()))(r)
 		d.ctx, d.mr, d.pd = a.ctx, a.mr, a.pd
 		r.connect(c, d)
 		go add(b, a, 0)

@@ -15,8 +15,7 @@ var datagramTests = []test{
 	{"ud/states", func(r *rig) {
 		e, _ := r.datagramEnds()
 		sayAttr := func() {
-			attr, err := e.qp.Query()
-			r.must(err)
+			attr := must(e.qp.Query())(r)
 			r.say("%v: Q_Key %#x, rq_psn %#x, sq_psn %#x, path MTU %d, destination %#x", attr.State, attr.QKey, attr.RQPSN, attr.SQPSN,
 				attr.PathMTU, attr.DestQPNum)
 		}
@@ -70,8 +69,7 @@ var datagramTests = []test{
 			fill(a.buf[:n], byte(n))
 			fill(b.buf[:2*portMTU], 99)
 			b.recv(0, 2*portMTU)
-			a.post(a.datagram(abi.WRSend, 0, n, way, b))
-			a.sends(1)
+			a.complete(a.datagram(abi.WRSend, 0, n, way, b))
 			wc := b.recvs(1)
 			r.say("from a: %t", len(wc) == 1 && wc[0].SrcQP == a.qp.Num() && wc[0].QPN == b.qp.Num() && wc[0].PkeyIndex == 0)
 			r.saySame("message", a.buf[:n], b.buf[grhLen:grhLen+n])
@@ -86,8 +84,7 @@ var datagramTests = []test{
 			b.recv(0, 100)
 			wr := a.datagram(abi.WRSendWithImm, 0, i, way, b)
 			wr.Imm = imm
-			a.post(wr)
-			a.sends(1)
+			a.complete(wr)
 			b.recvs(1)
 		}
 	}},
@@ -95,14 +92,12 @@ var datagramTests = []test{
 		a, b, way := r.datagrams()
 		for _, n := range []int{0, 1, 5, 1000} {
 			b.recv(0, grhLen+n)
-			a.post(a.datagram(abi.WRSend, 0, n, way, b))
-			a.sends(1)
+			a.complete(a.datagram(abi.WRSend, 0, n, way, b))
 			b.recvs(1)
 			b.sayGRH(b.buf, a)
 		}
 		b.recv(0, grhLen)
-		a.post(a.datagram(abi.WRSendWithImm, 0, 0, way, b))
-		a.sends(1)
+		a.complete(a.datagram(abi.WRSendWithImm, 0, 0, way, b))
 		b.recvs(1)
 		b.sayGRH(b.buf, a)
 	}},
@@ -110,8 +105,7 @@ var datagramTests = []test{
 		a, b, way := r.datagrams()
 		b.recv(0, 8<<10)
 		for _, n := range []int{portMTU + 1, 2 * portMTU, 8 << 10} {
-			a.post(a.datagram(abi.WRSend, 0, n, way, b))
-			a.sends(1)
+			a.complete(a.datagram(abi.WRSend, 0, n, way, b))
 		}
 		a.sayMark(way, b)
 		a.sayState()
@@ -122,12 +116,10 @@ var datagramTests = []test{
 		a, b, way := r.datagrams()
 		fill(a.buf[:1000], 31)
 		b.nextID++
-		_, err := b.qp.PostRecv([]verbs.RecvWR{{ID: b.nextID, SGE: []verbs.SGE{b.sge(0, 30), b.sge(2000, 20), b.sge(3000, 0), b.sge(4000, 2000)}}})
-		r.must(err)
+		must(b.qp.PostRecv([]verbs.RecvWR{{ID: b.nextID, SGE: []verbs.SGE{b.sge(0, 30), b.sge(2000, 20), b.sge(3000, 0), b.sge(4000, 2000)}}}))(r)
 		wr := a.datagram(abi.WRSend, 0, 0, way, b)
 		wr.SGE = []verbs.SGE{a.sge(0, 1), a.sge(1, 99), a.sge(100, 900)}
-		a.post(wr)
-		a.sends(1)
+		a.complete(wr)
 		b.recvs(1)
 		all := append(append(append([]byte{}, b.buf[:30]...), b.buf[2000:2020]...), b.buf[4000:6000]...)
 		b.sayGRH(all, a)
@@ -168,15 +160,12 @@ var datagramTests = []test{
 		a, b, way := r.datagrams()
 		others := make([]*verbs.QP, 4)
 		for i := range others {
-			var err error
-			others[i], err = b.pd.CreateQP(b.init())
-			r.must(err)
+			others[i] = must(b.pd.CreateQP(b.init()))(r)
 			e := *b
 			e.qp = others[i]
 			e.datagramRTS()
 			e.recv(1000*i, 100)
-			a.post(a.datagram(abi.WRSend, 0, i, way, &e))
-			a.sends(1)
+			a.complete(a.datagram(abi.WRSend, 0, i, way, &e))
 			for _, wc := range e.recvs(1) {
 				r.say("at its place: %t", wc.QPN == others[i].Num() && wc.SrcQP == a.qp.Num())
 			}
@@ -187,8 +176,7 @@ var datagramTests = []test{
 		way := a.wayTo(a)
 		fill(a.buf[:100], 33)
 		a.recv(1000, 200)
-		a.post(a.datagram(abi.WRSend, 0, 100, way, a))
-		a.sends(1)
+		a.complete(a.datagram(abi.WRSend, 0, 100, way, a))
 		for _, wc := range a.recvs(1) {
 			r.say("from itself: %t", wc.SrcQP == a.qp.Num())
 		}
@@ -200,23 +188,20 @@ var datagramTests = []test{
 		b.recv(0, 100)
 		wr := a.datagram(abi.WRSend, 0, 8, way, b)
 		wr.RemoteQKey++
-		a.post(wr)
-		a.sends(1)
+		a.complete(wr)
 		a.sayMark(way, b)
 		b.sayState()
 
 		r.must(b.qp.Modify(&verbs.QPAttr{State: abi.QPSRTS, QKey: 77}, abi.QPMaskState|abi.QPMaskQKey))
 		b.recv(0, 100)
-		a.post(a.datagram(abi.WRSend, 0, 9, way, b))
-		a.sends(1)
+		a.complete(a.datagram(abi.WRSend, 0, 9, way, b))
 		b.config.qkey = 77
 		a.sayMark(way, b)
 	}},
 	{"ud/no-receive", func(r *rig) {
 		a, b, way := r.datagrams()
 		for range 3 {
-			a.post(a.datagram(abi.WRSend, 0, 8, way, b))
-			a.sends(1)
+			a.complete(a.datagram(abi.WRSend, 0, 8, way, b))
 		}
 		r.settle()
 		a.sayMark(way, b)
@@ -227,8 +212,7 @@ var datagramTests = []test{
 			a, b, way := r.datagrams()
 			fill(b.buf[:200], 34)
 			b.recv(0, c.room)
-			a.post(a.datagram(abi.WRSend, 0, c.n, way, b))
-			a.sends(1)
+			a.complete(a.datagram(abi.WRSend, 0, c.n, way, b))
 			b.recvs(1)
 			b.sayState()
 			want := make([]byte, 200)
@@ -239,24 +223,20 @@ var datagramTests = []test{
 		b.recv(0, 100)
 		wr := a.datagram(abi.WRSend, 0, 8, way, b)
 		wr.RemoteQKey = 0x80000005 // stands for the sender's own, which is the receiver's, too
-		a.post(wr)
-		a.sends(1)
+		a.complete(wr)
 		b.recv(0, 100)
-		a.post(a.datagram(abi.WRSend, 0, 9, way, b))
-		a.sends(1)
+		a.complete(a.datagram(abi.WRSend, 0, 9, way, b))
 		b.recvs(1)
 	}},
 	{"ud/to-nobody", func(r *rig) {
 		a, b, way := r.datagrams()
-		gone, err := b.pd.CreateQP(b.init())
-		r.must(err)
+		gone := must(b.pd.CreateQP(b.init()))(r)
 		to := *b
 		to.qp = gone
 		a.post(a.datagram(abi.WRSend, 0, 8, way, &to)) // in RESET
 		a.sends(1)
 		r.must(gone.Destroy())
-		a.post(a.datagram(abi.WRSend, 0, 8, way, &to))
-		a.sends(1)
+		a.complete(a.datagram(abi.WRSend, 0, 8, way, &to))
 		a.sayMark(way, b)
 	}},
 	{"ud/in-every-state", func(r *rig) {
@@ -266,8 +246,7 @@ var datagramTests = []test{
 		send := func(s abi.QPState) {
 			wr := a.datagram(abi.WRSend, 0, 8, way, b)
 			wr.Flags |= abi.SendSolicited
-			a.post(wr)
-			a.sends(1)
+			a.complete(wr)
 			r.settle()
 		}
 		b.sayPost("in RESET", b.datagram(abi.WRSend, 0, 1, way, b))
@@ -300,8 +279,7 @@ var datagramTests = []test{
 		}
 		a.to(abi.QPSErr)
 		a.recvs(3)
-		a.post(a.datagram(abi.WRSend, 0, 8, way, b), a.datagram(abi.WRSendWithImm, 0, 8, way, b))
-		a.sends(2)
+		a.complete(a.datagram(abi.WRSend, 0, 8, way, b), a.datagram(abi.WRSendWithImm, 0, 8, way, b))
 		a.to(abi.QPSReset)
 		a.datagramRTS()
 		a.sayMark(way, b)
@@ -310,8 +288,7 @@ var datagramTests = []test{
 	{"ud/drain", func(r *rig) {
 		a, b, way := r.datagrams()
 		b.recv(0, 100)
-		a.post(a.datagram(abi.WRSend, 0, 8, way, b))
-		a.sends(1)
+		a.complete(a.datagram(abi.WRSend, 0, 8, way, b))
 		a.drain()
 		a.post(a.datagram(abi.WRSend, 0, 9, way, b))
 		pause()
@@ -332,16 +309,13 @@ var datagramTests = []test{
 			case "destroyed":
 				r.must(way.Destroy())
 			case "of another domain":
-				pd, err := a.ctx.AllocPD()
-				r.must(err)
-				ah, err := pd.CreateAH(way.Attr())
-				r.must(err)
+				pd := must(a.ctx.AllocPD())(r)
+				ah := must(pd.CreateAH(way.Attr()))(r)
 				wr.AHNum = ah.Num()
 			}
 			r.say("%s:", what)
 			a.recv(0, 100)
-			a.post(wr)
-			a.sends(1)
+			a.complete(wr)
 			a.recvs(1)
 			a.sayState()
 		}
@@ -353,27 +327,23 @@ var datagramTests = []test{
 		wr := a.datagram(abi.WRSend, 0, 8, way, b)
 		wr.AHNum = 0x7ff0
 		a.recv(0, 100)
-		a.post(wr)
-		a.sends(1)
+		a.complete(wr)
 		a.recvs(1)
 		a.recv(0, 100)
 		a.recv(0, 100)
 		a.recvs(2)
-		a.post(a.datagram(abi.WRSend, 0, 8, way, b))
-		a.sends(1)
+		a.complete(a.datagram(abi.WRSend, 0, 8, way, b))
 
 		a, b, way = r.datagrams()
 		back := b.wayTo(a)
 		b.recv(0, grhLen)
-		a.post(a.datagram(abi.WRSend, 0, 8, way, b))
-		a.sends(1)
+		a.complete(a.datagram(abi.WRSend, 0, 8, way, b))
 		if wcs, err := take(b.rcq, 1); err != nil || wcs[0].Status == abi.WCSuccess { // which error it is, another case says
 			r.say("a message longer than the receive: %v, %s", wcs, errText(err))
 		}
 		b.recv(0, 100)
 		b.recvs(1)
-		b.post(b.datagram(abi.WRSend, 0, 8, back, a))
-		b.sends(1)
+		b.complete(b.datagram(abi.WRSend, 0, 8, back, a))
 	}},
 	{"ud/other-operations", func(r *rig) {
 		for _, op := range []abi.WROpcode{
@@ -385,8 +355,7 @@ var datagramTests = []test{
 				wr.RemoteAddr, wr.RKey = b.mr.Addr(), b.mr.RKey()
 			}
 			r.say("%v:", op)
-			a.post(wr)
-			a.sends(1)
+			a.complete(wr)
 			a.sayState()
 		}
 	}},
@@ -412,8 +381,7 @@ var datagramTests = []test{
 			b.recv(0, 100)
 			wr := a.datagram(abi.WRSend, 0, 8, way, b)
 			wr.Flags |= flags | abi.SendFence // the fence means nothing here
-			a.post(wr)
-			a.sends(1)
+			a.complete(wr)
 			b.recvs(1)
 		}
 	}},
@@ -426,54 +394,41 @@ var datagramTests = []test{
 		c.toRTR(&to)
 		c.toRTS()
 		b.recv(0, 100)
-		c.post(c.wr(abi.WRSend, 0, 8))
-		c.sends(1)
+		c.complete(c.wr(abi.WRSend, 0, 8))
 		a.sayMark(way, b)
 
 		c, d = r.pair()
 		d.recv(0, 100)
 		to.qp = d.qp
-		a.post(a.datagram(abi.WRSend, 0, 8, way, &to))
-		a.sends(1)
-		c.post(c.wr(abi.WRSend, 0, 5))
-		c.sends(1)
+		a.complete(a.datagram(abi.WRSend, 0, 8, way, &to))
+		c.complete(c.wr(abi.WRSend, 0, 5))
 		d.recvs(1)
 	}},
 	{"ud/uapi", func(r *rig) {
 		a, b := r.uapiEnds(uapi.QPConfig{Type: uapi.TypeUD, QKey: testQKey, SendDepth: 8, RecvDepth: 8, Inline: 16})
-		there, err := b.LocalEndpoint(b.qp)
-		r.must(err)
+		there := must(b.LocalEndpoint(b.qp))(r)
 		info, err := a.QueryQP(a.qp)
 		r.say("QueryQP: %s, %v %v, Q_Key %#x, MTU %d", errText(err), info.Type, info.State, info.QKey, info.MTU)
 		ah, err := a.CreateAH(there.Addr)
 		r.result("CreateAH", err)
 		fill(a.buf[:100], 40)
-		_, err = b.PostRecv(b.qp, b.mr, 0, uapi.GRHLen+100)
-		r.result("PostRecv", err)
-		_, err = a.PostSendTo(a.qp, ah, there.QPN, testQKey, a.mr, 0, 100)
-		r.result("PostSendTo", err)
+		r.result("PostRecv", errOf(b.PostRecv(b.qp, b.mr, 0, uapi.GRHLen+100)))
+		r.result("PostSendTo", errOf(a.PostSendTo(a.qp, ah, there.QPN, testQKey, a.mr, 0, 100)))
 		a.next(1)
 		b.next(1)
 		r.saySame("message", a.buf[:100], b.buf[uapi.GRHLen:uapi.GRHLen+100])
-		here, err := a.LocalEndpoint(a.qp)
-		r.must(err)
+		here := must(a.LocalEndpoint(a.qp))(r)
 		src, err := uapi.DatagramSource(b.buf)
 		r.say("DatagramSource: %s, the sender: %t", errText(err), src == here.Addr.Addr())
-		_, err = a.PostSendTo(a.qp, ah, there.QPN, testQKey, a.mr, 0, portMTU+1)
-		r.result("longer than the MTU", err)
-		_, err = a.PostRecv(a.qp, a.mr, 0, uapi.GRHLen-1)
-		r.result("a receive without room for the route header", err)
-		_, err = a.PostSend(a.qp, a.mr, 1)
-		r.result("PostSend", err)
-		_, err = a.PostWrite(a.qp, a.mr, 0, 0, 0, 1)
-		r.result("PostWrite", err)
+		r.result("longer than the MTU", errOf(a.PostSendTo(a.qp, ah, there.QPN, testQKey, a.mr, 0, portMTU+1)))
+		r.result("a receive without room for the route header", errOf(a.PostRecv(a.qp, a.mr, 0, uapi.GRHLen-1)))
+		r.result("PostSend", errOf(a.PostSend(a.qp, a.mr, 1)))
+		r.result("PostWrite", errOf(a.PostWrite(a.qp, a.mr, 0, 0, 0, 1)))
 		r.result("ConnectQP", a.ConnectQP(a.qp, there))
 		r.result("Disconnect", b.Disconnect(b.qp))
-		_, err = b.PostRecv(b.qp, b.mr, 0, 100)
-		r.result("PostRecv", err)
+		r.result("PostRecv", errOf(b.PostRecv(b.qp, b.mr, 0, 100)))
 		b.next(1)
 		r.result("DestroyAH", a.DestroyAH(ah))
-		_, err = a.PostSendTo(a.qp, ah, there.QPN, testQKey, a.mr, 0, 1)
-		r.result("PostSendTo", err)
+		r.result("PostSendTo", errOf(a.PostSendTo(a.qp, ah, there.QPN, testQKey, a.mr, 0, 1)))
 	}},
 }

@@ -69,24 +69,21 @@ var errorTests = []test{
 		a, b := r.ends()
 		b.config.rdAtomic = 0
 		r.connect(a, b)
-		a.post(a.rdma(abi.WRRDMARead, 0, 64, b, 0))
-		a.sends(1)
+		a.complete(a.rdma(abi.WRRDMARead, 0, 64, b, 0))
 		b.sayStateOnce(abi.QPSErr)
 	}},
 	{"error/send-longer-than-the-receive", func(r *rig) {
 		a, b := r.pair()
 		b.recv(0, 63)
 		b.recv(100, 64)
-		a.post(a.wr(abi.WRSend, 0, 64))
-		a.sends(1)
+		a.complete(a.wr(abi.WRSend, 0, 64))
 		b.recvs(2)
 		a.sayState()
 		b.sayStateOnce(abi.QPSErr)
 		// The same over many packets.
 		a, b = r.pair()
 		b.recv(0, 4000)
-		a.post(a.wr(abi.WRSend, 0, 9000))
-		a.sends(1)
+		a.complete(a.wr(abi.WRSend, 0, 9000))
 		b.recvs(1)
 		b.sayStateOnce(abi.QPSErr)
 	}},
@@ -109,10 +106,8 @@ var errorTests = []test{
 				return a.rdma(abi.WRRDMAWrite, a.config.size-63, 64, b, 0)
 			}},
 			{"WRITE from another domain's region", func(a, b *end) verbs.SendWR {
-				pd, err := a.ctx.AllocPD()
-				r.must(err)
-				mr, err := pd.RegMR(a.buf, allAccess)
-				r.must(err)
+				pd := must(a.ctx.AllocPD())(r)
+				mr := must(pd.RegMR(a.buf, allAccess))(r)
 				wr := a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)
 				wr.SGE[0].LKey = mr.LKey()
 				return wr
@@ -127,8 +122,7 @@ var errorTests = []test{
 			b.recv(0, 64)
 			wr := c.make(a, b)
 			r.say("%s", c.what)
-			a.post(wr)
-			a.sends(1)
+			a.complete(wr)
 			a.sayState()
 			b.sayState()
 		}
@@ -147,8 +141,7 @@ var errorTests = []test{
 				return a.rdma(abi.WRRDMARead, a.config.size-63, 64, b, 0)
 			}},
 			{"READ into a region that is not to be written", func(a, b *end) verbs.SendWR {
-				mr, err := a.pd.RegMR(a.buf, abi.AccessRemoteRead)
-				r.must(err)
+				mr := must(a.pd.RegMR(a.buf, abi.AccessRemoteRead))(r)
 				wr := a.rdma(abi.WRRDMARead, 0, 64, b, 0)
 				wr.SGE[0].LKey = mr.LKey()
 				return wr
@@ -162,8 +155,7 @@ var errorTests = []test{
 			a, b := r.pair()
 			wr := c.make(a, b)
 			r.say("%s", c.what)
-			a.post(wr)
-			a.sends(1)
+			a.complete(wr)
 			a.sayState()
 			b.sayState()
 		}
@@ -180,8 +172,7 @@ var errorTests = []test{
 			}},
 			{"beyond the end", func(b *end) verbs.SGE { return b.sge(b.config.size-63, 64) }},
 			{"a region that is not to be written", func(b *end) verbs.SGE {
-				mr, err := b.pd.RegMR(b.buf, abi.AccessRemoteRead)
-				r.must(err)
+				mr := must(b.pd.RegMR(b.buf, abi.AccessRemoteRead))(r)
 				s := b.sge(0, 64)
 				s.LKey = mr.LKey()
 				return s
@@ -193,68 +184,58 @@ var errorTests = []test{
 			}},
 		} {
 			a, b := r.pair()
-			_, err := b.qp.PostRecv([]verbs.RecvWR{{ID: 77, SGE: []verbs.SGE{c.sge(b)}}})
-			r.must(err)
+			must(b.qp.PostRecv([]verbs.RecvWR{{ID: 77, SGE: []verbs.SGE{c.sge(b)}}}))(r)
 			r.say("a receive into %s", c.what)
-			a.post(a.wr(abi.WRSend, 0, 64))
-			a.sends(1)
+			a.complete(a.wr(abi.WRSend, 0, 64))
 			b.recvs(1)
 			b.sayStateOnce(abi.QPSErr)
 		}
 	}},
 	{"error/no-receive", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.rnrRetry, c.minRNR = 1, 1 })
-		a.post(a.wr(abi.WRSend, 0, 64))
-		a.sends(1)
+		a.complete(a.wr(abi.WRSend, 0, 64))
 		a.sayState()
 		b.sayState()
 	}},
 	{"error/no-receive-no-retry", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.rnrRetry, c.minRNR = 0, 1 })
-		a.post(a.wr(abi.WRSend, 0, 64))
-		a.sends(1)
+		a.complete(a.wr(abi.WRSend, 0, 64))
 		a.sayState()
 		b.sayState()
 	}},
 	{"error/no-receive-for-write-imm", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.rnrRetry, c.minRNR = 2, 1 })
-		a.post(a.rdma(abi.WRRDMAWriteWithImm, 0, 64, b, 0))
-		a.sends(1)
+		a.complete(a.rdma(abi.WRRDMAWriteWithImm, 0, 64, b, 0))
 		a.sayState()
 		b.sayState()
 	}},
 	{"error/no-receive-queue", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.recvWR, c.rnrRetry, c.minRNR = 0, 1, 1 })
-		a.post(a.wr(abi.WRSend, 0, 64))
-		a.sends(1)
+		a.complete(a.wr(abi.WRSend, 0, 64))
 		b.sayState()
 	}},
 	{"error/peer-gone", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.timeout, c.retry = 12, 1 })
 		r.must(b.qp.Destroy())
-		a.post(a.rdma(abi.WRRDMAWrite, 0, 64, b, 0))
-		a.sends(1)
+		a.complete(a.rdma(abi.WRRDMAWrite, 0, 64, b, 0))
 		a.sayState()
 	}},
 	{"error/peer-gone-read", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.timeout, c.retry = 12, 1 })
 		r.must(b.qp.Destroy())
-		a.post(a.rdma(abi.WRRDMARead, 0, 64, b, 0))
-		a.sends(1)
+		a.complete(a.rdma(abi.WRRDMARead, 0, 64, b, 0))
 		a.sayState()
 	}},
 	{"error/peer-gone-no-retry", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.timeout, c.retry = 12, 0 })
 		r.must(b.qp.Destroy())
-		a.post(a.rdma(abi.WRRDMAWrite, 0, 64, b, 0))
-		a.sends(1)
+		a.complete(a.rdma(abi.WRRDMAWrite, 0, 64, b, 0))
 		a.sayState()
 	}},
 	{"error/peer-in-error", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.timeout, c.retry = 12, 1 })
 		b.to(abi.QPSErr)
-		a.post(a.rdma(abi.WRRDMAWrite, 0, 64, b, 0))
-		a.sends(1)
+		a.complete(a.rdma(abi.WRRDMAWrite, 0, 64, b, 0))
 		a.sayState()
 	}},
 	{"error/wrong-destination", func(r *rig) {
@@ -266,8 +247,7 @@ var errorTests = []test{
 		a.toRTS()
 		b.toRTR(a)
 		b.toRTS()
-		a.post(a.rdma(abi.WRRDMAWrite, 0, 64, b, 0))
-		a.sends(1)
+		a.complete(a.rdma(abi.WRRDMAWrite, 0, 64, b, 0))
 		b.sayState()
 	}},
 	{"error/not-the-peer", func(r *rig) {
@@ -289,17 +269,14 @@ var errorTests = []test{
 		a, b := r.pair()
 		bad := a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)
 		bad.RKey ^= 0x5a00
-		a.post(a.rdma(abi.WRRDMAWrite, 0, 64, b, 0), a.rdma(abi.WRRDMAWrite, 0, 3000, b, 0), a.rdma(abi.WRRDMAWrite, 0, 64, b, 0))
-		a.sends(3)
-		a.post(bad)
-		a.sends(1)
+		a.complete(a.rdma(abi.WRRDMAWrite, 0, 64, b, 0), a.rdma(abi.WRRDMAWrite, 0, 3000, b, 0), a.rdma(abi.WRRDMAWrite, 0, 64, b, 0))
+		a.complete(bad)
 	}},
 	{"error/states-of-both", func(r *rig) {
 		a, b := r.pair()
 		wr := a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)
 		wr.RKey ^= 0x5a00
-		a.post(wr)
-		a.sends(1)
+		a.complete(wr)
 		a.sayState()
 		b.sayStateOnce(abi.QPSErr)
 		a.sayNoMore()
@@ -353,8 +330,7 @@ var errorTests = []test{
 		bad.RKey ^= 0x5a00
 		unsignaled := a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)
 		unsignaled.Flags = 0
-		a.post(bad, a.rdma(abi.WRRDMAWrite, 0, 64, b, 0), unsignaled, a.rdma(abi.WRRDMARead, 0, 64, b, 0), a.wr(abi.WRSend, 0, 8))
-		a.sends(5)
+		a.complete(bad, a.rdma(abi.WRRDMAWrite, 0, 64, b, 0), unsignaled, a.rdma(abi.WRRDMARead, 0, 64, b, 0), a.wr(abi.WRSend, 0, 8))
 		a.sayNoMore()
 	}},
 	{"flush/receives-after-a-failure", func(r *rig) {
@@ -365,8 +341,7 @@ var errorTests = []test{
 		}
 		bad := a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)
 		bad.RKey ^= 0x5a00
-		a.post(bad)
-		a.sends(1)
+		a.complete(bad)
 		a.recvs(3)
 		b.recvs(3)
 	}},
@@ -387,8 +362,7 @@ var errorTests = []test{
 		a, b := r.pair()
 		bad := a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)
 		bad.RKey ^= 0x5a00
-		a.post(bad)
-		a.sends(1)
+		a.complete(bad)
 		// Nothing told b's program.
 		b.sayStateOnce(abi.QPSErr)
 		b.recv(0, 64)
@@ -398,8 +372,7 @@ var errorTests = []test{
 		a, b := r.pair()
 		bad := a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)
 		bad.RKey ^= 0x5a00
-		a.post(bad)
-		a.sends(1)
+		a.complete(bad)
 		b.recv(0, 64) // without having asked for the state
 		b.recvs(1)
 	}},
@@ -448,8 +421,7 @@ func faultTest(name string, change func(*config), make func(a, b *end) verbs.Sen
 		a, b := r.pair(change)
 		fill(b.buf, 50)
 		b.recv(0, 64)
-		a.post(make(a, b))
-		a.sends(1)
+		a.complete(make(a, b))
 		b.recvs(1)
 		a.sayState()
 		b.sayStateOnce(abi.QPSErr)

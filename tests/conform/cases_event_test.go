@@ -20,7 +20,6 @@ const (
 // watched makes a connected queue pair whose completion queues, of 16 entries,
 // raise their events in ch.
 func (r *rig) watched() (qp *rawQP, scq, rcq *rawCQ, ch kshim.File) {
-	r.Helper()
 	w, _ := r.raw()
 	fd, ch := w.channel()
 	scq, rcq = w.createCQ(sendQueue, 16, fd), w.createCQ(recvQueue, 16, fd)
@@ -148,8 +147,7 @@ var eventTests = []test{
 		qp.post(qp.rdmaWrite())
 		scq.take(1)
 		eventually(func() bool {
-			_, err := ch.Read(r.withDeadline(), make([]byte, 4))
-			r.result("reading 4 bytes", err)
+			r.result("reading 4 bytes", errOf(ch.Read(r.withDeadline(), make([]byte, 4))))
 			return true
 		})
 	}},
@@ -158,10 +156,8 @@ var eventTests = []test{
 		_, ch := w.channel()
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 		defer cancel()
-		_, err := ch.Read(ctx, make([]byte, 64))
-		r.result("completion channel", err)
-		_, err = async.Read(ctx, make([]byte, 64))
-		r.result("asynchronous events", err)
+		r.result("completion channel", errOf(ch.Read(ctx, make([]byte, 64))))
+		r.result("asynchronous events", errOf(async.Read(ctx, make([]byte, 64))))
 	}},
 	{"event/close-wakes", func(r *rig) {
 		w, _ := r.raw()
@@ -184,8 +180,7 @@ var eventTests = []test{
 			scq.take(1)
 			r.sayEvent(ch)
 		}
-		_, err := qp.destroy()
-		r.result("destroying the queue pair", err)
+		r.result("destroying the queue pair", errOf(qp.destroy()))
 		resp, err := scq.destroy()
 		r.say("destroying the queue: %s, %d completion events, %d asynchronous", errText(err), resp.CompEventsReported, resp.AsyncEventsReported)
 	}},
@@ -198,8 +193,7 @@ var eventTests = []test{
 		scq.arm(false)
 		qp.post(qp.rdmaWrite())
 		scq.take(1)
-		_, err := qp.destroy()
-		r.must(err)
+		must(qp.destroy())(r)
 		resp, err := scq.destroy()
 		r.say("destroying the queue: %s, %d completion events", errText(err), resp.CompEventsReported)
 		r.sayNoEvent(ch)
@@ -248,8 +242,7 @@ var eventTests = []test{
 		w, async := r.raw()
 		_, ch := w.channel()
 		r.result("closing the device file", w.f.Close())
-		_, err := ch.Read(r.withDeadline(), make([]byte, 64))
-		r.result("reading the channel", err)
+		r.result("reading the channel", errOf(ch.Read(r.withDeadline(), make([]byte, 64))))
 		r.sayNoEvent(async)
 		r.result("closing it", async.Close())
 	}},
@@ -257,7 +250,6 @@ var eventTests = []test{
 
 // drained goes to SQD with nothing outstanding.
 func (r *rig) drained(notify uint8) {
-	r.Helper()
 	w, async := r.raw()
 	scq := w.createCQ(sendQueue, 16, -1)
 	qp := w.createQP(queuePair, scq, scq)

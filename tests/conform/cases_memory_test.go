@@ -15,14 +15,11 @@ var memoryTests = []test{
 		r.result("AllocPD", err)
 		r.result("Dealloc", pd.Dealloc())
 		r.result("Dealloc", pd.Dealloc())
-		_, err = pd.RegMR(make([]byte, 8), 0)
-		r.result("RegMR", err)
+		r.result("RegMR", errOf(pd.RegMR(make([]byte, 8), 0)))
 	}},
 	{"pd/busy-region", func(r *rig) {
-		pd, err := r.open(0).AllocPD()
-		r.must(err)
-		mr, err := pd.RegMR(make([]byte, 64), 0)
-		r.must(err)
+		pd := must(r.open(0).AllocPD())(r)
+		mr := must(pd.RegMR(make([]byte, 64), 0))(r)
 		r.result("Dealloc", pd.Dealloc())
 		r.result("Dereg", mr.Dereg())
 		r.result("Dealloc", pd.Dealloc())
@@ -46,20 +43,16 @@ var memoryTests = []test{
 	}},
 	{"pd/remote-key-of-another", func(r *rig) {
 		a, b := r.pair()
-		pd, err := b.ctx.AllocPD()
-		r.must(err)
-		other, err := pd.RegMR(b.buf, allAccess)
-		r.must(err)
+		pd := must(b.ctx.AllocPD())(r)
+		other := must(pd.RegMR(b.buf, allAccess))(r)
 		wr := a.wr(abi.WRRDMAWrite, 0, 64)
 		wr.RemoteAddr, wr.RKey = other.Addr(), other.RKey()
-		a.post(wr)
-		a.sends(1)
+		a.complete(wr)
 		b.sayStateOnce(abi.QPSErr)
 	}},
 
 	{"mr/access-flags", func(r *rig) {
-		pd, err := r.open(0).AllocPD()
-		r.must(err)
+		pd := must(r.open(0).AllocPD())(r)
 		for access := range abi.AccessFlags(16) {
 			mr, err := pd.RegMR(make([]byte, 4096), access)
 			r.say("%v: %s", access, errText(err))
@@ -69,8 +62,7 @@ var memoryTests = []test{
 		}
 	}},
 	{"mr/access-flags-rare", func(r *rig) {
-		pd, err := r.open(0).AllocPD()
-		r.must(err)
+		pd := must(r.open(0).AllocPD())(r)
 		for _, access := range []abi.AccessFlags{
 			abi.AccessOnDemand, abi.AccessLocalWrite | abi.AccessRelaxedOrdering, 1 << 8, 1 << 19, 1 << 31,
 		} {
@@ -79,16 +71,12 @@ var memoryTests = []test{
 		}
 	}},
 	{"mr/empty", func(r *rig) {
-		pd, err := r.open(0).AllocPD()
-		r.must(err)
-		_, err = pd.RegMR(nil, 0)
-		r.result("nil", err)
-		_, err = pd.RegMR([]byte{}, allAccess)
-		r.result("empty", err)
+		pd := must(r.open(0).AllocPD())(r)
+		r.result("nil", errOf(pd.RegMR(nil, 0)))
+		r.result("empty", errOf(pd.RegMR([]byte{}, allAccess)))
 	}},
 	{"mr/read-only-memory", func(r *rig) {
-		pd, err := r.open(0).AllocPD()
-		r.must(err)
+		pd := must(r.open(0).AllocPD())(r)
 		mem := r.pages(2)
 		r.must(syscall.Mprotect(mem, syscall.PROT_READ))
 		for _, access := range []abi.AccessFlags{0, abi.AccessRemoteRead, abi.AccessLocalWrite, allAccess} {
@@ -97,8 +85,7 @@ var memoryTests = []test{
 		}
 	}},
 	{"mr/memory-that-is-not-there", func(r *rig) {
-		pd, err := r.open(0).AllocPD()
-		r.must(err)
+		pd := must(r.open(0).AllocPD())(r)
 		page := os.Getpagesize()
 		mem := r.pages(3)
 		r.must(syscall.Munmap(r.mapped[0]))
@@ -109,59 +96,46 @@ var memoryTests = []test{
 		}
 	}},
 	{"mr/memory-with-a-hole", func(r *rig) {
-		pd, err := r.open(0).AllocPD()
-		r.must(err)
+		pd := must(r.open(0).AllocPD())(r)
 		page := os.Getpagesize()
 		mem := r.pages(3)
 		r.must(syscall.Mprotect(mem[page:2*page], syscall.PROT_NONE))
-		_, err = pd.RegMR(mem, abi.AccessLocalWrite)
-		r.result("all", err)
-		_, err = pd.RegMR(mem[:page+1], allAccess)
-		r.result("one byte too many", err)
-		_, err = pd.RegMR(mem[:page], allAccess)
-		r.result("the page before it", err)
-		_, err = pd.RegMR(mem[2*page:], allAccess)
-		r.result("the page behind it", err)
+		r.result("all", errOf(pd.RegMR(mem, abi.AccessLocalWrite)))
+		r.result("one byte too many", errOf(pd.RegMR(mem[:page+1], allAccess)))
+		r.result("the page before it", errOf(pd.RegMR(mem[:page], allAccess)))
+		r.result("the page behind it", errOf(pd.RegMR(mem[2*page:], allAccess)))
 	}},
 	{"mr/memory-without-access", func(r *rig) {
-		pd, err := r.open(0).AllocPD()
-		r.must(err)
+		pd := must(r.open(0).AllocPD())(r)
 		mem := r.pages(1)
 		r.must(syscall.Mprotect(mem, syscall.PROT_NONE))
-		_, err = pd.RegMR(mem, abi.AccessLocalWrite)
-		r.result("to write", err)
-		_, err = pd.RegMR(mem, abi.AccessRemoteRead)
-		r.result("to read", err)
+		r.result("to write", errOf(pd.RegMR(mem, abi.AccessLocalWrite)))
+		r.result("to read", errOf(pd.RegMR(mem, abi.AccessRemoteRead)))
 	}},
 	{"mr/dereg-twice", func(r *rig) {
-		pd, err := r.open(0).AllocPD()
-		r.must(err)
+		pd := must(r.open(0).AllocPD())(r)
 		mr, err := pd.RegMR(make([]byte, 64), allAccess)
 		r.result("RegMR", err)
 		r.result("Dereg", mr.Dereg())
 		r.result("Dereg", mr.Dereg())
 	}},
 	{"mr/keys", func(r *rig) {
-		pd, err := r.open(0).AllocPD()
-		r.must(err)
+		pd := must(r.open(0).AllocPD())(r)
 		seen := map[uint32]bool{}
 		same := true
 		for range 100 {
-			mr, err := pd.RegMR(make([]byte, 64), allAccess)
-			r.must(err)
+			mr := must(pd.RegMR(make([]byte, 64), allAccess))(r)
 			same = same && mr.LKey() == mr.RKey()
 			seen[mr.RKey()] = true
 		}
 		r.say("%d keys of 100 regions; local and remote ones are the same: %t; none is zero: %t", len(seen), same, !seen[0])
 	}},
 	{"mr/keys-not-reused-at-once", func(r *rig) {
-		pd, err := r.open(0).AllocPD()
-		r.must(err)
+		pd := must(r.open(0).AllocPD())(r)
 		again := false
 		last := uint32(0)
 		for range 20 {
-			mr, err := pd.RegMR(make([]byte, 64), allAccess)
-			r.must(err)
+			mr := must(pd.RegMR(make([]byte, 64), allAccess))(r)
 			again = again || mr.RKey() == last
 			last = mr.RKey()
 			r.must(mr.Dereg())
@@ -177,8 +151,7 @@ var memoryTests = []test{
 		fill(a.buf[:64], 3)
 		wr := a.wr(abi.WRRDMAWrite, 0, 64)
 		wr.RemoteAddr, wr.RKey = second.Addr(), second.RKey()
-		a.post(wr)
-		a.sends(1)
+		a.complete(wr)
 		r.saySame("target", a.buf[:64], b.buf[:64])
 	}},
 	{"mr/same-memory-in-two-contexts", func(r *rig) {
@@ -188,8 +161,7 @@ var memoryTests = []test{
 		fill(b.buf[:64], 4)
 		wr := a.rdma(abi.WRRDMAWrite, 0, 64, b, 1000)
 		wr.SGE[0].Addr, wr.SGE[0].LKey = mine.Addr(), mine.LKey()
-		a.post(wr)
-		a.sends(1)
+		a.complete(wr)
 		r.saySame("target", b.buf[:64], b.buf[1000:1064])
 	}},
 	{"mr/one-byte", func(r *rig) {
@@ -200,14 +172,12 @@ var memoryTests = []test{
 		a.buf[0] = 0xee
 		wr := a.wr(abi.WRRDMAWrite, 0, 1)
 		wr.RemoteAddr, wr.RKey = small.Addr(), small.RKey()
-		a.post(wr)
-		a.sends(1)
+		a.complete(wr)
 		r.say("byte: %#x", b.buf[4095])
 		r.sayUntouched("before it", b.buf[:4095], 5)
 		wr = a.wr(abi.WRRDMAWrite, 0, 2)
 		wr.RemoteAddr, wr.RKey = small.Addr(), small.RKey()
-		a.post(wr)
-		a.sends(1)
+		a.complete(wr)
 		r.say("the byte behind it changed: %t", b.buf[4096] != 5^0x10*7)
 	}},
 	{"mr/unaligned", func(r *rig) {
@@ -217,15 +187,13 @@ var memoryTests = []test{
 		fill(a.buf[:8002], 6)
 		wr := a.wr(abi.WRRDMAWrite, 0, 8002)
 		wr.RemoteAddr, wr.RKey = mr.Addr(), mr.RKey()
-		a.post(wr)
-		a.sends(1)
+		a.complete(wr)
 		r.saySame("target", a.buf[:8002], b.buf[4001:12003])
 	}},
 	{"mr/large", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.size = 8 << 20 })
 		fill(a.buf, 7)
-		a.post(a.rdma(abi.WRRDMAWrite, 0, 8<<20, b, 0))
-		a.sends(1)
+		a.complete(a.rdma(abi.WRRDMAWrite, 0, 8<<20, b, 0))
 		r.saySame("target", a.buf, b.buf)
 	}},
 	{"mr/mapped-memory", func(r *rig) {
@@ -236,14 +204,12 @@ var memoryTests = []test{
 		fill(a.buf[:len(mem)], 8)
 		wr := a.wr(abi.WRRDMAWrite, 0, len(mem))
 		wr.RemoteAddr, wr.RKey = mr.Addr(), mr.RKey()
-		a.post(wr)
-		a.sends(1)
+		a.complete(wr)
 		r.saySame("target", a.buf[:len(mem)], mem)
 		r.result("Dereg", mr.Dereg())
 	}},
 	{"mr/many", func(r *rig) {
-		pd, err := r.open(0).AllocPD()
-		r.must(err)
+		pd := must(r.open(0).AllocPD())(r)
 		for i := range 300 {
 			if _, err := pd.RegMR(make([]byte, 4096), allAccess); err != nil {
 				r.say("RegMR %d: %s", i, errText(err))
@@ -257,8 +223,7 @@ var memoryTests = []test{
 		fill(b.buf[:64], 9)
 		wr := a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)
 		r.result("Dereg", b.mr.Dereg())
-		a.post(wr)
-		a.sends(1)
+		a.complete(wr)
 		r.sayUntouched("target", b.buf[:64], 9)
 	}},
 	{"mr/dereg-with-receives-posted", func(r *rig) {
@@ -273,9 +238,7 @@ var memoryTests = []test{
 // pages maps n pages. They are unmapped after the contexts that know them were
 // closed.
 func (r *rig) pages(n int) []byte {
-	r.Helper()
-	mem, err := syscall.Mmap(-1, 0, n*os.Getpagesize(), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
-	r.must(err)
+	mem := must(syscall.Mmap(-1, 0, n*os.Getpagesize(), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE))(r)
 	r.mapped = append(r.mapped, mem)
 	return mem
 }

@@ -73,20 +73,17 @@ var moduleTests = []test{
 		// b's process is one that can die by itself.
 		k, exit := r.sys.process(1)
 		r.Cleanup(exit)
-		ctx, err := verbs.Open(k, r.sys.device[1])
-		r.must(err)
+		ctx := must(verbs.Open(k, r.sys.device[1]))(r)
 		b = r.newEnd("b", ctx, b.config)
 		r.connect(a, b)
-		a.post(a.rdma(abi.WRRDMAWrite, 0, 4096, b, 0))
-		a.sends(1)
+		a.complete(a.rdma(abi.WRRDMAWrite, 0, 4096, b, 0))
 		if r.sys.kill != nil {
 			r.must(r.sys.kill(1, k))
 		} else {
 			r.must(ctx.Close())
 		}
 		seen := bytes.Clone(b.buf)
-		a.post(a.rdma(abi.WRRDMAWrite, 4096, 4096, b, 0), a.rdma(abi.WRRDMARead, 0, 64, b, 0))
-		a.sends(2)
+		a.complete(a.rdma(abi.WRRDMAWrite, 4096, 4096, b, 0), a.rdma(abi.WRRDMARead, 0, 64, b, 0))
 		a.sayStateOnce(abi.QPSErr)
 		r.say("the memory of the dead is untouched: %t", bytes.Equal(seen, b.buf))
 		if r.sys.kill != nil {

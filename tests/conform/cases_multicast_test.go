@@ -16,11 +16,9 @@ const groupQPN = 0xffffff
 
 // groupWay makes an address handle of a group.
 func (e *end) groupWay(group netip.Addr) *verbs.AH {
-	e.r.Helper()
 	path := e.path(e)
 	path.DGID = group.As16()
-	ah, err := e.pd.CreateAH(ahAttr(path))
-	e.r.must(err)
+	ah := must(e.pd.CreateAH(ahAttr(path)))(e.r)
 	return ah
 }
 
@@ -34,7 +32,6 @@ func (e *end) toGroup(offset, length int, way *verbs.AH) verbs.SendWR {
 // members is datagrams with both ends on one device, as a group is at a UDP
 // port, and devices may have different ones.
 func (r *rig) members() (a, b *end, way *verbs.AH) {
-	r.Helper()
 	r.joinIP(group)
 	c := defaults()
 	c.typ, c.qkey, c.size = abi.QPTUD, testQKey, 16<<10
@@ -47,8 +44,7 @@ func (r *rig) members() (a, b *end, way *verbs.AH) {
 // multicastTests are queue pairs in multicast groups.
 var multicastTests = []test{
 	{"multicast/limits", func(r *rig) {
-		attr, err := r.open(0).QueryDevice()
-		r.must(err)
+		attr := must(r.open(0).QueryDevice())(r)
 		r.say("max_mcast_grp %d, max_mcast_qp_attach %d, max_total_mcast_qp_attach %d", attr.MaxMcastGrp, attr.MaxMcastQPAttach, attr.MaxTotalMcastQPAttach)
 	}},
 	{"multicast/attach", func(r *rig) {
@@ -83,8 +79,7 @@ var multicastTests = []test{
 		a, _ := r.datagramEnds(func(c *config) { c.sendWR, c.recvWR, c.sge, c.inline = 1, 1, 1, 0 })
 		var list []*verbs.QP
 		for n := range 100 {
-			qp, err := a.pd.CreateQP(a.init())
-			r.must(err)
+			qp := must(a.pd.CreateQP(a.init()))(r)
 			list = append(list, qp)
 			if err := qp.AttachMulticast(group); err != nil {
 				r.result("attach", err)
@@ -107,8 +102,7 @@ var multicastTests = []test{
 			fill(a.buf[:n], byte(n))
 			a.recv(4000, 2000)
 			b.recv(0, 2000)
-			a.post(a.toGroup(0, n, way))
-			a.sends(1)
+			a.complete(a.toGroup(0, n, way))
 			for _, e := range []*end{b, a} {
 				wc := e.recvs(1)
 				r.say("from a: %t", len(wc) == 1 && wc[0].SrcQP == a.qp.Num() && wc[0].QPN == e.qp.Num())
@@ -120,12 +114,10 @@ var multicastTests = []test{
 		r.must(b.qp.DetachMulticast(group))
 		b.recv(0, 2000)
 		a.recv(4000, 2000)
-		a.post(a.toGroup(0, 8, way))
-		a.sends(1)
+		a.complete(a.toGroup(0, 8, way))
 		a.recvs(1)
 		r.say("b has left")
-		a.post(a.datagram(abi.WRSend, 0, 9, unicast, b))
-		a.sends(1)
+		a.complete(a.datagram(abi.WRSend, 0, 9, unicast, b))
 		b.recvs(1)
 		r.must(a.qp.DetachMulticast(group))
 	}},
@@ -135,8 +127,7 @@ var multicastTests = []test{
 		mark := func(what string, wr verbs.SendWR) {
 			r.say("%s", what)
 			b.recv(0, 2000)
-			a.post(wr)
-			a.sends(1)
+			a.complete(wr)
 			r.settle()
 			a.post(a.datagram(abi.WRSend, 0, 9, way, b)) // takes the receive
 			a.sends(1)

@@ -24,15 +24,12 @@ var queueTests = []test{
 	}},
 	{"cq/destroy", func(r *rig) {
 		ctx := r.open(0)
-		cq, err := ctx.CreateCQ(4)
-		r.must(err)
+		cq := must(ctx.CreateCQ(4))(r)
 		r.result("Destroy", cq.Destroy())
 		r.result("Destroy", cq.Destroy())
-		_, err = cq.Poll(make([]verbs.WC, 1))
-		r.result("Poll", err)
+		r.result("Poll", errOf(cq.Poll(make([]verbs.WC, 1))))
 		r.result("Arm", cq.Arm(false))
-		_, err = cq.Wait(r.withDeadline(), make([]verbs.WC, 1))
-		r.result("Wait", err)
+		r.result("Wait", errOf(cq.Wait(r.withDeadline(), make([]verbs.WC, 1))))
 	}},
 	{"cq/busy", func(r *rig) {
 		a, _ := r.ends()
@@ -43,8 +40,7 @@ var queueTests = []test{
 		r.result("Destroy of the receives' queue", a.rcq.Destroy())
 	}},
 	{"cq/empty", func(r *rig) {
-		cq, err := r.open(0).CreateCQ(4)
-		r.must(err)
+		cq := must(r.open(0).CreateCQ(4))(r)
 		n, err := cq.Poll(make([]verbs.WC, 4))
 		r.say("Poll: %d, %s", n, errText(err))
 		n, err = cq.Poll(nil)
@@ -53,8 +49,7 @@ var queueTests = []test{
 		r.say("Wait for none: %d, %s", n, errText(err))
 	}},
 	{"cq/wait-deadline", func(r *rig) {
-		cq, err := r.open(0).CreateCQ(4)
-		r.must(err)
+		cq := must(r.open(0).CreateCQ(4))(r)
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 		defer cancel()
 		n, err := cq.Wait(ctx, make([]verbs.WC, 4))
@@ -65,8 +60,7 @@ var queueTests = []test{
 		r.say("Wait: %d, %s", n, errText(err))
 	}},
 	{"cq/wait-then-destroy", func(r *rig) {
-		cq, err := r.open(0).CreateCQ(4)
-		r.must(err)
+		cq := must(r.open(0).CreateCQ(4))(r)
 		done := make(chan error, 1)
 		go func() {
 			_, err := cq.Wait(r.withDeadline(), make([]verbs.WC, 4))
@@ -78,8 +72,7 @@ var queueTests = []test{
 	}},
 	{"cq/wait-then-close", func(r *rig) {
 		ctx := r.open(0)
-		cq, err := ctx.CreateCQ(4)
-		r.must(err)
+		cq := must(ctx.CreateCQ(4))(r)
 		done := make(chan error, 1)
 		go func() {
 			_, err := cq.Wait(r.withDeadline(), make([]verbs.WC, 4))
@@ -139,22 +132,17 @@ var queueTests = []test{
 		a.qp, a.rcq = qp, a.scq
 		r.connect(a, b)
 		a.recv(0, 64)
-		a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
-		a.sends(1)
-		b.post(b.wr(abi.WRSend, 0, 5))
-		b.sends(1)
+		a.complete(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
+		b.complete(b.wr(abi.WRSend, 0, 5))
 		a.recvs(1)
 	}},
 	{"cq/shared-by-queue-pairs", func(r *rig) {
 		a, b := r.pair()
 		c, d := &end{}, &end{}
 		*c, *d = *a, *b
-		var err error
 		c.name, d.name = "c", "d"
-		c.qp, err = a.pd.CreateQP(a.init())
-		r.must(err)
-		d.qp, err = b.pd.CreateQP(b.init())
-		r.must(err)
+		c.qp = must(a.pd.CreateQP(a.init()))(r)
+		d.qp = must(b.pd.CreateQP(b.init()))(r)
 		r.connect(c, d)
 		a.post(a.rdma(abi.WRRDMAWrite, 0, 10, b, 0))
 		wc := a.sends(1)
@@ -188,8 +176,7 @@ var queueTests = []test{
 			a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
 		}
 		// b's answers are in when this one's, on a queue of its own, is.
-		b.post(b.rdma(abi.WRRDMAWrite, 0, 8, a, 0))
-		b.sends(1)
+		b.complete(b.rdma(abi.WRRDMAWrite, 0, 8, a, 0))
 		a.sends(15)
 		a.sayNoMore()
 	}},
@@ -212,12 +199,10 @@ var queueTests = []test{
 		r.say("an error comes: %t", eventually(overrun))
 		r.result("Poll", err)
 		r.say("completions before it, fewer than 8: %t, in order: %t", len(wcs) < 8, inOrder(wcs))
-		_, err = a.scq.Wait(r.withDeadline(), make([]verbs.WC, 1))
-		r.result("Wait", err)
+		r.result("Wait", errOf(a.scq.Wait(r.withDeadline(), make([]verbs.WC, 1))))
 	}},
 	{"cq/arm", func(r *rig) {
-		cq, err := r.open(0).CreateCQ(4)
-		r.must(err)
+		cq := must(r.open(0).CreateCQ(4))(r)
 		r.result("Arm", cq.Arm(false))
 		r.result("Arm again", cq.Arm(false))
 		r.result("Arm for solicited ones", cq.Arm(true))
@@ -240,8 +225,7 @@ var queueTests = []test{
 		r.say("number has 24 bits: %t; is none of the special ones: %t", n < 1<<24, n > 1 && n != 0xffffff)
 		c := e.qp.Cap()
 		r.say("sends %d, receives %d, pieces %d and %d, inline at least 64: %t", c.MaxSendWR, c.MaxRecvWR, c.MaxSendSGE, c.MaxRecvSGE, c.MaxInline >= 64)
-		attr, err := e.qp.Query()
-		r.must(err)
+		attr := must(e.qp.Query())(r)
 		r.say("signals all: %t", attr.SigAll)
 	}},
 	{"qp/sizes-granted", func(r *rig) {
@@ -274,8 +258,7 @@ var queueTests = []test{
 		} {
 			init := e.init()
 			c.set(&init)
-			_, err := e.pd.CreateQP(init)
-			r.result(c.what, err)
+			r.result(c.what, errOf(e.pd.CreateQP(init)))
 		}
 	}},
 	{"qp/types", func(r *rig) {
@@ -292,15 +275,11 @@ var queueTests = []test{
 	}},
 	{"qp/no-completion-queue", func(r *rig) {
 		e := r.newEnd("a", r.open(0), defaults())
-		_, err := e.pd.CreateQP(verbs.QPInit{SendCQ: e.scq, MaxSendWR: 1})
-		r.result("none for receives", err)
-		_, err = e.pd.CreateQP(verbs.QPInit{RecvCQ: e.rcq, MaxSendWR: 1})
-		r.result("none for sends", err)
-		cq, err := e.ctx.CreateCQ(1)
-		r.must(err)
+		r.result("none for receives", errOf(e.pd.CreateQP(verbs.QPInit{SendCQ: e.scq, MaxSendWR: 1})))
+		r.result("none for sends", errOf(e.pd.CreateQP(verbs.QPInit{RecvCQ: e.rcq, MaxSendWR: 1})))
+		cq := must(e.ctx.CreateCQ(1))(r)
 		r.must(cq.Destroy())
-		_, err = e.pd.CreateQP(verbs.QPInit{SendCQ: cq, RecvCQ: e.rcq, MaxSendWR: 1})
-		r.result("one that is gone", err)
+		r.result("one that is gone", errOf(e.pd.CreateQP(verbs.QPInit{SendCQ: cq, RecvCQ: e.rcq, MaxSendWR: 1})))
 	}},
 	{"qp/no-depth", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.sendWR, c.recvWR = 0, 0 })
@@ -312,12 +291,10 @@ var queueTests = []test{
 		a, _ := r.pair()
 		r.result("Destroy", a.qp.Destroy())
 		r.result("Destroy", a.qp.Destroy())
-		_, err := a.qp.Query()
-		r.result("Query", err)
+		r.result("Query", errOf(a.qp.Query()))
 		r.result("Modify", a.qp.Modify(&verbs.QPAttr{State: abi.QPSErr}, abi.QPMaskState))
 		a.sayPost("Post", a.wr(abi.WRSend, 0, 1))
-		_, err = a.qp.PostRecv([]verbs.RecvWR{{}})
-		r.result("PostRecv", err)
+		r.result("PostRecv", errOf(a.qp.PostRecv([]verbs.RecvWR{{}})))
 	}},
 	{"qp/destroyed-is-no-other", func(r *rig) {
 		a, b := r.pair()
@@ -326,37 +303,31 @@ var queueTests = []test{
 		var err error
 		a.qp, err = a.pd.CreateQP(a.init()) // may get the old one's handle
 		r.must(err)
-		_, err = old.Query()
-		r.result("Query", err)
+		r.result("Query", errOf(old.Query()))
 		r.result("Modify", old.Modify(&verbs.QPAttr{State: abi.QPSErr}, abi.QPMaskState))
 		r.result("Destroy", old.Destroy())
 		b.to(abi.QPSReset)
 		r.connect(a, b)
 		a.sayState()
-		_, err = old.Post([]verbs.SendWR{a.wr(abi.WRSend, 0, 1)})
-		r.result("Post", err)
+		r.result("Post", errOf(old.Post([]verbs.SendWR{a.wr(abi.WRSend, 0, 1)})))
 	}},
 	{"cq/destroyed-is-no-other", func(r *rig) {
 		e := r.newEnd("a", r.open(0), defaults())
-		cq, err := e.ctx.CreateCQ(4)
-		r.must(err)
+		cq := must(e.ctx.CreateCQ(4))(r)
 		r.must(cq.Destroy())
-		_, err = e.ctx.CreateCQ(4) // may get the old one's handle
+		_, err := e.ctx.CreateCQ(4) // may get the old one's handle
 		r.must(err)
 		r.result("Arm", cq.Arm(false))
-		_, err = e.pd.CreateQP(verbs.QPInit{SendCQ: cq, RecvCQ: cq, MaxSendWR: 1})
-		r.result("CreateQP", err)
+		r.result("CreateQP", errOf(e.pd.CreateQP(verbs.QPInit{SendCQ: cq, RecvCQ: cq, MaxSendWR: 1})))
 		r.result("Destroy", cq.Destroy())
 	}},
 	{"pd/destroyed-is-no-other", func(r *rig) {
 		ctx := r.open(0)
-		pd, err := ctx.AllocPD()
-		r.must(err)
+		pd := must(ctx.AllocPD())(r)
 		r.must(pd.Dealloc())
 		other, err := ctx.AllocPD() // may get the old one's handle
 		r.must(err)
-		_, err = pd.RegMR(make([]byte, 64), 0)
-		r.result("RegMR", err)
+		r.result("RegMR", errOf(pd.RegMR(make([]byte, 64), 0)))
 		r.result("Dealloc", pd.Dealloc())
 		r.result("Dealloc of the other", other.Dealloc())
 	}},
@@ -374,8 +345,7 @@ var queueTests = []test{
 	{"qp/destroy-drops-completions", func(r *rig) {
 		a, b := r.pair()
 		b.recv(0, 64)
-		a.post(a.wr(abi.WRSend, 0, 8))
-		a.sends(1)
+		a.complete(a.wr(abi.WRSend, 0, 8))
 		a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
 		b.recvs(1)
 		r.result("Destroy", a.qp.Destroy())
@@ -407,11 +377,8 @@ var queueTests = []test{
 		a, b := r.ends()
 		for i := range 16 {
 			c, d := *a, *b
-			var err error
-			c.qp, err = a.pd.CreateQP(a.init())
-			r.must(err)
-			d.qp, err = b.pd.CreateQP(b.init())
-			r.must(err)
+			c.qp = must(a.pd.CreateQP(a.init()))(r)
+			d.qp = must(b.pd.CreateQP(b.init()))(r)
 			r.connect(&c, &d)
 			fill(a.buf[:500], byte(i))
 			c.post(c.rdma(abi.WRRDMAWrite, 0, 500, b, 1000*i))

@@ -13,11 +13,9 @@ import (
 var sharedTests = []test{
 	{"srq/attributes", func(r *rig) {
 		ctx := r.open(0)
-		attr, err := ctx.QueryDevice()
-		r.must(err)
+		attr := must(ctx.QueryDevice())(r)
 		r.say("the device makes %d, of %d receives and %d pieces", attr.MaxSRQ, attr.MaxSRQWR, attr.MaxSRQSGE)
-		pd, err := ctx.AllocPD()
-		r.must(err)
+		pd := must(ctx.AllocPD())(r)
 		for _, init := range []verbs.SRQInit{{}, {MaxWR: 1}, {MaxWR: 4, MaxSGE: 2, Limit: 3}, {MaxWR: 1<<20 + 1}, {MaxWR: 1, MaxSGE: 28}} {
 			s, err := pd.CreateSRQ(init)
 			r.say("%d receives of %d pieces: %s", init.MaxWR, init.MaxSGE, errText(err))
@@ -90,8 +88,7 @@ var sharedTests = []test{
 	}},
 	{"srq/empty", func(r *rig) {
 		a, _ := r.sharing(4, func(c *config) { c.rnrRetry = 1 })
-		a.post(a.wr(abi.WRSend, 0, 8))
-		a.sends(1)
+		a.complete(a.wr(abi.WRSend, 0, 8))
 	}},
 	{"srq/comes-late", func(r *rig) {
 		a, b := r.sharing(4)
@@ -145,8 +142,7 @@ var sharedTests = []test{
 	{"srq/posts", func(r *rig) {
 		a, b := r.sharing(3)
 		r.say("Cap of the queue pair: %d receives", b.qp.Cap().MaxRecvWR)
-		_, err := b.qp.PostRecv([]verbs.RecvWR{{ID: 1}})
-		r.result("PostRecv on the queue pair", err)
+		r.result("PostRecv on the queue pair", errOf(b.qp.PostRecv([]verbs.RecvWR{{ID: 1}})))
 		n, err := b.srq.PostRecv(make([]verbs.RecvWR, 5))
 		r.say("five: %d posted, %s", n, errText(err))
 		a.post(a.wr(abi.WRSend, 0, 0))
@@ -166,8 +162,7 @@ var sharedTests = []test{
 		b.recvShared(0, 1000)
 		b.recvShared(2000, 1000)
 		for range 2 {
-			a.post(a.datagram(abi.WRSend, 0, 100, way, b))
-			a.sends(1)
+			a.complete(a.datagram(abi.WRSend, 0, 100, way, b))
 			b.recvs(1)
 		}
 	}},
@@ -175,7 +170,6 @@ var sharedTests = []test{
 
 // sharing is pair with a shared receive queue at b of n receives.
 func (r *rig) sharing(n int, change ...func(*config)) (a, b *end) {
-	r.Helper()
 	c := defaults()
 	for _, f := range change {
 		f(&c)
@@ -219,15 +213,11 @@ func (r *rig) sayOfQueuePair(events <-chan verbs.Event, q *verbs.QP) {
 
 // another makes queue pairs beside those of two ends, and connects them.
 func (r *rig) another(a, b *end) (c, d *end) {
-	r.Helper()
 	c, d = &end{}, &end{}
 	*c, *d = *a, *b
 	c.name, d.name = "c", "d"
-	var err error
-	c.qp, err = a.pd.CreateQP(a.init())
-	r.must(err)
-	d.qp, err = b.pd.CreateQP(b.init())
-	r.must(err)
+	c.qp = must(a.pd.CreateQP(a.init()))(r)
+	d.qp = must(b.pd.CreateQP(b.init()))(r)
 	r.connect(c, d)
 	return c, d
 }
@@ -235,15 +225,12 @@ func (r *rig) another(a, b *end) (c, d *end) {
 // recvShared posts a shared receive with the next id over a piece of the
 // buffer.
 func (e *end) recvShared(offset, length int) {
-	e.r.Helper()
 	e.nextID++
-	_, err := e.srq.PostRecv([]verbs.RecvWR{{ID: e.nextID, SGE: []verbs.SGE{e.sge(offset, length)}}})
-	e.r.must(err)
+	must(e.srq.PostRecv([]verbs.RecvWR{{ID: e.nextID, SGE: []verbs.SGE{e.sge(offset, length)}}}))(e.r)
 }
 
 func sayShared(r *rig, s *verbs.SRQ) {
-	attr, err := s.Query()
-	r.must(err)
+	attr := must(s.Query())(r)
 	r.say("%d receives, %d pieces, limit %d", attr.MaxWR, attr.MaxSGE, attr.Limit)
 }
 

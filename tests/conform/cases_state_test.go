@@ -13,7 +13,6 @@ import (
 
 // reach takes a's queue pair to a state, with b's in RTS where a has a peer.
 func (r *rig) reach(s abi.QPState) (a, b *end) {
-	r.Helper()
 	a, b = r.ends()
 	switch s {
 	case abi.QPSReset:
@@ -109,8 +108,7 @@ var stateTests = append(transitionTests(), []test{
 		a, _ := r.pair()
 		attr := verbs.QPAttr{MinRNRTimer: 7}
 		r.result("MIN_RNR_TIMER alone in RTS", a.qp.Modify(&attr, abi.QPMaskMinRNRTimer))
-		attr, err := a.qp.Query()
-		r.must(err)
+		attr = must(a.qp.Query())(r)
 		r.say("min_rnr_timer %d", attr.MinRNRTimer)
 		attr = verbs.QPAttr{AccessFlags: abi.AccessRemoteRead}
 		r.result("ACCESS_FLAGS alone in RTS", a.qp.Modify(&attr, abi.QPMaskAccessFlags))
@@ -124,8 +122,7 @@ var stateTests = append(transitionTests(), []test{
 		attr.PathMTU, attr.MinRNRTimer = 9, 3
 		r.result("to RTR with a bad MTU", a.qp.Modify(&attr, maskRTR))
 		a.sayState()
-		q, err := a.qp.Query()
-		r.must(err)
+		q := must(a.qp.Query())(r)
 		r.say("min_rnr_timer %d, destination known: %t", q.MinRNRTimer, q.DestQPNum != 0)
 	}},
 	{"state/query", func(r *rig) {
@@ -149,13 +146,10 @@ var stateTests = append(transitionTests(), []test{
 	{"state/query-moves-on", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.psn = 0xfffffe })
 		for range 3 {
-			a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
-			a.sends(1)
+			a.complete(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
 		}
-		qa, err := a.qp.Query()
-		r.must(err)
-		qb, err := b.qp.Query()
-		r.must(err)
+		qa := must(a.qp.Query())(r)
+		qb := must(b.qp.Query())(r)
 		r.say("a sends next %#x, b expects %#x", qa.SQPSN, qb.RQPSN)
 	}},
 	{"state/init-again", func(r *rig) {
@@ -164,29 +158,24 @@ var stateTests = append(transitionTests(), []test{
 		attr := a.attrInit()
 		attr.AccessFlags = abi.AccessRemoteRead
 		r.result("INIT to INIT", a.qp.Modify(&attr, maskInit))
-		q, err := a.qp.Query()
-		r.must(err)
+		q := must(a.qp.Query())(r)
 		r.say("access %v", q.AccessFlags)
 		r.connect(a, b)
-		b.post(b.rdma(abi.WRRDMAWrite, 0, 8, a, 0))
-		b.sends(1)
+		b.complete(b.rdma(abi.WRRDMAWrite, 0, 8, a, 0))
 	}},
 	{"state/access-in-rts", func(r *rig) {
 		a, b := r.pair()
 		attr := verbs.QPAttr{State: abi.QPSRTS, AccessFlags: abi.AccessRemoteRead}
 		r.result("RTS to RTS", b.qp.Modify(&attr, abi.QPMaskState|abi.QPMaskAccessFlags))
-		a.post(a.rdma(abi.WRRDMARead, 0, 8, b, 0))
-		a.sends(1)
-		a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
-		a.sends(1)
+		a.complete(a.rdma(abi.WRRDMARead, 0, 8, b, 0))
+		a.complete(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
 	}},
 	{"state/reset-and-again", func(r *rig) {
 		a, b := r.pair()
 		for i := range 3 {
 			fill(a.buf[:256], byte(i))
 			b.recv(0, 256)
-			a.post(a.wr(abi.WRSend, 0, 256))
-			a.sends(1)
+			a.complete(a.wr(abi.WRSend, 0, 256))
 			b.recvs(1)
 			r.saySame("target", a.buf[:256], b.buf[:256])
 			a.to(abi.QPSReset)
@@ -205,33 +194,28 @@ var stateTests = append(transitionTests(), []test{
 		b.to(abi.QPSReset)
 		r.connect(a, b)
 		a.recv(64, 64)
-		b.post(b.wr(abi.WRSend, 0, 8))
-		b.sends(1)
+		b.complete(b.wr(abi.WRSend, 0, 8))
 		a.recvs(1) // the new one, not one of the five
 	}},
 	{"state/reset-drops-completions", func(r *rig) {
 		a, b := r.pair()
 		a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
-		b.post(b.rdma(abi.WRRDMAWrite, 0, 8, a, 0))
-		b.sends(1)
+		b.complete(b.rdma(abi.WRRDMAWrite, 0, 8, a, 0))
 		a.to(abi.QPSReset)
 		b.to(abi.QPSReset)
 		r.connect(a, b)
-		a.post(a.rdma(abi.WRRDMAWrite, 0, 9, b, 0))
-		a.sends(1)
+		a.complete(a.rdma(abi.WRRDMAWrite, 0, 9, b, 0))
 	}},
 	{"state/error-and-again", func(r *rig) {
 		a, b := r.pair()
 		wr := a.rdma(abi.WRRDMAWrite, 0, 8, b, 0)
 		wr.RKey ^= 0x5555
-		a.post(wr)
-		a.sends(1)
+		a.complete(wr)
 		b.sayStateOnce(abi.QPSErr)
 		a.to(abi.QPSReset)
 		b.to(abi.QPSReset)
 		r.connect(a, b)
-		a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
-		a.sends(1)
+		a.complete(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
 	}},
 	{"state/rtr-receives", func(r *rig) {
 		a, b := r.ends()
@@ -239,8 +223,7 @@ var stateTests = append(transitionTests(), []test{
 		b.recv(0, 64)
 		a.toRTR(b)
 		a.toRTS()
-		a.post(a.wr(abi.WRSend, 0, 8), a.rdma(abi.WRRDMARead, 0, 8, b, 0))
-		a.sends(2)
+		a.complete(a.wr(abi.WRSend, 0, 8), a.rdma(abi.WRRDMARead, 0, 8, b, 0))
 		b.recvs(1)
 		b.sayState()
 	}},
@@ -249,16 +232,14 @@ var stateTests = append(transitionTests(), []test{
 		b.toInit()
 		a.toRTR(b)
 		a.toRTS()
-		a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
-		a.sends(1)
+		a.complete(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
 		b.sayState()
 	}},
 	{"state/peer-in-reset", func(r *rig) {
 		a, b := r.ends(func(c *config) { c.timeout, c.retry = 12, 1 })
 		a.toRTR(b)
 		a.toRTS()
-		a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
-		a.sends(1)
+		a.complete(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
 		a.sayState()
 	}},
 	{"state/drain-holds-back", func(r *rig) {
@@ -277,8 +258,7 @@ var stateTests = append(transitionTests(), []test{
 	{"state/drain-finishes-what-it-began", func(r *rig) {
 		a, b := r.pair()
 		b.recv(0, 64)
-		a.post(a.wr(abi.WRSend, 0, 8), a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
-		a.sends(2)
+		a.complete(a.wr(abi.WRSend, 0, 8), a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
 		attr := verbs.QPAttr{State: abi.QPSSQD, EnSQDAsyncNotify: 1}
 		r.result("RTS to SQD", a.qp.Modify(&attr, abi.QPMaskState|abi.QPMaskEnSQDAsyncNotify))
 		a.drained()
@@ -288,8 +268,7 @@ var stateTests = append(transitionTests(), []test{
 	{"state/drain-not-finished", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.timeout = 21 }) // the peer is waited for for a long time
 		r.must(b.qp.Destroy())
-		before, err := a.qp.Query()
-		r.must(err)
+		before := must(a.qp.Query())(r)
 		a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
 		require.True(r, eventually(func() bool { // what was not begun would wait for RTS
 			now, err := a.qp.Query()
@@ -297,8 +276,7 @@ var stateTests = append(transitionTests(), []test{
 		}))
 		a.to(abi.QPSSQD)
 		a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
-		q, err := a.qp.Query()
-		r.must(err)
+		q := must(a.qp.Query())(r)
 		r.say("state %v, draining %d", q.State, q.SQDraining)
 		for _, s := range []abi.QPState{abi.QPSRTS, abi.QPSSQD, abi.QPSReset} {
 			r.say("to %v: %s", s, errText(a.qp.Modify(&verbs.QPAttr{State: s}, abi.QPMaskState)))
@@ -321,12 +299,10 @@ var stateTests = append(transitionTests(), []test{
 		attr := verbs.QPAttr{State: abi.QPSSQD, Timeout: 19, RetryCnt: 5, RNRRetry: 4, MaxRdAtomic: 2, AV: a.path(b)}
 		mask := abi.QPMaskState | abi.QPMaskTimeout | abi.QPMaskRetryCnt | abi.QPMaskRNRRetry | abi.QPMaskMaxQPRdAtomic | abi.QPMaskAV
 		r.result("SQD to SQD", a.qp.Modify(&attr, mask))
-		q, err := a.qp.Query()
-		r.must(err)
+		q := must(a.qp.Query())(r)
 		r.say("timeout %d, retry_cnt %d, rnr_retry %d, max_rd_atomic %d", q.Timeout, q.RetryCnt, q.RNRRetry, q.MaxRdAtomic)
 		r.result("SQD to RTS", a.qp.Modify(&verbs.QPAttr{State: abi.QPSRTS}, abi.QPMaskState))
-		a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
-		a.sends(1)
+		a.complete(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
 	}},
 }...)
 
@@ -382,7 +358,6 @@ func (r *rig) missing(e *end, attr verbs.QPAttr, mask abi.QPAttrMask) {
 // superfluous adds one attribute after the other to those that a transition
 // needs. Each starts at the same state.
 func (r *rig) superfluous(e, peer *end, to abi.QPState, mask abi.QPAttrMask) {
-	r.Helper()
 	from := e.qp.State()
 	all := e.attrRTS()
 	for _, more := range []verbs.QPAttr{e.attrRTR(peer), e.attrInit()} {
@@ -410,7 +385,6 @@ func (r *rig) superfluous(e, peer *end, to abi.QPState, mask abi.QPAttrMask) {
 
 // again takes a queue pair from RESET to where it was.
 func (e *end) again(peer *end, s abi.QPState) {
-	e.r.Helper()
 	if s == abi.QPSReset {
 		return
 	}

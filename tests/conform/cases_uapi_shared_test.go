@@ -11,12 +11,9 @@ import (
 // uapiSharing makes two pairs whose second ends take the receives of one shared
 // queue, and complete in one completion queue.
 func (r *rig) uapiSharing(config uapi.SRQConfig) (a, c, b, d *handles, srq uapi.SRQ) {
-	r.Helper()
 	client, server := r.uapiOpen(0), r.uapiOpen(1)
-	srq, err := server.CreateSRQ(config)
-	r.must(err)
-	cq, err := server.CreateCQ(64)
-	r.must(err)
+	srq = must(server.CreateSRQ(config))(r)
+	cq := must(server.CreateCQ(64))(r)
 	taker := patient()
 	taker.RecvDepth, taker.SRQ, taker.SendCQ, taker.RecvCQ = 0, srq, cq, cq
 	a, c = r.newHandles("a", client, patient()), r.newHandles("c", client, patient())
@@ -44,18 +41,15 @@ var uapiSharedTests = []test{
 			r.say("taken by b: %t, d: %t: %s", wc.QP == b.qp, wc.QP == d.qp, b.buf[wc.WRID*100:][:6])
 			x.next(1)
 		}
-		_, err = b.PostRecv(b.qp, b.mr, 0, 8)
-		r.result("PostRecv to the queue pair", err)
-		info, err := b.QueryQP(b.qp)
-		r.must(err)
+		r.result("PostRecv to the queue pair", errOf(b.PostRecv(b.qp, b.mr, 0, 8)))
+		info := must(b.QueryQP(b.qp))(r)
 		r.say("QueryQP tells it: %t", info.SRQ == srq)
 		r.result("DestroySRQ in use", b.DestroySRQ(srq))
 		r.must(b.DestroyQP(b.qp))
 		r.must(b.DestroyQP(d.qp))
 		r.result("DestroySRQ", b.DestroySRQ(srq))
 		r.result("DestroySRQ", b.DestroySRQ(srq))
-		_, err = b.PostSRQRecv(srq, b.mr, 0, 8)
-		r.result("PostSRQRecv", err)
+		r.result("PostSRQRecv", errOf(b.PostSRQRecv(srq, b.mr, 0, 8)))
 	}},
 	{"uapi/shared-limit", func(r *rig) {
 		a, _, b, _, srq := r.uapiSharing(uapi.SRQConfig{Depth: 4, Limit: 2})
@@ -63,8 +57,7 @@ var uapiSharedTests = []test{
 		defer cancel()
 		events := b.Events(ctx)
 		say := func(what string) {
-			info, err := b.QuerySRQ(srq)
-			r.must(err)
+			info := must(b.QuerySRQ(srq))(r)
 			r.say("%s: %d receives of %d pieces, limit %d", what, info.Depth, info.SGE, info.Limit)
 		}
 		n, err := b.PostSRQ(srq, []uapi.WR{{Op: uapi.OpRecv, ID: 5}, {Op: uapi.OpRecv, ID: 6}, {Op: uapi.OpRecv, ID: 7}, {Op: uapi.OpSend}})
@@ -107,29 +100,20 @@ var uapiSharedTests = []test{
 	{"uapi/shared-refused", func(r *rig) {
 		x, other := r.uapiOpen(0), r.uapiOpen(1)
 		for _, config := range []uapi.SRQConfig{{}, {Depth: -1}, {Depth: 1<<20 + 1}, {Depth: 1, SGE: 28}, {Depth: 4, Limit: 5}, {Depth: 4, Limit: -1}, {Depth: 4, PD: 99}} {
-			_, err := x.CreateSRQ(config)
-			r.result("CreateSRQ", err)
+			r.result("CreateSRQ", errOf(x.CreateSRQ(config)))
 		}
-		pd, err := x.CreatePD()
-		r.must(err)
-		srq, err := x.CreateSRQ(uapi.SRQConfig{Depth: 4, PD: pd})
-		r.must(err)
+		pd := must(x.CreatePD())(r)
+		srq := must(x.CreateSRQ(uapi.SRQConfig{Depth: 4, PD: pd}))(r)
 		r.result("DestroyPD", x.DestroyPD(pd))
-		mr, err := x.RegMR(make([]byte, 64), uapiAll)
-		r.must(err)
-		_, err = x.PostSRQRecv(srq, mr, 0, 8)
-		r.result("receive in another domain", err)
-		_, err = other.PostSRQRecv(srq, mr, 0, 8)
-		r.result("PostSRQRecv of the other side", err)
-		cq, err := x.CreateCQ(4)
-		r.must(err)
+		mr := must(x.RegMR(make([]byte, 64), uapiAll))(r)
+		r.result("receive in another domain", errOf(x.PostSRQRecv(srq, mr, 0, 8)))
+		r.result("PostSRQRecv of the other side", errOf(other.PostSRQRecv(srq, mr, 0, 8)))
+		cq := must(x.CreateCQ(4))(r)
 		for _, config := range []uapi.QPConfig{{SRQ: srq}, {SRQ: srq, PD: pd, RecvDepth: 1}, {SRQ: srq, PD: pd, SendDepth: 1, SendCQ: cq}, {SRQ: 99}} {
-			_, err := x.CreateQPWith(config)
-			r.result("CreateQPWith", err)
+			r.result("CreateQPWith", errOf(x.CreateQPWith(config)))
 		}
 		for range 2 { // the second reserves no more
-			_, err = x.CreateQPWith(uapi.QPConfig{SRQ: srq, PD: pd, RecvCQ: cq})
-			r.result("CreateQPWith", err)
+			r.result("CreateQPWith", errOf(x.CreateQPWith(uapi.QPConfig{SRQ: srq, PD: pd, RecvCQ: cq})))
 		}
 		r.result("ResizeCQ", x.ResizeCQ(cq, 3))
 	}},

@@ -34,8 +34,7 @@ var uapiTests = []test{
 	}},
 	{"uapi/devices", func(r *rig) {
 		c := r.uapiOpen(0)
-		mine, err := c.QueryDevice()
-		r.must(err)
+		mine := must(c.QueryDevice())(r)
 		list, err := uapi.Devices()
 		r.result("Devices", err)
 		found := false
@@ -57,8 +56,7 @@ var uapiTests = []test{
 				r.say("%s: %s", o.what, errText(err))
 				continue
 			}
-			info, err := c.QueryDevice()
-			r.must(err)
+			info := must(c.QueryDevice())(r)
 			r.say("%s: ok, MTU %d", o.what, info.MTU)
 			r.must(c.Close())
 		}
@@ -72,8 +70,7 @@ var uapiTests = []test{
 		r.say("QueryMR: %s, %d bytes, %v, keys alike: %t", errText(err), info.Length, info.Access, info.LKey == info.RKey)
 		r.result("DeregMR", c.DeregMR(mr))
 		r.result("DeregMR", c.DeregMR(mr))
-		_, err = c.QueryMR(mr)
-		r.result("QueryMR", err)
+		r.result("QueryMR", errOf(c.QueryMR(mr)))
 		for _, bad := range []struct {
 			what   string
 			buf    []byte
@@ -113,17 +110,14 @@ var uapiTests = []test{
 				r.must(c.DestroyCQ(cq))
 			}
 		}
-		cq, err := c.CreateCQ(16)
-		r.must(err)
+		cq := must(c.CreateCQ(16))(r)
 		qp, err := c.CreateQPWith(uapi.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: 4, RecvDepth: 4})
 		r.result("CreateQPWith", err)
 		r.result("DestroyCQ in use", c.DestroyCQ(cq))
 		r.result("DestroyQP", c.DestroyQP(qp))
 		r.result("DestroyCQ", c.DestroyCQ(cq))
-		_, err = c.Poll(cq, make([]uapi.WC, 1))
-		r.result("Poll", err)
-		_, err = c.CreateQPWith(uapi.QPConfig{SendCQ: cq, SendDepth: 4})
-		r.result("CreateQPWith on what is gone", err)
+		r.result("Poll", errOf(c.Poll(cq, make([]uapi.WC, 1))))
+		r.result("CreateQPWith on what is gone", errOf(c.CreateQPWith(uapi.QPConfig{SendCQ: cq, SendDepth: 4})))
 	}},
 	{"uapi/not-connected", func(r *rig) {
 		a, b := r.uapiEnds(patient())
@@ -131,8 +125,7 @@ var uapiTests = []test{
 		a.sayPosted("PostWrite", id, err)
 		id, err = a.PostRecv(a.qp, a.mr, 0, 8)
 		a.sayPosted("PostRecv", id, err)
-		_, err = a.LocalEndpoint(a.qp)
-		r.result("LocalEndpoint", err)
+		r.result("LocalEndpoint", errOf(a.LocalEndpoint(a.qp)))
 		id, err = a.PostRecv(a.qp, a.mr, 0, 8)
 		a.sayPosted("PostRecv", id, err)
 		r.result("Disconnect", a.Disconnect(a.qp))
@@ -148,8 +141,7 @@ var uapiTests = []test{
 	}},
 	{"uapi/connect-refuses", func(r *rig) {
 		a, b := r.uapiEnds(patient())
-		e, err := b.LocalEndpoint(b.qp)
-		r.must(err)
+		e := must(b.LocalEndpoint(b.qp))(r)
 		r.result("to nobody", a.ConnectQP(a.qp, uapi.Endpoint{}))
 		bad := e
 		bad.MTU = 1000
@@ -169,8 +161,7 @@ var uapiTests = []test{
 		b := r.newHandles("b", r.uapiOpen(1), uapi.QPConfig{SendDepth: 4, RecvDepth: 4, MaxRdAtomic: 8, Timeout: 18})
 		r.join(a, b)
 		for _, h := range []*handles{a, b} {
-			info, err := h.QueryQP(h.qp)
-			r.must(err)
+			info := must(h.QueryQP(h.qp))(r)
 			r.say("%s: %v, MTU %d, rd_atomic %d, timeout %d, retry %d, rnr_retry %d", h.name, info.State, info.MTU, info.MaxRdAtomic, info.Timeout, info.Retry, info.RNRRetry)
 		}
 		fill(a.buf[:3000], 61)
@@ -370,8 +361,7 @@ var uapiTests = []test{
 	}},
 	{"uapi/shared-queue", func(r *rig) {
 		ca, cb := r.uapiOpen(0), r.uapiOpen(1)
-		cq, err := ca.CreateCQ(64)
-		r.must(err)
+		cq := must(ca.CreateCQ(64))(r)
 		config := patient()
 		plain := config
 		config.SendCQ, config.RecvCQ = cq, cq
@@ -427,13 +417,10 @@ var uapiTests = []test{
 		b.posted(b.PostRecv(b.qp, b.mr, 0, 8))
 		r.result("Close", a.Close())
 		r.result("Close", a.Close())
-		_, err := a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8)
-		r.result("PostWrite", err)
-		_, err = a.CreateQP(1, 1)
-		r.result("CreateQP", err)
-		_, err = a.QueryMR(a.mr)
-		r.result("QueryMR", err)
-		_, err = a.PollCQ(a.qp, make([]uapi.WC, 1))
+		r.result("PostWrite", errOf(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8)))
+		r.result("CreateQP", errOf(a.CreateQP(1, 1)))
+		r.result("QueryMR", errOf(a.QueryMR(a.mr)))
+		_, err := a.PollCQ(a.qp, make([]uapi.WC, 1))
 		r.result("PollCQ", err) // whether b hears of it depends on the way between them
 	}},
 	{"uapi/counters", func(r *rig) {
@@ -443,8 +430,7 @@ var uapiTests = []test{
 		a.posted(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8))
 		a.next(1)
 		r.say("sent_pkts grows: %t", eventually(func() bool {
-			after, err := a.Counters()
-			r.must(err)
+			after := must(a.Counters())(r)
 			return after["sent_pkts"] > before["sent_pkts"]
 		}))
 	}},
@@ -453,15 +439,13 @@ var uapiTests = []test{
 		// does.
 		a, b := r.uapiPair()
 		expected := func() uint32 {
-			d, err := b.Stats()
-			r.must(err)
+			d := must(b.Stats())(r)
 			i := slices.IndexFunc(d.QueuePairs, func(q stats.QueuePair) bool { return q.QPN == uint32(b.qp) })
 			return d.QueuePairs[i].RQPSN
 		}
 		for _, op := range []uapi.Op{uapi.OpWrite, uapi.OpRead, uapi.OpFetchAdd} {
 			before := expected()
-			_, err := a.Post(a.qp, []uapi.WR{{Op: op, Flags: uapi.Signaled, SGE: []uapi.SGE{{MR: a.mr, Length: 8}}, RemoteAddr: b.info.Addr, RKey: b.info.RKey}})
-			r.must(err)
+			must(a.Post(a.qp, []uapi.WR{{Op: op, Flags: uapi.Signaled, SGE: []uapi.SGE{{MR: a.mr, Length: 8}}, RemoteAddr: b.info.Addr, RKey: b.info.RKey}}))(r)
 			a.next(1)
 			r.say("the next PSN that b expects: +%d", (expected()-before)&0xffffff)
 		}
@@ -471,12 +455,9 @@ var uapiTests = []test{
 		r.join(a, b)
 		big, far := make([]byte, 8<<20), make([]byte, 8<<20)
 		fill(big, 66)
-		mr, err := a.RegMR(big, uapiAll)
-		r.must(err)
-		target, err := b.RegMR(far, uapiAll)
-		r.must(err)
-		info, err := b.QueryMR(target)
-		r.must(err)
+		mr := must(a.RegMR(big, uapiAll))(r)
+		target := must(b.RegMR(far, uapiAll))(r)
+		info := must(b.QueryMR(target))(r)
 		a.posted(a.PostWrite(a.qp, mr, 0, info.Addr, info.RKey, 8<<20))
 		a.next(1)
 		r.saySame("target", big, far)

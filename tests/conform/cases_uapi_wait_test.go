@@ -13,8 +13,7 @@ import (
 var uapiWaitTests = []test{
 	{"uapi/wake", func(r *rig) {
 		a, b := r.uapiPair()
-		info, err := a.QueryQP(a.qp)
-		r.must(err)
+		info := must(a.QueryQP(a.qp))(r)
 		cqs := []uapi.CQ{info.SendCQ}
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
@@ -35,8 +34,7 @@ var uapiWaitTests = []test{
 		r.result("WakeCQ of the other side", b.WakeCQ(cqs[0]))
 		r.must(a.DestroyQP(a.qp))
 		r.result("WakeCQ of what is gone", a.WakeCQ(cqs[0]))
-		_, err = a.WaitAny(ctx, cqs, wc)
-		r.result("WaitAny of what is gone", err)
+		r.result("WaitAny of what is gone", errOf(a.WaitAny(ctx, cqs, wc)))
 	}},
 	{"uapi/wait-any", func(r *rig) {
 		// Each of two queue pairs has a queue of its own; whichever completes
@@ -47,8 +45,7 @@ var uapiWaitTests = []test{
 		r.join(x, y)
 		var cqs []uapi.CQ
 		for _, h := range []*handles{a, x} {
-			info, err := h.QueryQP(h.qp)
-			r.must(err)
+			info := must(h.QueryQP(h.qp))(r)
 			cqs = append(cqs, info.SendCQ)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -59,8 +56,7 @@ var uapiWaitTests = []test{
 			a.posted(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8))
 			x.posted(x.PostWrite(x.qp, x.mr, 0, y.info.Addr, y.info.RKey, 8))
 			for got := 0; got < 2; {
-				n, err := a.WaitAny(ctx, cqs, wc)
-				r.must(err)
+				n := must(a.WaitAny(ctx, cqs, wc))(r)
 				for _, c := range wc[:n] {
 					r.must(c.Err())
 					came[c.QP]++
@@ -69,7 +65,6 @@ var uapiWaitTests = []test{
 			}
 		}
 		r.say("completions: %d of a, %d of x", came[a.qp], came[x.qp])
-		_, err := a.WaitAny(ctx, nil, wc)
-		r.result("WaitAny of nothing", err)
+		r.result("WaitAny of nothing", errOf(a.WaitAny(ctx, nil, wc)))
 	}},
 }

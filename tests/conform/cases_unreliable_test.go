@@ -11,16 +11,13 @@ import (
 
 // unreliable is pair of the service unreliable connection.
 func (r *rig) unreliable(change ...func(*config)) (a, b *end) {
-	r.Helper()
 	return r.pair(append(change, func(c *config) { c.typ = abi.QPTUC })...)
 }
 
 // sayLast sends a message after those that were dropped, which comes.
 func sayLast(a, b *end) {
-	a.r.Helper()
 	b.recv(60<<10, 100)
-	a.post(a.wr(abi.WRSend, 0, 100))
-	a.sends(1)
+	a.complete(a.wr(abi.WRSend, 0, 100))
 	b.recvs(1)
 	b.sayNoMore()
 	a.sayState()
@@ -39,12 +36,10 @@ var unreliableTests = []test{
 				}
 				wr := a.rdma(o.op, 0, n, b, 20000)
 				wr.Imm, wr.Flags = uint32(n), abi.SendSignaled|abi.SendSolicited
-				a.post(wr)
-				a.sends(1)
+				a.complete(wr)
 				if !o.recv {
 					b.recv(0, 0)
-					a.post(a.wr(abi.WRSend, 0, 0))
-					a.sends(1)
+					a.complete(a.wr(abi.WRSend, 0, 0))
 				}
 				b.recvs(1)
 				r.saySame(fmt.Sprintf("%s of %d", o.name, n), a.buf[:n], b.buf[20000:20000+n])
@@ -64,8 +59,7 @@ var unreliableTests = []test{
 		attr = a.attrRTS()
 		r.result("to RTS as if reliable", a.qp.Modify(&attr, maskRTS))
 		r.result("to RTS", a.qp.Modify(&attr, maskRTS&^a.reliable()))
-		query, err := a.qp.Query()
-		r.must(err)
+		query := must(a.qp.Query())(r)
 		r.say("%v, PSNs %#x and %#x, MTU %v", query.State, query.RQPSN, query.SQPSN, query.PathMTU)
 		a.drain()
 		a.sayState()
@@ -76,19 +70,16 @@ var unreliableTests = []test{
 		a.recv(0, 8)
 		a.to(abi.QPSErr)
 		a.recvs(1)
-		a.post(a.wr(abi.WRSend, 0, 0))
-		a.sends(1)
+		a.complete(a.wr(abi.WRSend, 0, 0))
 		a.to(abi.QPSReset)
 		a.sayState()
 	}},
 	{"uc/refused-here", func(r *rig) {
 		for _, op := range []abi.WROpcode{abi.WRRDMARead, abi.WRAtomicFetchAndAdd} {
 			a, b := r.unreliable()
-			a.post(a.rdma(op, 0, 8, b, 0))
-			a.sends(1)
+			a.complete(a.rdma(op, 0, 8, b, 0))
 			a.sayStateOnce(abi.QPSErr)
-			a.post(a.wr(abi.WRSend, 0, 0))
-			a.sends(1)
+			a.complete(a.wr(abi.WRSend, 0, 0))
 		}
 	}},
 	{"uc/dropped-there", func(r *rig) {
@@ -96,19 +87,16 @@ var unreliableTests = []test{
 		for _, n := range []int{8, 3000} {
 			wr := a.rdma(abi.WRRDMAWrite, 0, n, b, 0)
 			wr.RKey ^= 0x100
-			a.post(wr)
-			a.sends(1)
+			a.complete(wr)
 		}
 		wr := a.rdma(abi.WRRDMAWrite, 0, 3000, b, 64<<10-100)
-		a.post(wr)
-		a.sends(1)
+		a.complete(wr)
 		sayLast(a, b)
 	}},
 	{"uc/no-access", func(r *rig) {
 		a, b := r.unreliable(func(c *config) { c.qpAccess = 0 })
 		fill(a.buf[:3000], 9)
-		a.post(a.rdma(abi.WRRDMAWrite, 0, 3000, b, 0))
-		a.sends(1)
+		a.complete(a.rdma(abi.WRRDMAWrite, 0, 3000, b, 0))
 		sayLast(a, b)
 		r.saySame("untouched", make([]byte, 3000), b.buf[:3000])
 	}},
@@ -116,8 +104,7 @@ var unreliableTests = []test{
 		a, b := r.unreliable()
 		b.recv(0, 2000)
 		b.recv(2000, 2000)
-		a.post(a.wr(abi.WRSend, 0, 3000))
-		a.sends(1)
+		a.complete(a.wr(abi.WRSend, 0, 3000))
 		b.recvs(2)
 		b.sayStateOnce(abi.QPSErr)
 		a.sayState()
@@ -126,8 +113,7 @@ var unreliableTests = []test{
 		a, _ := r.unreliable()
 		wr := a.wr(abi.WRSend, 0, 3000)
 		wr.SGE[0].LKey ^= 0x100
-		a.post(wr, a.wr(abi.WRSend, 0, 8))
-		a.sends(2)
+		a.complete(wr, a.wr(abi.WRSend, 0, 8))
 		a.sayStateOnce(abi.QPSErr)
 	}},
 	{"uc/shared", func(r *rig) {
@@ -136,8 +122,7 @@ var unreliableTests = []test{
 		b.recvShared(0, 4000)
 		b.recvShared(4000, 4000)
 		for range 2 {
-			a.post(a.wr(abi.WRSend, 0, 3000))
-			a.sends(1)
+			a.complete(a.wr(abi.WRSend, 0, 3000))
 			b.recvs(1)
 		}
 		r.saySame("message", a.buf[:3000], b.buf[4000:7000])

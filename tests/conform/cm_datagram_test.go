@@ -43,8 +43,7 @@ func (r *rig) place(gid [16]byte) string {
 // cmGIDIndex is where the address of side 0 stands in its device's table.
 func (r *rig) cmGIDIndex() int {
 	side := r.sys.cmSide[0]
-	gids, err := r.open(side).GIDs(1)
-	r.must(err)
+	gids := must(r.open(side).GIDs(1))(r)
 	for _, g := range gids {
 		if g.Addr.Unmap() == r.cmAddr(0, 0).Addr() && g.Type == abi.GIDTypeRoCEv2 {
 			return g.Index
@@ -64,7 +63,6 @@ type cmAsk struct {
 }
 
 func (r *rig) cmAsk() *cmAsk {
-	r.Helper()
 	p := &cmAsk{r: r, a: r.cmFile(0), b: r.cmFile(1), qpn: cmQPN()}
 	p.listener = p.b.datagrams("listener")
 	p.at = p.listener.serve()
@@ -73,7 +71,6 @@ func (r *rig) cmAsk() *cmAsk {
 
 // dial makes an id of file a whose route to the listener is resolved.
 func (p *cmAsk) dial(name string) *cmID {
-	p.r.Helper()
 	id := p.a.datagrams(name)
 	id.resolve(p.at)
 	return id
@@ -81,7 +78,6 @@ func (p *cmAsk) dial(name string) *cmID {
 
 // question brings the pair to where the listener's side has been asked.
 func (p *cmAsk) question() *cmAsk {
-	p.r.Helper()
 	p.asks = p.dial("asking")
 	p.r.must(p.asks.connect(cmParam(p.qpn, "where?")))
 	p.answers = p.b.made("answering", p.b.wantEvent(abi.UCMEventConnectRequest))
@@ -90,7 +86,6 @@ func (p *cmAsk) question() *cmAsk {
 
 // answer goes on to where the asking side knows.
 func (p *cmAsk) answer() *cmAsk {
-	p.r.Helper()
 	p.question()
 	p.r.must(p.answers.accept(cmParam(p.qpn, "here")))
 	p.a.wantEvent(abi.UCMEventEstablished)

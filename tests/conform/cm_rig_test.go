@@ -40,9 +40,7 @@ const cmRoom = 512
 func (r *rig) cmFile(side int) *cmFile { return r.cmFileOf(r.process(r.sys.cmSide[side])) }
 
 func (r *rig) cmFileOf(k kshim.Kernel) *cmFile {
-	r.Helper()
-	f, err := k.Open("/dev/infiniband/rdma_cm")
-	r.must(err)
+	f := must(k.Open("/dev/infiniband/rdma_cm"))(r)
 	c := &cmFile{r: r, k: k, f: f, mem: make([]byte, cmRoom), ids: map[uint64]*cmID{}}
 	r.cmFiles = append(r.cmFiles, c)
 	var release func()
@@ -83,17 +81,13 @@ func (c *cmFile) do(cmd abi.UCMCommand, in abi.Struct, size int, response *uint6
 
 // create makes an id of the port space TCP.
 func (c *cmFile) create(name string) *cmID {
-	c.r.Helper()
-	id, err := c.createIn(name, abi.UCMPSTCP, abi.QPTRC)
-	c.r.must(err)
+	id := must(c.createIn(name, abi.UCMPSTCP, abi.QPTRC))(c.r)
 	return id
 }
 
 // datagrams makes an id of the port space UDP.
 func (c *cmFile) datagrams(name string) *cmID {
-	c.r.Helper()
-	id, err := c.createIn(name, abi.UCMPSUDP, abi.QPTUD)
-	c.r.must(err)
+	id := must(c.createIn(name, abi.UCMPSUDP, abi.QPTUD))(c.r)
 	return id
 }
 
@@ -131,9 +125,7 @@ func (c *cmFile) fd() int { return c.f.(interface{ FD() int }).FD() }
 
 func (id *cmID) bind(a netip.AddrPort) error {
 	req := abi.UCMBind{ID: id.num}
-	var err error
-	req.AddrSize, err = req.Addr.Set(a)
-	id.c.r.must(err)
+	req.AddrSize = must(req.Addr.Set(a))(id.c.r)
 	return id.c.do(abi.UCMCmdBind, &req, abi.UCMBindSize, nil, nil, 0)
 }
 
@@ -145,11 +137,9 @@ func (id *cmID) listen(backlog uint32) error {
 func (id *cmID) resolveAddr(src, dst netip.AddrPort) (err error) {
 	req := abi.UCMResolveAddr{ID: id.num, TimeoutMS: 10_000}
 	if src.IsValid() {
-		req.SrcSize, err = req.SrcAddr.Set(src)
-		id.c.r.must(err)
+		req.SrcSize = must(req.SrcAddr.Set(src))(id.c.r)
 	}
-	req.DstSize, err = req.DstAddr.Set(dst)
-	id.c.r.must(err)
+	req.DstSize = must(req.DstAddr.Set(dst))(id.c.r)
 	return id.c.do(abi.UCMCmdResolveAddr, &req, abi.UCMResolveAddrSize, nil, nil, 0)
 }
 
@@ -225,7 +215,6 @@ func (id *cmID) setOption(level abi.UCMOptionLevel, option abi.UCMOption, value 
 
 // fetch gives the file's next event, and false if none comes in time.
 func (c *cmFile) fetch() (ev abi.UCMEventResp, ok bool) {
-	c.r.Helper()
 	var err error
 	eventually(func() bool {
 		req := abi.UCMGetEvent{}
@@ -271,7 +260,6 @@ func (c *cmFile) text(ev *abi.UCMEventResp) string {
 
 // sayEvent writes the file's next event down and gives it.
 func (c *cmFile) sayEvent() abi.UCMEventResp {
-	c.r.Helper()
 	ev, ok := c.fetch()
 	if !ok {
 		c.r.Fatalf("no event came; so far:\n%s", strings.Join(c.r.lines, "\n"))
@@ -282,7 +270,6 @@ func (c *cmFile) sayEvent() abi.UCMEventResp {
 
 // wantEvent takes the next event, whose kind is part of the case's setting.
 func (c *cmFile) wantEvent(want abi.UCMEvent) abi.UCMEventResp {
-	c.r.Helper()
 	ev, ok := c.fetch()
 	if !ok || ev.Event != want {
 		c.r.Fatalf("got %s and not %v; so far:\n%s\nleft in the files:%s", c.text(&ev), want, strings.Join(c.r.lines, "\n"), c.r.cmLeft())

@@ -23,7 +23,6 @@ type cmPair struct {
 }
 
 func (r *rig) cmPair() *cmPair {
-	r.Helper()
 	p := &cmPair{r: r, a: r.cmFile(0), b: r.cmFile(1), qpnA: cmQPN(), qpnB: cmQPN(), greeting: "hello"}
 	p.listener = p.b.create("listener")
 	p.at = p.listener.serve()
@@ -33,12 +32,9 @@ func (r *rig) cmPair() *cmPair {
 // serve lets an id of side 1 listen, and returns where.
 func (id *cmID) serve() netip.AddrPort {
 	r := id.c.r
-	r.Helper()
 	r.must(id.bind(r.cmAddr(1, 0)))
-	resp, err := id.query(abi.UCMQueryAddr)
-	r.must(err)
-	at, err := resp.SrcAddr.AddrPort()
-	r.must(err)
+	resp := must(id.query(abi.UCMQueryAddr))(r)
+	at := must(resp.SrcAddr.AddrPort())(r)
 	r.must(id.listen(16))
 	return at
 }
@@ -46,7 +42,6 @@ func (id *cmID) serve() netip.AddrPort {
 // resolve finds an id's route.
 func (id *cmID) resolve(to netip.AddrPort) {
 	r := id.c.r
-	r.Helper()
 	r.must(id.resolveAddr(netip.AddrPort{}, to))
 	id.c.wantEvent(abi.UCMEventAddrResolved)
 	r.must(id.resolveRoute())
@@ -55,7 +50,6 @@ func (id *cmID) resolve(to netip.AddrPort) {
 
 // dial makes an id of file a whose route to the listener is resolved.
 func (p *cmPair) dial(name string) *cmID {
-	p.r.Helper()
 	id := p.a.create(name)
 	if p.ackTimeout != 0 {
 		p.r.must(id.setOption(abi.UCMLevelID, abi.UCMOptionAckTimeout, p.ackTimeout))
@@ -66,7 +60,6 @@ func (p *cmPair) dial(name string) *cmID {
 
 // request brings the pair to where the passive side has a request.
 func (p *cmPair) request() *cmPair {
-	p.r.Helper()
 	p.active = p.dial("active")
 	p.r.must(p.active.connect(cmParam(p.qpnA, p.greeting)))
 	p.passive = p.b.made("passive", p.b.wantEvent(abi.UCMEventConnectRequest))
@@ -75,7 +68,6 @@ func (p *cmPair) request() *cmPair {
 
 // reply goes on to where the active side has the reply.
 func (p *cmPair) reply() *cmPair {
-	p.r.Helper()
 	p.request()
 	p.r.must(p.passive.accept(cmParam(p.qpnB, "welcome")))
 	p.a.wantEvent(abi.UCMEventConnectResponse)
@@ -84,7 +76,6 @@ func (p *cmPair) reply() *cmPair {
 
 // connect goes on to where both sides are connected.
 func (p *cmPair) connect() *cmPair {
-	p.r.Helper()
 	p.reply()
 	p.r.must(p.active.confirm())
 	p.b.wantEvent(abi.UCMEventEstablished)
@@ -168,8 +159,7 @@ var cmStages = append(cmEarlyStages((*cmFile).create,
 	{"request received", func(r *rig) *cmID { return r.cmPair().request().passive }},
 	{"request given up", func(r *rig) *cmID {
 		p := r.cmPair().request()
-		_, err := p.active.destroy()
-		r.must(err)
+		must(p.active.destroy())(r)
 		r.cmGone(p.passive)
 		return p.passive
 	}},
@@ -198,7 +188,6 @@ var cmStages = append(cmEarlyStages((*cmFile).create,
 // cmGone waits until the kernel knows that the sender of a request has
 // withdrawn it, of which no event tells.
 func (r *rig) cmGone(passive *cmID) {
-	r.Helper()
 	if !eventually(func() bool { _, err := passive.qpAttr(abi.QPSRTR); return err != nil }) {
 		r.Fatal("the request is still there")
 	}

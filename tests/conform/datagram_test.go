@@ -20,7 +20,6 @@ const (
 
 // datagramEnds makes an end for datagrams on each side, in RESET.
 func (r *rig) datagramEnds(change ...func(*config)) (a, b *end) {
-	r.Helper()
 	c := defaults()
 	c.typ, c.qkey, c.size = abi.QPTUD, testQKey, 16<<10
 	for _, f := range change {
@@ -31,7 +30,6 @@ func (r *rig) datagramEnds(change ...func(*config)) (a, b *end) {
 
 // datagrams is datagramEnds in RTS, with the first one's way to the second one.
 func (r *rig) datagrams(change ...func(*config)) (a, b *end, way *verbs.AH) {
-	r.Helper()
 	a, b = r.datagramEnds(change...)
 	a.datagramRTS()
 	b.datagramRTS()
@@ -47,7 +45,6 @@ func (e *end) datagramStep(s abi.QPState) error {
 }
 
 func (e *end) datagramRTS() {
-	e.r.Helper()
 	for _, s := range []abi.QPState{abi.QPSInit, abi.QPSRTR, abi.QPSRTS} {
 		e.r.must(e.datagramStep(s))
 	}
@@ -55,9 +52,7 @@ func (e *end) datagramRTS() {
 
 // wayTo makes an address handle.
 func (e *end) wayTo(peer *end) *verbs.AH {
-	e.r.Helper()
-	ah, err := e.pd.CreateAH(ahAttr(e.path(peer)))
-	e.r.must(err)
+	ah := must(e.pd.CreateAH(ahAttr(e.path(peer))))(e.r)
 	return ah
 }
 
@@ -71,12 +66,10 @@ func (e *end) datagram(op abi.WROpcode, offset, length int, way *verbs.AH, peer 
 // sayMark sends what shows that nothing that was sent before it will come any
 // more.
 func (e *end) sayMark(way *verbs.AH, peer *end) {
-	e.r.Helper()
 	const at = 12 << 10
 	peer.recv(at, grhLen+3)
 	copy(e.buf[at:], "end")
-	e.post(e.datagram(abi.WRSend, at, 3, way, peer))
-	e.sends(1)
+	e.complete(e.datagram(abi.WRSend, at, 3, way, peer))
 	peer.recvs(1)
 	e.r.say("it is %q", peer.buf[at+grhLen:at+grhLen+3])
 }
@@ -86,13 +79,11 @@ func (e *end) sayMark(way *verbs.AH, peer *end) {
 // device. A real kernel's queue pairs take packets each in its own time, so it
 // pauses, too.
 func (r *rig) settle() {
-	r.Helper()
 	a, b, way := r.datagrams()
 	b.recv(0, grhLen)
 	a.post(a.datagram(abi.WRSend, 0, 0, way, b))
 	for _, cq := range []*verbs.CQ{a.scq, b.rcq} {
-		_, err := take(cq, 1)
-		r.must(err)
+		must(take(cq, 1))(r)
 	}
 	pause()
 }
@@ -100,7 +91,6 @@ func (r *rig) settle() {
 // sayGRH adds what the header in front of a datagram says, but for what depends
 // on the run: IPv4's checksum and identification.
 func (e *end) sayGRH(b []byte, from *end) {
-	e.r.Helper()
 	_, src := from.gid()
 	_, dst := e.gid()
 	h := b[20:grhLen] // 20 bytes of no meaning stand before it
@@ -111,8 +101,6 @@ func (e *end) sayGRH(b []byte, from *end) {
 
 // sayPSNs adds the next packet sequence numbers.
 func (e *end) sayPSNs() {
-	e.r.Helper()
-	attr, err := e.qp.Query()
-	e.r.must(err)
+	attr := must(e.qp.Query())(e.r)
 	e.r.say("%s: next to be received %#x, to be sent %#x", e.name, attr.RQPSN, attr.SQPSN)
 }

@@ -71,23 +71,15 @@ type end struct {
 // newEnd makes an end on a context, with its queue pair in RESET. It goes with
 // the context.
 func (r *rig) newEnd(name string, ctx *verbs.Context, c config) *end {
-	r.Helper()
 	e := &end{r: r, name: name, config: c, ctx: ctx, buf: make([]byte, c.size)}
-	var err error
-	e.pd, err = ctx.AllocPD()
-	r.must(err)
-	e.scq, err = ctx.CreateCQ(c.cqe)
-	r.must(err)
-	e.rcq, err = ctx.CreateCQ(c.cqe)
-	r.must(err)
-	e.mr, err = e.pd.RegMR(e.buf, c.mrAccess)
-	r.must(err)
+	e.pd = must(ctx.AllocPD())(r)
+	e.scq = must(ctx.CreateCQ(c.cqe))(r)
+	e.rcq = must(ctx.CreateCQ(c.cqe))(r)
+	e.mr = must(e.pd.RegMR(e.buf, c.mrAccess))(r)
 	if c.shared > 0 {
-		e.srq, err = e.pd.CreateSRQ(verbs.SRQInit{MaxWR: c.shared, MaxSGE: c.sge})
-		r.must(err)
+		e.srq = must(e.pd.CreateSRQ(verbs.SRQInit{MaxWR: c.shared, MaxSGE: c.sge}))(r)
 	}
-	e.qp, err = e.pd.CreateQP(e.init())
-	r.must(err)
+	e.qp = must(e.pd.CreateQP(e.init()))(r)
 	return e
 }
 
@@ -101,7 +93,6 @@ func (e *end) init() verbs.QPInit {
 
 // ends makes an end on each side, not connected.
 func (r *rig) ends(change ...func(*config)) (a, b *end) {
-	r.Helper()
 	c := defaults()
 	for _, f := range change {
 		f(&c)
@@ -111,7 +102,6 @@ func (r *rig) ends(change ...func(*config)) (a, b *end) {
 
 // pair makes an end on each side, connected to each other.
 func (r *rig) pair(change ...func(*config)) (a, b *end) {
-	r.Helper()
 	a, b = r.ends(change...)
 	r.connect(a, b)
 	return a, b
@@ -119,7 +109,6 @@ func (r *rig) pair(change ...func(*config)) (a, b *end) {
 
 // connect brings two ends to RTS with each other.
 func (r *rig) connect(a, b *end) {
-	r.Helper()
 	a.toRTR(b)
 	b.toRTR(a)
 	a.toRTS()
@@ -147,11 +136,9 @@ func (e *end) attrRTS() verbs.QPAttr {
 
 // path is the address vector from e to peer.
 func (e *end) path(peer *end) abi.QPDest {
-	e.r.Helper()
 	index, _ := e.gid()
 	_, addr := peer.gid()
-	port, err := peer.ctx.QueryPort(1)
-	e.r.must(err)
+	port := must(peer.ctx.QueryPort(1))(e.r)
 	v := abi.QPDest{DGID: addr.As16(), SGIDIndex: uint8(index), HopLimit: 64, IsGlobal: 1, PortNum: 1}
 	if port.LID != 0 { // a soft device's UDP port, which is not 4791
 		v.SetUDPPort(port.LID)
@@ -162,10 +149,8 @@ func (e *end) path(peer *end) abi.QPDest {
 // gid is the RoCE v2 entry for an IPv4 address in the port's table. Linux fills
 // the table some time after the address appears.
 func (e *end) gid() (index int, addr netip.Addr) {
-	e.r.Helper()
 	found := eventually(func() bool {
-		list, err := e.ctx.GIDs(1)
-		e.r.must(err)
+		list := must(e.ctx.GIDs(1))(e.r)
 		for _, g := range list {
 			if g.Type == abi.GIDTypeRoCEv2 && g.Addr.Is4In6() {
 				index, addr = g.Index, g.Addr
@@ -181,14 +166,12 @@ func (e *end) gid() (index int, addr netip.Addr) {
 }
 
 func (e *end) toInit() {
-	e.r.Helper()
 	attr := e.attrInit()
 	e.r.must(e.qp.Modify(&attr, maskInit))
 }
 
 // toRTR goes there from RESET or INIT.
 func (e *end) toRTR(peer *end) {
-	e.r.Helper()
 	if e.qp.State() == abi.QPSReset {
 		e.toInit()
 	}
@@ -197,7 +180,6 @@ func (e *end) toRTR(peer *end) {
 }
 
 func (e *end) toRTS() {
-	e.r.Helper()
 	attr := e.attrRTS()
 	e.r.must(e.qp.Modify(&attr, maskRTS&^e.reliable()))
 }
@@ -213,23 +195,19 @@ func (e *end) reliable() abi.QPAttrMask {
 
 // to moves to a state that needs no attributes: RESET or ERR.
 func (e *end) to(s abi.QPState) {
-	e.r.Helper()
 	e.r.must(e.qp.Modify(&verbs.QPAttr{State: s}, abi.QPMaskState))
 }
 
 // drain moves to SQD and waits until what was begun has completed: before,
 // Linux lets nothing but ERR follow.
 func (e *end) drain() {
-	e.r.Helper()
 	e.to(abi.QPSSQD)
 	e.drained()
 }
 
 func (e *end) drained() {
-	e.r.Helper()
 	if !eventually(func() bool {
-		attr, err := e.qp.Query()
-		e.r.must(err)
+		attr := must(e.qp.Query())(e.r)
 		return attr.State != abi.QPSSQD || attr.SQDraining == 0
 	}) {
 		e.r.Fatalf("%s does not drain", e.name)
@@ -238,18 +216,14 @@ func (e *end) drained() {
 
 // sayState adds the state that the kernel has the queue pair in.
 func (e *end) sayState() {
-	e.r.Helper()
-	attr, err := e.qp.Query()
-	e.r.must(err)
+	attr := must(e.qp.Query())(e.r)
 	e.r.say("%s state: %v", e.name, attr.State)
 }
 
 // sayStateOnce waits for a state, then adds the one that it is.
 func (e *end) sayStateOnce(s abi.QPState) {
-	e.r.Helper()
 	eventually(func() bool {
-		attr, err := e.qp.Query()
-		e.r.must(err)
+		attr := must(e.qp.Query())(e.r)
 		return attr.State == s
 	})
 	e.sayState()
@@ -276,9 +250,13 @@ func (e *end) rdma(op abi.WROpcode, offset, length int, peer *end, at int) verbs
 
 // post posts requests that must be possible to post.
 func (e *end) post(wrs ...verbs.SendWR) {
-	e.r.Helper()
-	_, err := e.qp.Post(wrs)
-	e.r.must(err)
+	must(e.qp.Post(wrs))(e.r)
+}
+
+// complete posts requests and waits for the completion of each.
+func (e *end) complete(wrs ...verbs.SendWR) []verbs.WC {
+	e.post(wrs...)
+	return e.sends(len(wrs))
 }
 
 // sayPost posts and adds how that ended.
@@ -289,10 +267,8 @@ func (e *end) sayPost(what string, wrs ...verbs.SendWR) {
 
 // recv posts a receive with the next id over a piece of the buffer.
 func (e *end) recv(offset, length int) {
-	e.r.Helper()
 	e.nextID++
-	_, err := e.qp.PostRecv([]verbs.RecvWR{{ID: e.nextID, SGE: []verbs.SGE{e.sge(offset, length)}}})
-	e.r.must(err)
+	must(e.qp.PostRecv([]verbs.RecvWR{{ID: e.nextID, SGE: []verbs.SGE{e.sge(offset, length)}}}))(e.r)
 }
 
 // sends and recvs wait for n completions of a direction, add them to the
@@ -301,7 +277,6 @@ func (e *end) sends(n int) []verbs.WC { return e.completions("send", e.scq, n) }
 func (e *end) recvs(n int) []verbs.WC { return e.completions("recv", e.rcq, n) }
 
 func (e *end) completions(kind string, cq *verbs.CQ, n int) []verbs.WC {
-	e.r.Helper()
 	wcs, err := take(cq, n)
 	for _, line := range wcLines(wcs) {
 		e.r.say("%s %s %s", e.name, kind, line)
@@ -331,7 +306,6 @@ func take(cq *verbs.CQ, n int) ([]verbs.WC, error) {
 // sayNoMore adds whether anything is in the completion queues: to be asked when
 // nothing is outstanding.
 func (e *end) sayNoMore() {
-	e.r.Helper()
 	wc := make([]verbs.WC, 16)
 	n, err := e.scq.Poll(wc)
 	for _, line := range wcLines(wc[:n]) {

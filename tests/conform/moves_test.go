@@ -33,7 +33,6 @@ func sizeTests() []test {
 // move does one operation over n bytes and compares source and target, and what
 // surrounds it.
 func (r *rig) move(op abi.WROpcode, recv bool, a, b *end, n int) {
-	r.Helper()
 	fill(a.buf, 11)
 	fill(b.buf, 12)
 	const from, to = 100, 5000
@@ -45,8 +44,7 @@ func (r *rig) move(op abi.WROpcode, recv bool, a, b *end, n int) {
 	if op == abi.WRSend || op == abi.WRSendWithImm {
 		wr.RemoteAddr, wr.RKey = 0, 0
 	}
-	a.post(wr)
-	a.sends(1)
+	a.complete(wr)
 	if recv {
 		b.recvs(1)
 	}
@@ -64,7 +62,6 @@ func (r *rig) move(op abi.WROpcode, recv bool, a, b *end, n int) {
 
 // whole moves the longest message.
 func (r *rig) whole(op abi.WROpcode) {
-	r.Helper()
 	a, b := r.pair(func(c *config) { c.size = 8 << 20 })
 	fill(a.buf, 13)
 	fill(b.buf, 14)
@@ -72,8 +69,7 @@ func (r *rig) whole(op abi.WROpcode) {
 		b.recv(0, 8<<20)
 	}
 	wr := a.rdma(op, 0, 8<<20, b, 0)
-	a.post(wr)
-	a.sends(1)
+	a.complete(wr)
 	if op == abi.WRSend {
 		b.recvs(1)
 	}
@@ -81,21 +77,18 @@ func (r *rig) whole(op abi.WROpcode) {
 }
 
 func (r *rig) immediates(op abi.WROpcode) {
-	r.Helper()
 	a, b := r.pair()
 	for _, imm := range []uint32{0, 1, 0x80000000, 0x12345678, 0xffffffff} {
 		b.recv(0, 64)
 		wr := a.rdma(op, 0, 4, b, 100)
 		wr.Imm = imm
-		a.post(wr)
-		a.sends(1)
+		a.complete(wr)
 		b.recvs(1)
 	}
 }
 
 // inline posts data that is overwritten at once.
 func (r *rig) inline(op abi.WROpcode) {
-	r.Helper()
 	a, b := r.pair()
 	for _, n := range []int{0, 1, 63, 64} {
 		data := make([]byte, n)
@@ -117,14 +110,12 @@ func (r *rig) inline(op abi.WROpcode) {
 
 // gather sends from several pieces, one of them empty.
 func (r *rig) gather(op abi.WROpcode) {
-	r.Helper()
 	a, b := r.pair()
 	fill(a.buf, 16)
 	b.recv(0, 8000)
 	wr := a.rdma(op, 0, 0, b, 0)
 	wr.SGE = []verbs.SGE{a.sge(10000, 1), a.sge(20, 1500), a.sge(500, 0), a.sge(30000, 3000)}
-	a.post(wr)
-	a.sends(1)
+	a.complete(wr)
 	if op == abi.WRSend {
 		b.recvs(1)
 	}

@@ -125,8 +125,7 @@ func runProgram(t testing.TB, sys *system, rxe bool, seed uint64) *program {
 	var ends [2]*end
 	for i := range p.sides {
 		kernel, exit := sys.process(i)
-		ctx, err := verbs.Open(kernel, sys.device[i])
-		r.must(err)
+		ctx := must(verbs.Open(kernel, sys.device[i]))(r)
 		defer func() {
 			if err := ctx.Close(); err != nil {
 				t.Errorf("seed %d on %s: %v", seed, sys.name, err)

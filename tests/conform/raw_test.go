@@ -36,16 +36,13 @@ const (
 
 // rawFile opens side 0's device file, without GET_CONTEXT.
 func (r *rig) rawFile() *raw {
-	r.Helper()
 	k := r.process(0)
-	list, err := verbs.Devices(k)
-	r.must(err)
+	list := must(verbs.Devices(k))(r)
 	for _, d := range list {
 		if d.Name != r.sys.device[0] {
 			continue
 		}
-		f, err := k.Open(d.Node)
-		r.must(err)
+		f := must(k.Open(d.Node))(r)
 		w := &raw{r: r, k: k, f: f, mem: make([]byte, rawSize)}
 		var release func()
 		w.addr, release = f.Pin(w.mem)
@@ -62,12 +59,10 @@ func (r *rig) rawFile() *raw {
 // raw opens the device file and makes its context; async is its file of
 // asynchronous events.
 func (r *rig) raw() (w *raw, async kshim.File) {
-	r.Helper()
 	w = r.rawFile()
 	var resp abi.GetContextResp
 	r.must(w.command(abi.CmdGetContext, &abi.GetContext{}, abi.GetContextSize, &resp, abi.GetContextRespSize, nil, 0))
-	async, err := w.k.Adopt(int32(resp.AsyncFD))
-	r.must(err)
+	async = must(w.k.Adopt(int32(resp.AsyncFD)))(r)
 	r.Cleanup(func() { async.Close() })
 	return w, async
 }
@@ -138,7 +133,6 @@ func (w *raw) write(cmd abi.Command, req abi.Struct, reqSize, outWords int) erro
 }
 
 func (w *raw) allocPD() uint32 {
-	w.r.Helper()
 	var resp abi.AllocPDResp
 	w.r.must(w.command(abi.CmdAllocPD, &abi.AllocPD{}, abi.AllocPDSize, &resp, abi.AllocPDRespSize, nil, 0))
 	return resp.PDHandle
@@ -146,11 +140,9 @@ func (w *raw) allocPD() uint32 {
 
 // channel makes a completion channel.
 func (w *raw) channel() (fd int32, f kshim.File) {
-	w.r.Helper()
 	var resp abi.CreateCompChannelResp
 	w.r.must(w.command(abi.CmdCreateCompChannel, &abi.CreateCompChannel{}, abi.CreateCompChannelSize, &resp, abi.CreateCompChannelRespSize, nil, 0))
-	f, err := w.k.Adopt(int32(resp.FD))
-	w.r.must(err)
+	f = must(w.k.Adopt(int32(resp.FD)))(w.r)
 	w.r.Cleanup(func() { f.Close() })
 	return int32(resp.FD), f
 }
@@ -170,7 +162,6 @@ func (w *raw) tryCQ(req abi.CreateCQ) (resp abi.CreateCQResp, mi abi.MMInfo, err
 }
 
 func (w *raw) createCQ(userHandle uint64, cqe int, channel int32) *rawCQ {
-	w.r.Helper()
 	resp, mi, err := w.tryCQ(abi.CreateCQ{UserHandle: userHandle, CQE: uint32(cqe), CompChannel: channel})
 	w.r.must(err)
 	q := w.open(mi)
@@ -179,17 +170,13 @@ func (w *raw) createCQ(userHandle uint64, cqe int, channel int32) *rawCQ {
 
 // open maps a queue. Mappings are given back with the case.
 func (w *raw) open(mi abi.MMInfo) *ring.Queue {
-	w.r.Helper()
-	m, err := w.f.Mmap(mi.Offset, int(mi.Size))
-	w.r.must(err)
+	m := must(w.f.Mmap(mi.Offset, int(mi.Size)))(w.r)
 	w.r.Cleanup(func() { w.r.must(w.f.Munmap(m)) })
-	q, err := ring.Open(m)
-	w.r.must(err)
+	q := must(ring.Open(m))(w.r)
 	return q
 }
 
 func (c *rawCQ) arm(solicitedOnly bool) {
-	c.w.r.Helper()
 	req := abi.ReqNotifyCQ{CQHandle: c.handle}
 	if solicitedOnly {
 		req.SolicitedOnly = 1
@@ -199,12 +186,9 @@ func (c *rawCQ) arm(solicitedOnly bool) {
 
 // take waits until n completions are there and takes them.
 func (c *rawCQ) take(n int) {
-	c.w.r.Helper()
 	ready := 0
 	eventually(func() bool {
-		var err error
-		ready, err = c.c.Ready()
-		c.w.r.must(err)
+		ready = must(c.c.Ready())(c.w.r)
 		return ready >= n
 	})
 	if ready < n {
@@ -230,7 +214,6 @@ func (w *raw) tryQP(req abi.CreateQP) (resp abi.CreateQPResp, uhw abi.RXECreateQ
 
 // createQP makes a queue pair in RESET and a region of 4 KiB.
 func (w *raw) createQP(userHandle uint64, scq, rcq *rawCQ) *rawQP {
-	w.r.Helper()
 	pd := w.allocPD()
 	resp, uhw, err := w.tryQP(abi.CreateQP{
 		UserHandle: userHandle, PDHandle: pd, SendCQHandle: scq.handle, RecvCQHandle: rcq.handle,
@@ -255,13 +238,11 @@ func (q *rawQP) modify(m abi.ModifyQP, mask abi.QPAttrMask) error {
 // connect takes it to RTS with itself, by way of a client on the same device
 // that knows its address.
 func (q *rawQP) connect() {
-	q.w.r.Helper()
 	q.toRTR()
 	q.w.r.must(q.modify(abi.ModifyQP{QPState: abi.QPSRTS, Timeout: 18, RetryCnt: 7, RNRRetry: 7, MaxRdAtomic: 4, SQPSN: 5}, maskRTS))
 }
 
 func (q *rawQP) toRTR() {
-	q.w.r.Helper()
 	e := q.w.r.newEnd("guide", q.w.r.open(0), defaults())
 	q.w.r.must(q.modify(abi.ModifyQP{QPState: abi.QPSInit, PortNum: 1, QPAccessFlags: allAccess}, maskInit))
 	q.w.r.must(q.modify(abi.ModifyQP{
@@ -276,9 +257,7 @@ func (q *rawQP) bell() error {
 
 // post puts a request into the ring and rings.
 func (q *rawQP) post(wr ring.SendWR) {
-	q.w.r.Helper()
-	_, err := ring.EncodeSend(q.send.Slot(0), wr.ID, &wr)
-	q.w.r.must(err)
+	must(ring.EncodeSend(q.send.Slot(0), wr.ID, &wr))(q.w.r)
 	q.send.Publish(1)
 	q.w.r.must(q.bell())
 }
@@ -293,7 +272,6 @@ func (q *rawQP) rdmaWrite() ring.SendWR {
 
 // message posts a receive, and a SEND to it.
 func (q *rawQP) message(flags abi.SendFlags) {
-	q.w.r.Helper()
 	wr := ring.RecvWR{ID: 2, SGE: []ring.SGE{{Addr: q.at + 128, Length: 64, LKey: q.mr.LKey}}}
 	q.w.r.must(ring.EncodeRecv(q.recv.Slot(0), wr.ID, &wr))
 	q.recv.Publish(1)
@@ -313,18 +291,15 @@ func (c *rawCQ) destroy() (resp abi.DestroyCQResp, err error) {
 
 // sayEvent waits for an event and adds it.
 func (r *rig) sayEvent(f kshim.File) {
-	r.Helper()
 	r.sayEventWithin(f, patience)
 }
 
 // sayNoEvent gives an event a chance to come, and adds what came.
 func (r *rig) sayNoEvent(f kshim.File) {
-	r.Helper()
 	r.sayEventWithin(f, 50*time.Millisecond)
 }
 
 func (r *rig) sayEventWithin(f kshim.File, d time.Duration) {
-	r.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	b := make([]byte, 64)

@@ -51,12 +51,10 @@ func newRig(t testing.TB, sys *system) *rig {
 
 // joinIP has the device's interface take packets to a group.
 func (r *rig) joinIP(group netip.Addr) {
-	r.Helper()
 	if r.sys.joinIP == nil {
 		return
 	}
-	leave, err := r.sys.joinIP(group)
-	r.must(err)
+	leave := must(r.sys.joinIP(group))(r)
 	r.Cleanup(leave)
 }
 
@@ -70,9 +68,20 @@ func (r *rig) result(call string, err error) { r.say("%s: %s", call, errText(err
 
 // must ends the test when a step of its setting fails.
 func (r *rig) must(err error) {
-	r.Helper()
 	require.NoError(r, err)
 }
+
+// must gives the value of a step of a case's setting, which ends the test when
+// it fails: must(ctx.AllocPD())(r).
+func must[T any](v T, err error) func(r *rig) T {
+	return func(r *rig) T {
+		r.must(err)
+		return v
+	}
+}
+
+// errOf is the error of a call whose value does not count.
+func errOf[T any](_ T, err error) error { return err }
 
 // errnos are those that the observations name.
 var errnos = []struct {
@@ -120,9 +129,7 @@ func (r *rig) process(side int) kshim.Kernel {
 
 // open opens the side's device; the context closes with the case.
 func (r *rig) open(side int) *verbs.Context {
-	r.Helper()
-	ctx, err := verbs.Open(r.process(side), r.sys.device[side])
-	r.must(err)
+	ctx := must(verbs.Open(r.process(side), r.sys.device[side]))(r)
 	r.Cleanup(func() {
 		if err := ctx.Close(); err != nil {
 			r.Errorf("closing %s: %v", r.sys.device[side], err)

@@ -85,7 +85,6 @@ func emulatorSockets(t testing.TB, name, option string, around func(link.Link) (
 }
 
 func emulator(t testing.TB, name string, attach func(side int) (link.Link, error), uapiDevice string) *system {
-	t.Helper()
 	s := &system{name: name, uapi: [2]string{uapiDevice, uapiDevice}, cmSide: [2]int{0, 1}}
 	var machines [2]*emu.Machine
 	var addrs [2]netip.Addr

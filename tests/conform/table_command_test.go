@@ -42,16 +42,13 @@ type tableCase struct {
 
 // closeNew closes a file that the case does not need.
 func (t *tableCase) closeNew(fd int32) {
-	t.Helper()
-	f, err := t.stand().k.Adopt(fd)
-	t.must(err)
+	f := must(t.stand().k.Adopt(fd))(t.rig)
 	t.must(f.Close())
 }
 
 // check makes a call on a stand and gives its errno. A call that did something
 // is the stand's last.
 func (t *tableCase) check(form string, call func(s *stand) error) string {
-	t.Helper()
 	err := call(t.stand())
 	if err == nil && t.opened != nil {
 		t.closeNew(t.opened(t.stand()))
@@ -66,7 +63,6 @@ func (t *tableCase) check(form string, call func(s *stand) error) string {
 
 // is writes the result of a check down, or holds it against the rules.
 func (t *tableCase) is(form, what, got, rule string) {
-	t.Helper()
 	switch {
 	case !t.quiet:
 		t.say("by %s, %s: %s", form, what, got)
@@ -78,9 +74,7 @@ func (t *tableCase) is(form, what, got, rule string) {
 // command walks an entry of write() through everything that can be wrong with
 // it, in a form.
 func (t *tableCase) command(x *commandCase, form string) {
-	t.Helper()
 	ask := func(spoil func(s *stand, p *shape)) string {
-		t.Helper()
 		return t.check(form, func(s *stand) error {
 			p := t.shape(s, x)
 			if spoil != nil {
@@ -128,7 +122,6 @@ func (t *tableCase) shaped(x *commandCase, request abi.Struct) shape {
 
 // lengths makes the request too short and too long.
 func (t *tableCase) lengths(form string, ask func(func(*stand, *shape)) string) {
-	t.Helper()
 	unit := 4
 	if t.entry.Form == abi.FormExtended {
 		unit = 8
@@ -163,7 +156,6 @@ func (t *tableCase) lengths(form string, ask func(func(*stand, *shape)) string) 
 
 // rooms makes the room for the response too small, too large, and of no memory.
 func (t *tableCase) rooms(form string, ask func(func(*stand, *shape)) string) {
-	t.Helper()
 	room := func(core, hw int) string { return ask(func(_ *stand, p *shape) { p.core, p.hw = core, hw }) }
 	if t.entry.Form == abi.FormExtended {
 		t.is(form, "8 bytes less room", room(t.entry.Response.Size-8, t.entry.DriverResponse.Size), "ok")
@@ -186,7 +178,6 @@ func (t *tableCase) example() *abitest.Command { return abitest.Commands[t.entry
 
 // states calls when it is not the time for it.
 func (t *tableCase) states(x *commandCase, form string) {
-	t.Helper()
 	if !x.opens {
 		t.is(form, "before the context", t.check(form, func(s *stand) error {
 			w := t.rawFile()

@@ -266,7 +266,6 @@ func wrongChange(change func(*abi.ModifyQP)) func(*stand) abi.Struct {
 
 // sharing makes a queue pair that takes the shared receives.
 func (s *stand) sharing() {
-	s.r.Helper()
 	q := s.CreateQP()
 	q.IsSRQ, q.SRQHandle = 1, s.SRQ
 	var resp abi.CreateQPResp

@@ -62,10 +62,8 @@ func (x *methodExample) attrs(e *abi.Entry, s *stand, data map[string]uint64) []
 // method walks a method through everything that can be wrong with its
 // attributes.
 func (t *tableCase) method(x *methodExample) {
-	t.Helper()
 	const form = "ioctl"
 	ask := func(spoil func(s *stand, list []abi.IoctlAttr) []abi.IoctlAttr) string {
-		t.Helper()
 		return t.check(form, func(s *stand) error {
 			clear(s.mem[rawOut:])
 			list := x.args(t.entry, s)
@@ -130,9 +128,7 @@ func (x *methodExample) given(e *abi.Entry, s *stand, a *abi.Attr) bool {
 
 // attribute spoils one attribute in every way.
 func (t *tableCase) attribute(a *abi.Attr, ask func(func(*stand, []abi.IoctlAttr) []abi.IoctlAttr) string) {
-	t.Helper()
 	change := func(what string, f func(s *stand, v *abi.IoctlAttr)) {
-		t.Helper()
 		t.say("%s %s: %s", a.Name, what, ask(func(s *stand, list []abi.IoctlAttr) []abi.IoctlAttr {
 			for i := range list {
 				if list[i].AttrID == a.ID {
@@ -177,7 +173,6 @@ func (t *tableCase) attribute(a *abi.Attr, ask func(func(*stand, []abi.IoctlAttr
 
 // bytes spoils an attribute of bytes.
 func (t *tableCase) bytes(a *abi.Attr, change func(string, func(*stand, *abi.IoctlAttr))) {
-	t.Helper()
 	if a.Min > 0 {
 		change(fmt.Sprintf("of %d bytes", a.Min-1), func(_ *stand, v *abi.IoctlAttr) { v.Len = uint16(a.Min - 1) })
 	}

@@ -30,7 +30,6 @@ type tableRig struct {
 }
 
 func newTableRig(r *rig) *tableRig {
-	r.Helper()
 	t := &tableRig{rig: r}
 	guide := r.newEnd("guide", r.open(0), defaults())
 	t.path = guide.path(guide)
@@ -39,7 +38,6 @@ func newTableRig(r *rig) *tableRig {
 
 // stand is the present one, or a new one.
 func (t *tableRig) stand() *stand {
-	t.Helper()
 	if t.now == nil {
 		t.now = t.build(t.rawFile())
 	}
@@ -56,7 +54,6 @@ func (t *tableRig) drop() {
 
 // build makes the objects.
 func (t *tableRig) build(w *raw) *stand {
-	t.Helper()
 	s := &stand{raw: w, path: t.path, Objects: abitest.Objects{Path: t.path.AHAttr(), Group: group.As16()}}
 	if t.bare {
 		return s
@@ -87,31 +84,26 @@ func (t *tableRig) build(w *raw) *stand {
 
 // context does GET_CONTEXT. The file of asynchronous events goes with the case.
 func (s *stand) context() {
-	s.r.Helper()
 	var resp abi.GetContextResp
 	s.r.must(s.command(abi.CmdGetContext, &abi.GetContext{}, abi.GetContextSize, &resp, abi.GetContextRespSize, nil, 0))
 	s.async = int32(resp.AsyncFD)
-	async, err := s.k.Adopt(s.async)
-	s.r.must(err)
+	async := must(s.k.Adopt(s.async))(s.r)
 	s.r.Cleanup(func() { async.Close() })
 }
 
 func (s *stand) region() uint32 {
-	s.r.Helper()
 	var resp abi.RegMRResp
 	s.r.must(s.command(abi.CmdRegMR, s.RegMR(), abi.RegMRSize, &resp, abi.RegMRRespSize, nil, 0))
 	return resp.MRHandle
 }
 
 func (s *stand) queue() uint32 {
-	s.r.Helper()
 	resp, _, err := s.tryCQ(abi.CreateCQ{UserHandle: 5, CQE: 4, CompChannel: -1})
 	s.r.must(err)
 	return resp.CQHandle
 }
 
 func (s *stand) address() uint32 {
-	s.r.Helper()
 	var resp abi.CreateAHResp
 	var uhw abi.RXECreateAHResp
 	s.r.must(s.command(abi.CmdCreateAH, &abi.CreateAH{PDHandle: s.PD, Attr: s.Path}, abi.CreateAHSize, &resp, abi.CreateAHRespSize, &uhw, abi.RXECreateAHRespSize))
@@ -119,14 +111,12 @@ func (s *stand) address() uint32 {
 }
 
 func (s *stand) window() uint32 {
-	s.r.Helper()
 	var resp abi.AllocMWResp
 	s.r.must(s.command(abi.CmdAllocMW, &abi.AllocMW{PDHandle: s.PD, MWType: 1}, abi.AllocMWSize, &resp, abi.AllocMWRespSize, nil, 0))
 	return resp.MWHandle
 }
 
 func (s *stand) shared() uint32 {
-	s.r.Helper()
 	var resp abi.CreateSRQResp
 	var uhw abi.RXECreateSRQResp
 	s.r.must(s.command(abi.CmdCreateSRQ, s.CreateSRQ(), abi.CreateSRQSize, &resp, abi.CreateSRQRespSize, &uhw, abi.RXECreateSRQRespSize))
@@ -138,7 +128,6 @@ func ahAttr(p abi.QPDest) abi.AHAttr { return p.AHAttr() }
 
 // toRTS takes the queue pair there, connected to no real peer.
 func (s *stand) toRTS() {
-	s.r.Helper()
 	for _, m := range []abi.ModifyQP{
 		*s.ModifyQP(),
 		{QPHandle: s.QP, AttrMask: maskRTR, QPState: abi.QPSRTR, PathMTU: abi.MTU1024, DestQPNum: 77, MaxDestRdAtomic: 1, MinRNRTimer: 1, Dest: s.path},

@@ -40,7 +40,6 @@ func verbsEntries() []*abi.Entry {
 }
 
 func runCommand(r *rig, e *abi.Entry, cover *coverage) {
-	r.Helper()
 	x := commandCases[e.Name]
 	if x == nil {
 		x = &commandCase{}
@@ -58,7 +57,6 @@ func runCommand(r *rig, e *abi.Entry, cover *coverage) {
 }
 
 func runMethod(r *rig, e *abi.Entry, cover *coverage) {
-	r.Helper()
 	x := methodExamples[e.Name]
 	if x == nil {
 		r.Fatalf("the table has %s as supported, and no example of it is tested", e.Name)
@@ -76,7 +74,6 @@ func runMethod(r *rig, e *abi.Entry, cover *coverage) {
 // runRefused makes calls that are not supported, with handles of nothing. The
 // errno is the table's on the emulator.
 func runRefused(r *rig, list []*abi.Entry, cover *coverage) {
-	r.Helper()
 	s := &stand{raw: func() *raw { w, _ := r.raw(); return w }()}
 	for _, e := range list {
 		var err error

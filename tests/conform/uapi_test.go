@@ -24,9 +24,7 @@ type handles struct {
 
 // uapiOpen opens a side's device.
 func (r *rig) uapiOpen(side int) *uapi.Context {
-	r.Helper()
-	c, err := uapi.Open(r.sys.uapi[side])
-	r.must(err)
+	c := must(uapi.Open(r.sys.uapi[side]))(r)
 	r.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			r.Errorf("closing %s: %v", r.sys.uapi[side], err)
@@ -41,26 +39,19 @@ func patient() uapi.QPConfig {
 }
 
 func (r *rig) newHandles(name string, c *uapi.Context, config uapi.QPConfig) *handles {
-	r.Helper()
 	h := &handles{Context: c, r: r, name: name, buf: make([]byte, 64<<10)}
-	var err error
-	h.mr, err = c.RegMRWith(h.buf, uapi.MRConfig{Access: uapiAll, PD: config.PD})
-	r.must(err)
-	h.info, err = c.QueryMR(h.mr)
-	r.must(err)
-	h.qp, err = c.CreateQPWith(config)
-	r.must(err)
+	h.mr = must(c.RegMRWith(h.buf, uapi.MRConfig{Access: uapiAll, PD: config.PD}))(r)
+	h.info = must(c.QueryMR(h.mr))(r)
+	h.qp = must(c.CreateQPWith(config))(r)
 	return h
 }
 
 // uapiEnds makes a side each, not connected.
 func (r *rig) uapiEnds(config uapi.QPConfig) (a, b *handles) {
-	r.Helper()
 	return r.newHandles("a", r.uapiOpen(0), config), r.newHandles("b", r.uapiOpen(1), config)
 }
 
 func (r *rig) uapiPair() (a, b *handles) {
-	r.Helper()
 	a, b = r.uapiEnds(patient())
 	r.join(a, b)
 	return a, b
@@ -68,18 +59,14 @@ func (r *rig) uapiPair() (a, b *handles) {
 
 // join connects two sides to each other.
 func (r *rig) join(a, b *handles) {
-	r.Helper()
-	x, err := a.LocalEndpoint(a.qp)
-	r.must(err)
-	y, err := b.LocalEndpoint(b.qp)
-	r.must(err)
+	x := must(a.LocalEndpoint(a.qp))(r)
+	y := must(b.LocalEndpoint(b.qp))(r)
 	r.must(a.ConnectQP(a.qp, y))
 	r.must(b.ConnectQP(b.qp, x))
 }
 
 // posted is for requests that must be possible to post.
 func (h *handles) posted(_ uapi.WRID, err error) {
-	h.r.Helper()
 	h.r.must(err)
 }
 
@@ -94,7 +81,6 @@ func (h *handles) sayPosted(what string, id uapi.WRID, err error) {
 
 // next waits for n completions of the queue pair's queue and adds them.
 func (h *handles) next(n int) []uapi.WC {
-	h.r.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	wcs := make([]uapi.WC, n)
@@ -127,8 +113,6 @@ func handleText(wc *uapi.WC) string {
 }
 
 func (h *handles) sayInfo() {
-	h.r.Helper()
-	info, err := h.QueryQP(h.qp)
-	h.r.must(err)
+	info := must(h.QueryQP(h.qp))(h.r)
 	h.r.say("%s state: %v", h.name, info.State)
 }
