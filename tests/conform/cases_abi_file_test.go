@@ -14,8 +14,7 @@ import (
 // abiFileTests are cases of ioctl, of the device files and of the attributes in
 // sysfs.
 var abiFileTests = []test{
-	{"abi/ioctl-header", func(r *rig) {
-		w, _ := r.raw()
+	onFile("abi/ioctl-header", func(r *rig, w *raw) {
 		core := func() []abi.IoctlAttr {
 			return []abi.IoctlAttr{attr(abi.AttrCoreIn, 8, 0), attr(abi.AttrWriteCmd, 8, uint64(abi.CmdQueryDevice)), attr(abi.AttrCoreOut, 176, w.addr+rawOut)}
 		}
@@ -30,9 +29,8 @@ var abiFileTests = []test{
 		try("second reserved field", func(h *abi.IoctlHdr) { h.Reserved2 = 1 })
 		try("fewer attributes than its length", func(h *abi.IoctlHdr) { h.NumAttrs-- })
 		try("shorter than its attributes", func(h *abi.IoctlHdr) { h.Length -= 16 })
-	}},
-	{"abi/ioctl-attributes", func(r *rig) {
-		w, _ := r.raw()
+	}),
+	onFile("abi/ioctl-attributes", func(r *rig, w *raw) {
 		in, cmd, out := attr(abi.AttrCoreIn, 8, 0), attr(abi.AttrWriteCmd, 8, uint64(abi.CmdQueryDevice)), attr(abi.AttrCoreOut, 176, w.addr+rawOut)
 		try := func(what string, attrs ...abi.IoctlAttr) {
 			r.result(what, w.ioctl(abi.ObjectDevice, abi.MethodInvokeWrite, nil, attrs...))
@@ -52,9 +50,8 @@ var abiFileTests = []test{
 		try("no response", in, cmd)
 		try("no request", cmd, out)
 		try("in another order", out, cmd, in)
-	}},
-	{"abi/gid-table", func(r *rig) {
-		w, _ := r.raw()
+	}),
+	onFile("abi/gid-table", func(r *rig, w *raw) {
 		table := func(what string, entry, flags uint64, room int) {
 			clear(w.mem[rawOut : rawOut+8])
 			err := w.ioctl(abi.ObjectDevice, abi.MethodQueryGIDTable, nil,
@@ -68,9 +65,8 @@ var abiFileTests = []test{
 		table("large entries", 64, 0, 1024)
 		table("flags", abi.GIDEntrySize, 1, 1024)
 		table("room for none", abi.GIDEntrySize, 0, 0)
-	}},
-	{"abi/gid-entry", func(r *rig) {
-		w, _ := r.raw()
+	}),
+	onFile("abi/gid-entry", func(r *rig, w *raw) {
 		entry := func(what string, port, index, flags uint64, portLen int) {
 			err := w.ioctl(abi.ObjectDevice, abi.MethodQueryGIDEntry, nil,
 				attr(abi.AttrQueryGIDEntryPort, portLen, port), attr(abi.AttrQueryGIDEntryGIDIndex, 8, index),
@@ -83,31 +79,27 @@ var abiFileTests = []test{
 		entry("another port", 2, 0, 0, 8)
 		entry("flags", 1, 0, 1, 8)
 		entry("a port of 4 bytes", 1, 0, 0, 4)
-	}},
-	{"abi/ioctl-methods-that-rxe-lacks", func(r *rig) {
-		w, _ := r.raw()
+	}),
+	onFile("abi/ioctl-methods-that-rxe-lacks", func(r *rig, w *raw) {
 		r.result("QUERY_CONTEXT", w.ioctl(abi.ObjectDevice, abi.MethodQueryContext, nil))
-	}},
-	{"abi/closed", func(r *rig) {
-		w, _ := r.raw()
+	}),
+	onFile("abi/closed", func(r *rig, w *raw) {
 		r.result("Close", w.f.Close())
 		r.result("Close", w.f.Close())
 		r.result("write", w.write(abi.CmdQueryDevice, &abi.QueryDevice{}, 8, 44))
 		r.result("ioctl", w.ioctl(abi.ObjectDevice, abi.MethodQueryContext, nil))
 		r.result("mmap", errOf(w.f.Mmap(0, 4096)))
 		r.result("read", errOf(w.f.Read(context.Background(), make([]byte, 16))))
-	}},
-	{"abi/read-the-device-file", func(r *rig) {
-		w, _ := r.raw()
+	}),
+	onFile("abi/read-the-device-file", func(r *rig, w *raw) {
 		r.result("read", errOf(w.f.Read(context.Background(), make([]byte, 16))))
-	}},
-	{"abi/adopt", func(r *rig) {
-		w, _ := r.raw()
+	}),
+	onFile("abi/adopt", func(r *rig, w *raw) {
 		r.result("no descriptor", errOf(w.k.Adopt(9999)))
 		r.result("a negative one", errOf(w.k.Adopt(-1)))
 		fd, _ := w.channel()
 		r.result("a channel a second time", errOf(w.k.Adopt(fd)))
-	}},
+	}),
 	{"abi/open", func(r *rig) {
 		k := r.process(0)
 		for _, name := range []string{"/dev/infiniband/uverbs99", "/sys/class/infiniband_verbs/nothing", "/sys/class/infiniband/nothing/node_type"} {

@@ -13,8 +13,7 @@ func (b octets) Parse([]byte) error { return nil }
 // abiTests are cases of the system-call line itself: mistakes that kshim/verbs
 // never makes.
 var abiTests = []test{
-	{"abi/write-lengths", func(r *rig) {
-		w, _ := r.raw()
+	onFile("abi/write-lengths", func(r *rig, w *raw) {
 		for _, n := range []int{0, 1, 7, 8, 12} {
 			b := w.mem[rawIn : rawIn+n]
 			clear(b)
@@ -30,31 +29,28 @@ var abiTests = []test{
 		r.result("header says more", errOf(w.f.Write(b)))
 		(&abi.CmdHdr{Command: abi.CmdQueryDevice, InWords: 3, OutWords: 44}).Put(b)
 		r.result("header says less", errOf(w.f.Write(b)))
-	}},
-	{"abi/write-returns-its-length", func(r *rig) {
-		w, _ := r.raw()
+	}),
+	onFile("abi/write-returns-its-length", func(r *rig, w *raw) {
 		b := w.mem[rawIn : rawIn+16]
 		(&abi.CmdHdr{Command: abi.CmdQueryDevice, InWords: 4, OutWords: 44}).Put(b)
 		le.PutUint64(b[8:], w.addr+rawOut)
 		n, err := w.f.Write(b)
 		r.say("%d, %s", n, errText(err))
-	}},
-	{"abi/unknown-commands", func(r *rig) {
-		w, _ := r.raw()
+	}),
+	onFile("abi/unknown-commands", func(r *rig, w *raw) {
 		for _, c := range []abi.Command{41, 58, 255, 256, 0x40000000, abi.CmdFlagExtended | 200, abi.CmdFlagExtended} {
 			r.say("%#x by write: %s", uint32(c), errText(w.write(c, octets(make([]byte, 24)), 24, 0)))
 			r.say("%#x by ioctl: %s", uint32(c), errText(w.command(c, octets(make([]byte, 24)), 24, nil, 0, nil, 0)))
 		}
-	}},
-	{"abi/commands-that-rxe-lacks", func(r *rig) {
-		w, _ := r.raw()
+	}),
+	onFile("abi/commands-that-rxe-lacks", func(r *rig, w *raw) {
 		for _, c := range []abi.Command{
 			abi.CmdModifyAH, abi.CmdQueryAH, abi.CmdRegSMR, abi.CmdQueryMR, abi.CmdBindMW, abi.CmdPollCQ, abi.CmdPeekCQ, abi.CmdPostRecv,
 			abi.CmdPostSRQRecv, abi.CmdOpenXRCD, abi.CmdCloseXRCD, abi.CmdOpenQP,
 		} {
 			r.say("%v: %s", c, errText(w.command(c, octets(make([]byte, 128)), 128, octets(nil), 256, nil, 0)))
 		}
-	}},
+	}),
 	{"abi/before-the-context", func(r *rig) {
 		w := r.rawFile()
 		r.result("QUERY_DEVICE by write", w.write(abi.CmdQueryDevice, &abi.QueryDevice{}, 8, 44))
@@ -65,15 +61,13 @@ var abiTests = []test{
 		r.result("CREATE_CQ", err)
 		r.result("mmap", errOf(w.f.Mmap(0, 4096)))
 	}},
-	{"abi/context-twice", func(r *rig) {
-		w, _ := r.raw()
+	onFile("abi/context-twice", func(r *rig, w *raw) {
 		r.result("GET_CONTEXT", w.command(abi.CmdGetContext, &abi.GetContext{}, 8, &abi.GetContextResp{}, 8, nil, 0))
 		r.result("by write", w.write(abi.CmdGetContext, &abi.GetContext{}, 8, 2))
 		var resp abi.QueryDeviceResp
 		r.result("QUERY_DEVICE", w.command(abi.CmdQueryDevice, &abi.QueryDevice{}, 8, &resp, abi.QueryDeviceRespSize, nil, 0))
-	}},
-	{"abi/request-too-short", func(r *rig) {
-		w, _ := r.raw()
+	}),
+	onFile("abi/request-too-short", func(r *rig, w *raw) {
 		for _, c := range []struct {
 			cmd       abi.Command
 			req, resp int
@@ -83,9 +77,8 @@ var abiTests = []test{
 			r.say("%v, 4 bytes short, by ioctl: %s", c.cmd, errText(w.command(c.cmd, octets(nil), c.req-4, octets(nil), c.resp, nil, 0)))
 			r.say("%v, 4 bytes short, by write: %s", c.cmd, errText(w.write(c.cmd, octets(nil), c.req-4, c.resp/4)))
 		}
-	}},
-	{"abi/response-too-short", func(r *rig) {
-		w, _ := r.raw()
+	}),
+	onFile("abi/response-too-short", func(r *rig, w *raw) {
 		for _, c := range []struct {
 			cmd       abi.Command
 			req, resp int
@@ -93,31 +86,27 @@ var abiTests = []test{
 			r.say("%v, 4 bytes short, by ioctl: %s", c.cmd, errText(w.command(c.cmd, octets(nil), c.req, octets(nil), c.resp-4, nil, 0)))
 			r.say("%v, 4 bytes short, by write: %s", c.cmd, errText(w.write(c.cmd, octets(nil), c.req, c.resp/4-1)))
 		}
-	}},
-	{"abi/request-too-long", func(r *rig) {
-		w, _ := r.raw()
+	}),
+	onFile("abi/request-too-long", func(r *rig, w *raw) {
 		req := make(octets, 24)
 		req[8] = 1 // the port
 		r.result("QUERY_PORT with 8 bytes of zeroes behind", w.command(abi.CmdQueryPort, req, 24, octets(nil), 40, nil, 0))
 		req[23] = 1
 		r.result("QUERY_PORT with something behind", w.command(abi.CmdQueryPort, req, 24, octets(nil), 40, nil, 0))
-	}},
-	{"abi/response-nowhere", func(r *rig) {
-		w, _ := r.raw()
+	}),
+	onFile("abi/response-nowhere", func(r *rig, w *raw) {
 		b := w.mem[rawIn : rawIn+16]
 		(&abi.CmdHdr{Command: abi.CmdQueryDevice, InWords: 4, OutWords: 44}).Put(b)
 		le.PutUint64(b[8:], 0x10)
 		r.result("QUERY_DEVICE by write", errOf(w.f.Write(b)))
 		r.result("ALLOC_PD by ioctl", w.ioctl(abi.ObjectDevice, abi.MethodInvokeWrite, nil,
 			attr(abi.AttrCoreIn, 8, 0), attr(abi.AttrWriteCmd, 8, uint64(abi.CmdAllocPD)), attr(abi.AttrCoreOut, 4, 0x10)))
-	}},
-	{"abi/request-nowhere", func(r *rig) {
-		w, _ := r.raw()
+	}),
+	onFile("abi/request-nowhere", func(r *rig, w *raw) {
 		r.result("QUERY_PORT by ioctl", w.ioctl(abi.ObjectDevice, abi.MethodInvokeWrite, nil,
 			attr(abi.AttrCoreIn, 16, 0x10), attr(abi.AttrWriteCmd, 8, uint64(abi.CmdQueryPort)), attr(abi.AttrCoreOut, 40, w.addr+rawOut)))
-	}},
-	{"abi/handles", func(r *rig) {
-		w, _ := r.raw()
+	}),
+	onFile("abi/handles", func(r *rig, w *raw) {
 		cq := w.createCQ(1, 4, -1)
 		pd := w.allocPD()
 		dealloc := func(h uint32) error {
@@ -140,27 +129,24 @@ var abiTests = []test{
 		r.result("REQ_NOTIFY_CQ of nothing", w.command(abi.CmdReqNotifyCQ, &abi.ReqNotifyCQ{CQHandle: 0x7fff0000}, 8, nil, 0, nil, 0))
 		r.result("DEREG_MR of nothing", w.command(abi.CmdDeregMR, &abi.DeregMR{MRHandle: 0x7fff0000}, 4, nil, 0, nil, 0))
 		r.result("REG_MR in no domain", w.command(abi.CmdRegMR, &abi.RegMR{Start: w.addr, Length: 64, HCAVA: w.addr, PDHandle: 0x7fff0000}, 40, &abi.RegMRResp{}, 12, nil, 0))
-	}},
-	{"abi/handles-of-another-file", func(r *rig) {
-		w, _ := r.raw()
+	}),
+	onFile("abi/handles-of-another-file", func(r *rig, w *raw) {
 		var pd uint32
 		for range 40 { // beyond the numbers that the other file has
 			pd = w.allocPD()
 		}
 		v, _ := r.raw()
 		r.result("DEALLOC_PD", v.command(abi.CmdDeallocPD, &abi.DeallocPD{PDHandle: pd}, 4, nil, 0, nil, 0))
-	}},
-	{"abi/busy", func(r *rig) {
-		w, _ := r.raw()
+	}),
+	onFile("abi/busy", func(r *rig, w *raw) {
 		cq := w.createCQ(1, 4, -1)
 		qp := w.createQP(2, cq, cq)
 		r.result("DESTROY_CQ", errOf(cq.destroy()))
 		r.result("DESTROY_QP", errOf(qp.destroy()))
 		r.result("DESTROY_QP", errOf(qp.destroy()))
 		r.result("DESTROY_CQ", errOf(cq.destroy()))
-	}},
-	{"abi/create-cq", func(r *rig) {
-		w, _ := r.raw()
+	}),
+	onFile("abi/create-cq", func(r *rig, w *raw) {
 		for _, c := range []struct {
 			what string
 			req  abi.CreateCQ
@@ -176,9 +162,8 @@ var abiTests = []test{
 			r.say("%s: %s, %d entries", c.what, errText(err), resp.CQE)
 		}
 		r.result("no room for the driver's answer", w.command(abi.CmdCreateCQ, &abi.CreateCQ{CQE: 4, CompChannel: -1}, 32, &abi.CreateCQResp{}, 8, nil, 0))
-	}},
-	{"abi/create-qp", func(r *rig) {
-		w, _ := r.raw()
+	}),
+	onFile("abi/create-qp", func(r *rig, w *raw) {
 		cq := w.createCQ(1, 16, -1)
 		pd := w.allocPD()
 		good := abi.CreateQP{PDHandle: pd, SendCQHandle: cq.handle, RecvCQHandle: cq.handle, MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 1, MaxRecvSGE: 1, QPType: abi.QPTRC}
@@ -207,9 +192,8 @@ var abiTests = []test{
 				resp.MaxSendWR, resp.MaxRecvWR, resp.MaxSendSGE, resp.MaxRecvSGE, resp.MaxInlineData)
 		}
 		r.result("no room for the driver's answer", w.command(abi.CmdCreateQP, &good, 56, &abi.CreateQPResp{}, 32, nil, 0))
-	}},
-	{"abi/queues", func(r *rig) {
-		w, _ := r.raw()
+	}),
+	onFile("abi/queues", func(r *rig, w *raw) {
 		cq := w.createCQ(1, 8, -1)
 		r.say("completion queue of 8: %d fit, %d bytes each", cq.q.Cap(), cq.q.ElemSize())
 		for _, c := range []abi.CreateQP{
@@ -225,9 +209,8 @@ var abiTests = []test{
 			r.say("%d sends of %d pieces, %d inline: %d fit, %d bytes each", ask.MaxSendWR, ask.MaxSendSGE, ask.MaxInlineData, sq.Cap(), sq.ElemSize())
 			r.say("%d receives of %d pieces: %d fit, %d bytes each", ask.MaxRecvWR, ask.MaxRecvSGE, rq.Cap(), rq.ElemSize())
 		}
-	}},
-	{"abi/mmap", func(r *rig) {
-		w, _ := r.raw()
+	}),
+	onFile("abi/mmap", func(r *rig, w *raw) {
 		resp, mi, err := w.tryCQ(abi.CreateCQ{CQE: 8, CompChannel: -1})
 		r.must(err)
 		r.result("an offset of nothing", errOf(w.f.Mmap(mi.Offset+1<<20, int(mi.Size))))
@@ -240,16 +223,14 @@ var abiTests = []test{
 		r.result("closing the file", w.f.Close())
 		r.say("and still: %t", m[abi.QueueBufIndexMask] == 15)
 		r.result("munmap", w.f.Munmap(m))
-	}},
-	{"abi/mmap-of-what-is-gone", func(r *rig) {
-		w, _ := r.raw()
+	}),
+	onFile("abi/mmap-of-what-is-gone", func(r *rig, w *raw) {
 		resp, mi, err := w.tryCQ(abi.CreateCQ{CQE: 8, CompChannel: -1})
 		r.must(err)
 		must((&rawCQ{w: w, handle: resp.CQHandle}).destroy())(r)
 		r.result("mmap", errOf(w.f.Mmap(mi.Offset, int(mi.Size))))
-	}},
-	{"abi/reg-mr", func(r *rig) {
-		w, _ := r.raw()
+	}),
+	onFile("abi/reg-mr", func(r *rig, w *raw) {
 		pd := w.allocPD()
 		for _, c := range []struct {
 			what string
@@ -265,9 +246,8 @@ var abiTests = []test{
 			c.req.PDHandle, c.req.AccessFlags = pd, allAccess
 			r.result(c.what, w.command(abi.CmdRegMR, &c.req, 40, &abi.RegMRResp{}, 12, nil, 0))
 		}
-	}},
-	{"abi/doorbell-in-each-state", func(r *rig) {
-		w, _ := r.raw()
+	}),
+	onFile("abi/doorbell-in-each-state", func(r *rig, w *raw) {
 		cq := w.createCQ(1, 16, -1)
 		qp := w.createQP(2, cq, cq)
 		ring := func(state string) {
@@ -287,9 +267,8 @@ var abiTests = []test{
 		ring("ERR")
 		must(qp.destroy())(r)
 		ring("destroyed")
-	}},
-	{"abi/doorbell-requests", func(r *rig) {
-		w, _ := r.raw()
+	}),
+	onFile("abi/doorbell-requests", func(r *rig, w *raw) {
 		cq := w.createCQ(1, 16, -1)
 		qp := w.createQP(2, cq, cq)
 		qp.connect()
@@ -303,20 +282,17 @@ var abiTests = []test{
 		post("more pieces than there are", abi.PostSend{SGECount: 1, WQESize: 56})
 		post("more than a number holds", abi.PostSend{WRCount: 1 << 31, WQESize: 56})
 		post("none", abi.PostSend{WQESize: 56})
-	}},
-	{"abi/doorbell-counts", func(r *rig) {
-		w, _ := r.raw()
+	}),
+	onFile("abi/doorbell-counts", func(r *rig, w *raw) {
 		cq := w.createCQ(1, 16, -1)
 		qp := w.createQP(2, cq, cq)
 		qp.connect()
-		qp.post(qp.rdmaWrite())
-		cq.take(1)
+		qp.write(cq)
 		r.must(qp.bell()) // nothing new
 		n, err := cq.c.Ready()
 		r.say("a bell for nothing: %d completions, %s", n, errText(err))
-	}},
-	{"abi/query-qp", func(r *rig) {
-		w, _ := r.raw()
+	}),
+	onFile("abi/query-qp", func(r *rig, w *raw) {
 		cq := w.createCQ(1, 16, -1)
 		qp := w.createQP(2, cq, cq)
 		qp.connect()
@@ -325,9 +301,8 @@ var abiTests = []test{
 		r.say("state %v, timeout %d, sends %d, receives %d, pieces %d and %d", resp.QPState, resp.Timeout, resp.MaxSendWR, resp.MaxRecvWR, resp.MaxSendSGE, resp.MaxRecvSGE)
 		r.result("asked for all", w.command(abi.CmdQueryQP, &abi.QueryQP{QPHandle: qp.handle, AttrMask: 1<<21 - 1}, 16, &resp, 128, nil, 0))
 		r.result("asked for what is not", w.command(abi.CmdQueryQP, &abi.QueryQP{QPHandle: qp.handle, AttrMask: 1 << 31}, 16, &resp, 128, nil, 0))
-	}},
-	{"abi/query-device-extended", func(r *rig) {
-		w, _ := r.raw()
+	}),
+	onFile("abi/query-device-extended", func(r *rig, w *raw) {
 		b := w.mem[rawIn : rawIn+32]
 		clear(b)
 		(&abi.CmdHdr{Command: abi.CmdFlagExtended | abi.Command(abi.ExCmdQueryDevice), InWords: 1, OutWords: 38}).Put(b)
@@ -340,5 +315,5 @@ var abiTests = []test{
 		b[24] = 0
 		le.PutUint32(b[20:], 1)
 		r.result("reserved field", errOf(w.f.Write(b)))
-	}},
+	}),
 }

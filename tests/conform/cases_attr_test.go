@@ -29,14 +29,13 @@ var attrTests = []test{
 	attrTest("retry-counts", "to RTS", func(a *verbs.QPAttr, v int) { a.RetryCnt, a.RNRRetry = uint8(v)&15, uint8(v)>>4 }, 0x00, 0x77, 0x78, 0x87),
 	attrTest("max-rd-atomic", "to RTS", func(a *verbs.QPAttr, v int) { a.MaxRdAtomic = uint8(v) }, 0, 1, 16, 128, 129, 255),
 	attrTest("sq-psn", "to RTS", func(a *verbs.QPAttr, v int) { a.SQPSN = uint32(v) }, 0, 0xffffff, 0x1000000, 0x7fffffff),
-	{"attr/path-unspecified", func(r *rig) {
-		a, b := r.ends()
+	onEnds("attr/path-unspecified", func(r *rig, a, b *end) {
 		a.toInit()
 		attr := a.attrRTR(b)
 		attr.AV.DGID = [16]byte{}
 		r.result("to nobody", a.qp.Modify(&attr, maskRTR))
 		a.sayState()
-	}},
+	}),
 }
 
 // attrTest tries values of one attribute in the transition that takes it, each

@@ -13,8 +13,7 @@ import (
 // changeTests are address handles, and objects that are changed while they are
 // used.
 var changeTests = []test{
-	{"ah/create", func(r *rig) {
-		a, b := r.ends()
+	onEnds("ah/create", func(r *rig, a, b *end) {
 		attr := ahAttr(a.path(b))
 		first, err := a.pd.CreateAH(attr)
 		r.result("CreateAH", err)
@@ -24,9 +23,8 @@ var changeTests = []test{
 		r.result("Destroy", first.Destroy())
 		r.result("Destroy", first.Destroy())
 		r.result("Destroy of the second", second.Destroy())
-	}},
-	{"ah/domain-in-use", func(r *rig) {
-		a, b := r.ends()
+	}),
+	onEnds("ah/domain-in-use", func(r *rig, a, b *end) {
 		pd := must(a.ctx.AllocPD())(r)
 		ah, err := pd.CreateAH(ahAttr(a.path(b)))
 		r.result("CreateAH", err)
@@ -34,9 +32,8 @@ var changeTests = []test{
 		r.result("Destroy", ah.Destroy())
 		r.result("Dealloc of its domain", pd.Dealloc())
 		r.result("CreateAH in what is gone", errOf(pd.CreateAH(ahAttr(a.path(b)))))
-	}},
-	{"ah/vectors", func(r *rig) {
-		a, b := r.ends()
+	}),
+	onEnds("ah/vectors", func(r *rig, a, b *end) {
 		for _, v := range []struct {
 			what   string
 			change func(*abi.AHAttr)
@@ -57,25 +54,20 @@ var changeTests = []test{
 				r.must(ah.Destroy())
 			}
 		}
-	}},
-	{"ah/many", func(r *rig) {
-		a, b := r.ends()
+	}),
+	onEnds("ah/many", func(r *rig, a, b *end) {
 		numbers := map[uint32]bool{}
 		for range 300 {
 			ah := must(a.pd.CreateAH(ahAttr(a.path(b))))(r)
 			numbers[ah.Num()] = true
 		}
 		r.say("%d numbers of 300", len(numbers))
-	}},
+	}),
 	{"cq/resize-keeps-completions", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.cqe = 20 })
-		for range 5 {
-			a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
-		}
+		a.writes(5, b)
 		r.result("Resize to 200", a.scq.Resize(200))
-		for range 3 {
-			a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
-		}
+		a.writes(3, b)
 		a.sends(8)
 		r.result("Resize to 5", a.scq.Resize(5))
 		r.say("room: %d", a.scq.Cap())
@@ -90,8 +82,7 @@ var changeTests = []test{
 		r.must(cq.Destroy())
 		r.result("of what is gone", cq.Resize(10))
 	}},
-	{"cq/resize-with-a-waiter", func(r *rig) {
-		a, b := r.pair()
+	onPair("cq/resize-with-a-waiter", func(r *rig, a, b *end) {
 		var waiter sync.WaitGroup
 		waiter.Go(func() {
 			wc := make([]verbs.WC, 4)
@@ -103,9 +94,8 @@ var changeTests = []test{
 		a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
 		waiter.Wait()
 		r.result("Resize", err)
-	}},
-	{"cq/resize-under-traffic", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("cq/resize-under-traffic", func(r *rig, a, b *end) {
 		const rounds = 200
 		wrong := 0
 		for i := range rounds {
@@ -120,19 +110,15 @@ var changeTests = []test{
 		}
 		r.say("%d of %d rounds wrong", wrong, rounds)
 		a.sayNoMore()
-	}},
-	{"cq/resize-receives", func(r *rig) {
-		a, b := r.pair()
-		for i := range 4 {
-			b.recv(64*i, 64)
-		}
+	}),
+	onPair("cq/resize-receives", func(r *rig, a, b *end) {
+		b.offer(4, 64)
 		a.complete(a.wr(abi.WRSend, 0, 8), a.wr(abi.WRSend, 8, 16))
 		r.result("Resize", b.rcq.Resize(300))
 		a.complete(a.wr(abi.WRSend, 0, 24))
 		b.recvs(3)
-	}},
-	{"abi/resize-rings", func(r *rig) {
-		w, _ := r.raw()
+	}),
+	onFile("abi/resize-rings", func(r *rig, w *raw) {
 		cq := w.createCQ(1, 10, -1)
 		qp := w.createQP(2, cq, cq)
 		qp.connect()
@@ -155,9 +141,8 @@ var changeTests = []test{
 		qp.post(qp.rdmaWrite())
 		cq.take(2)
 		r.result("mapping it twice", errOf(w.f.Mmap(other.Offset, int(other.Size))))
-	}},
-	{"abi/resize-too-small", func(r *rig) {
-		w, _ := r.raw()
+	}),
+	onFile("abi/resize-too-small", func(r *rig, w *raw) {
 		cq := w.createCQ(1, 15, -1)
 		qp := w.createQP(2, cq, cq)
 		qp.connect()
@@ -175,7 +160,7 @@ var changeTests = []test{
 		q := w.open(mi)
 		n, err := q.Consumer().Ready()
 		r.say("%d wait of %d, %s", n, q.Cap(), errText(err))
-	}},
+	}),
 	{"mr/rereg", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.mrAccess = abi.AccessLocalWrite })
 		rereg := func(what string, c verbs.Rereg) {

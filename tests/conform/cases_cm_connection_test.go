@@ -16,8 +16,7 @@ import (
 
 // cmConnectionTests are cases of a connection's two sides.
 var cmConnectionTests = []test{
-	{"cm/connect", func(r *rig) {
-		p := r.cmPair()
+	onCMPair("cm/connect", func(r *rig, p *cmPair) {
 		p.active = p.dial("active")
 		r.result("CONNECT", p.active.connect(cmParam(p.qpnA, "hello")))
 		ev := p.b.sayEvent()
@@ -45,9 +44,8 @@ var cmConnectionTests = []test{
 		r.result("DISCONNECT", p.passive.disconnect())
 		p.a.sayEvent()
 		r.say("no more events yet: %t", p.b.idle())
-	}},
-	{"cm/timewait", func(r *rig) {
-		p := r.cmPair()
+	}),
+	onCMPair("cm/timewait", func(r *rig, p *cmPair) {
 		p.ackTimeout = 8
 		p.connect()
 		r.must(p.passive.disconnect())
@@ -62,7 +60,7 @@ var cmConnectionTests = []test{
 			n, err := id.destroy()
 			r.say("%s: DESTROY_ID: %s, %d events", id.name, errText(err), n)
 		}
-	}},
+	}),
 	{"cm/disconnect-by-passive", func(r *rig) {
 		p := r.cmPair().connect()
 		r.result("DISCONNECT", p.passive.disconnect())
@@ -70,8 +68,7 @@ var cmConnectionTests = []test{
 		r.result("DISCONNECT in answer", p.active.disconnect())
 		p.b.sayEvent()
 	}},
-	{"cm/disconnect-by-both", func(r *rig) {
-		p := r.cmPair()
+	onCMPair("cm/disconnect-by-both", func(r *rig, p *cmPair) {
 		p.ackTimeout = 8
 		p.connect()
 		done := make(chan error, 1)
@@ -86,7 +83,7 @@ var cmConnectionTests = []test{
 		r.result("DISCONNECT in answer", p.passive.disconnect())
 		p.a.sayEvent()
 		p.b.sayEvent()
-	}},
+	}),
 	{"cm/nobody-listens", cmNobodyListens((*cmFile).create)},
 	{"cm/reject", func(r *rig) {
 		for _, why := range []abi.UCMRejReason{0, abi.UCMRejConsumerDefined, abi.UCMRejVendorOptionNotSupported, abi.UCMRejInvalidServiceID, 1, 255} {
@@ -157,8 +154,7 @@ var cmConnectionTests = []test{
 		p = r.cmPair().request()
 		r.result("ACCEPT of a request without a parameter", p.passive.confirm())
 	}},
-	{"cm/queue-pair-attributes", func(r *rig) {
-		p := r.cmPair()
+	onCMPair("cm/queue-pair-attributes", func(r *rig, p *cmPair) {
 		p.active = p.dial("active")
 		r.must(p.active.setOption(abi.UCMLevelID, abi.UCMOptionTOS, 0x40))
 		p.sayAttrs("before CONNECT", p.active)
@@ -178,7 +174,7 @@ var cmConnectionTests = []test{
 		r.must(p.passive.disconnect())
 		p.a.wantEvent(abi.UCMEventDisconnected)
 		p.sayAttrs("disconnected", p.active, p.passive)
-	}},
+	}),
 	{"cm/ack-timeout", func(r *rig) {
 		for _, timeout := range []uint8{0, 1, 14, 22, 31} {
 			p := r.cmPair()
@@ -190,8 +186,7 @@ var cmConnectionTests = []test{
 			}
 		}
 	}},
-	{"cm/no-access", func(r *rig) {
-		p := r.cmPair()
+	onCMPair("cm/no-access", func(r *rig, p *cmPair) {
 		p.active = p.dial("active")
 		r.must(p.active.connect(abi.UCMConnParam{QPNum: p.qpnA, Valid: 1}))
 		p.passive = p.b.made("passive", p.b.wantEvent(abi.UCMEventConnectRequest))
@@ -199,9 +194,8 @@ var cmConnectionTests = []test{
 		r.must(p.passive.accept(abi.UCMConnParam{QPNum: p.qpnB, Valid: 1}))
 		p.a.wantEvent(abi.UCMEventConnectResponse)
 		p.sayAttrs("no READs", p.active)
-	}},
-	{"cm/two-connections", func(r *rig) {
-		p := r.cmPair()
+	}),
+	onCMPair("cm/two-connections", func(r *rig, p *cmPair) {
 		one, two := p.dial("one"), p.dial("two")
 		first, second := cmQPN(), cmQPN()
 		r.must(one.connect(cmParam(first, "one")))
@@ -224,7 +218,7 @@ var cmConnectionTests = []test{
 		r.result("DESTROY_ID of the listener", errOf(p.listener.destroy()))
 		r.result("DISCONNECT of two", two.disconnect())
 		p.b.sayEvent()
-	}},
+	}),
 	{"cm/stale", func(r *rig) {
 		p := r.cmPair().connect()
 		id := p.dial("again")
@@ -283,8 +277,7 @@ var cmConnectionTests = []test{
 			other.sayEvent()
 		}
 	}},
-	{"cm/destroy-the-listener", func(r *rig) {
-		p := r.cmPair()
+	onCMPair("cm/destroy-the-listener", func(r *rig, p *cmPair) {
 		one, two := p.dial("one"), p.dial("two")
 		r.must(one.connect(cmParam(cmQPN(), "one")))
 		r.must(two.connect(cmParam(cmQPN(), "two")))
@@ -295,7 +288,7 @@ var cmConnectionTests = []test{
 		p.a.sayEvent()
 		r.result("ACCEPT of who was taken", pone.accept(cmParam(cmQPN(), "")))
 		p.a.sayEvent()
-	}},
+	}),
 	{"cm/close", func(r *rig) {
 		for _, stage := range []struct {
 			name    string

@@ -12,8 +12,7 @@ import (
 // cmDatagramTests are ids of datagrams, of which one asks for the queue pair
 // that the other has.
 var cmDatagramTests = []test{
-	{"cm/port-spaces", func(r *rig) {
-		c := r.cmFile(0)
+	onCM("cm/port-spaces", func(r *rig, c *cmFile) {
 		for _, ps := range []abi.UCMPortSpace{abi.UCMPSIPoIB, abi.UCMPSTCP, abi.UCMPSUDP, abi.UCMPSIB} {
 			for _, typ := range []abi.QPType{abi.QPTRC, abi.QPTUC, abi.QPTUD, 77} {
 				id, err := c.createIn("id", ps, typ)
@@ -32,7 +31,7 @@ var cmDatagramTests = []test{
 		at := must(resp.SrcAddr.AddrPort())(r)
 		r.result("the same port for connections", c.create("connections").bind(at))
 		r.result("the same port for datagrams", c.datagrams("others").bind(at))
-	}},
+	}),
 	{"cm/ask", func(r *rig) {
 		p := r.cmAsk()
 		id := p.a.datagrams("asking")
@@ -100,8 +99,7 @@ var cmDatagramTests = []test{
 		r.say("queue pair: %#x", ev.UD().QPNum)
 	}},
 	{"cm/ask-where-nobody-listens", cmNobodyListens((*cmFile).datagrams)},
-	{"cm/ask-where-connections-are-served", func(r *rig) {
-		p := r.cmPair()
+	onCMPair("cm/ask-where-connections-are-served", func(r *rig, p *cmPair) {
 		id := p.a.datagrams("id")
 		r.must(id.resolveAddr(netip.AddrPort{}, p.at))
 		p.a.sayEvent()
@@ -109,7 +107,7 @@ var cmDatagramTests = []test{
 		p.a.sayEvent()
 		r.must(id.connect(cmParam(cmQPN(), "hello")))
 		p.a.sayEvent()
-	}},
+	}),
 	{"cm/ask-and-be-refused", func(r *rig) {
 		for _, why := range []abi.UCMRejReason{0, abi.UCMRejConsumerDefined, abi.UCMRejVendorOptionNotSupported, 1} {
 			p := r.cmAsk().question()

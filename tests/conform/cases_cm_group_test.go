@@ -77,17 +77,15 @@ var cmGroupTests = []test{
 		r.result("LEAVE_MCAST of a destroyed id", errOf(send.leave()))
 		r.say("no more events: %t", c.idle())
 	}},
-	{"cm/join-and-leave-before-the-event", func(r *rig) {
-		c := r.cmFile(0)
+	onCM("cm/join-and-leave-before-the-event", func(r *rig, c *cmFile) {
 		id := c.bound("id", 0)
 		g := must(id.join(group))(r)
 		waits(c)
 		n, err := g.leave()
 		r.say("LEAVE_MCAST: %s, %d events", errText(err), n)
 		r.say("no event: %t", c.idle())
-	}},
-	{"cm/join-as", func(r *rig) {
-		c := r.cmFile(0)
+	}),
+	onCM("cm/join-as", func(r *rig, c *cmFile) {
 		id := c.bound("id", 0)
 		join := func(what string, at string, size uint16, flag abi.UCMJoinFlag) {
 			_, err := id.joinAs(netip.MustParseAddrPort(at), size, flag)
@@ -107,14 +105,13 @@ var cmGroupTests = []test{
 		join("at a host", "10.1.2.3:0", 0, 0)
 		join("at a group of IPv6", "[ff15::4d:5b]:0", 0, 0)
 		join("at all hosts", "224.0.0.1:0", 0, 0)
-	}},
+	}),
 	{"cm/join-for-connections", func(r *rig) {
 		id := r.cmFile(0).create("id")
 		r.must(id.bind(r.cmAddr(0, 0)))
 		r.result("JOIN_MCAST", errOf(id.join(group)))
 	}},
-	{"cm/join-answered-nowhere", func(r *rig) {
-		c := r.cmFile(0)
+	onCM("cm/join-answered-nowhere", func(r *rig, c *cmFile) {
 		id := c.bound("id", 0)
 		req := abi.UCMJoinMcast{Response: 0xfff0_0000_0000_0000, UID: 99, ID: id.num}
 		req.AddrSize = must(req.Addr.Set(netip.AddrPortFrom(group, 0)))(r)
@@ -129,9 +126,8 @@ var cmGroupTests = []test{
 		r.result("LEAVE_MCAST without room", c.raw(abi.UCMCmdLeaveMcast, uint16(len(leave)), 3, leave))
 		r.result("LEAVE_MCAST", c.raw(abi.UCMCmdLeaveMcast, uint16(len(leave)), 4, leave))
 		r.result("again", errOf(g.leave()))
-	}},
-	{"cm/join-and-migrate", func(r *rig) {
-		from := r.cmFile(0)
+	}),
+	onCM("cm/join-and-migrate", func(r *rig, from *cmFile) {
 		to := r.cmFileOf(from.k)
 		id := from.bound("id", 0)
 		g := must(id.join(group))(r)
@@ -145,9 +141,8 @@ var cmGroupTests = []test{
 		n, err = g.leave()
 		r.say("LEAVE_MCAST by the new one: %s, %d events", errText(err), n)
 		r.say("no more events: %t %t", from.idle(), to.idle())
-	}},
-	{"cm/join-after-resolving", func(r *rig) {
-		c := r.cmFile(0)
+	}),
+	onCM("cm/join-after-resolving", func(r *rig, c *cmFile) {
 		id := c.datagrams("id")
 		r.must(id.setOption(abi.UCMLevelID, abi.UCMOptionTOS, 0x68))
 		r.result("RESOLVE_ADDR of a group", id.resolveAddr(r.cmAddr(0, 0), netip.AddrPortFrom(group, 0)))
@@ -157,5 +152,5 @@ var cmGroupTests = []test{
 		r.result("RESOLVE_ROUTE", id.resolveRoute())
 		c.sayEvent()
 		r.result("JOIN_MCAST", errOf(id.join(group)))
-	}},
+	}),
 }

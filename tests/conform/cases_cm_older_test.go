@@ -169,8 +169,7 @@ var cmOlderTests = []test{
 		r.result("to no family of none", (&cmID{c: c, num: 0x7fffff00}).resolveIP(none, none))
 		r.result("by another file", (&cmID{c: other, num: id.num}).resolveIP(none, there))
 	}},
-	{"cm/query-route", func(r *rig) {
-		p := r.cmPair()
+	onCMPair("cm/query-route", func(r *rig, p *cmPair) {
 		id, wild, ib := p.a.create("id"), p.a.create("wildcard"), p.a.create("of InfiniBand")
 		r.sayRoute(id)
 		r.must(wild.bindIP(p.a.in6(netip.MustParseAddrPort("0.0.0.0:0"))))
@@ -200,9 +199,8 @@ var cmOlderTests = []test{
 		}
 		r.result("QUERY_ROUTE of none", errOf((&cmID{c: p.a, num: 0x7fffff00}).queryRoute(abi.UCMQueryRouteRespSize)))
 		r.result("by another file", errOf((&cmID{c: r.cmFileOf(p.a.k), num: id.num}).queryRoute(abi.UCMQueryRouteRespSize)))
-	}},
-	{"cm/reserved-and-sizes", func(r *rig) {
-		c := r.cmFile(0)
+	}),
+	onCM("cm/reserved-and-sizes", func(r *rig, c *cmFile) {
 		id := c.create("id")
 		bind := abi.UCMBind{ID: id.num, AddrSize: abi.SockaddrInSize, Reserved: 1}
 		must(bind.Addr.Set(r.cmAddr(0, 0)))(r)
@@ -224,9 +222,8 @@ var cmOlderTests = []test{
 		to.SrcSize = 4
 		to.SrcAddr[0] = abi.AFInet
 		resolve("from one of a wrong size")
-	}},
-	{"cm/option-wrong", func(r *rig) {
-		c := r.cmFile(0)
+	}),
+	onCM("cm/option-wrong", func(r *rig, c *cmFile) {
 		for _, id := range []*cmID{c.create("id"), {c: c, num: 0x7fffff00}} {
 			set := func(what string, level abi.UCMOptionLevel, o abi.UCMOption, addr uint64, n uint32) {
 				body := make([]byte, abi.UCMSetOptionSize)
@@ -245,9 +242,8 @@ var cmOlderTests = []test{
 			set("a path of 71 bytes", abi.UCMLevelIB, abi.UCMOptionIBPath, c.addr, 71)
 			set("no path", abi.UCMLevelIB, abi.UCMOptionIBPath, c.addr, 0)
 		}
-	}},
-	{"cm/option-path", func(r *rig) {
-		p := r.cmPair()
+	}),
+	onCMPair("cm/option-path", func(r *rig, p *cmPair) {
 		id := p.a.create("id")
 		set := func(flags ...uint32) error {
 			var value []byte
@@ -285,9 +281,8 @@ var cmOlderTests = []test{
 		passive := p.b.made("passive", p.b.wantEvent(abi.UCMEventConnectRequest))
 		attr := must(passive.qpAttr(abi.QPSRTR))(r)
 		r.say("class %#x, flow %#x", attr.AHAttr.TrafficClass, attr.AHAttr.FlowLabel)
-	}},
-	{"cm/join-ip", func(r *rig) {
-		c := r.cmFile(0)
+	}),
+	onCM("cm/join-ip", func(r *rig, c *cmFile) {
 		id := c.bound("id", 0)
 		join := func(what string, at abi.SockaddrIn6) *cmGroup {
 			g, err := id.joinIP(at)
@@ -316,5 +311,5 @@ var cmOlderTests = []test{
 		r.result("answered nowhere", c.raw(abi.UCMCmdJoinIPMcast, uint16(len(body)), 4, body))
 		r.result("without room", c.raw(abi.UCMCmdJoinIPMcast, uint16(len(body)), 3, body))
 		r.say("no more events: %t", c.idle())
-	}},
+	}),
 }

@@ -137,8 +137,7 @@ var cmQueryTests = []test{
 			}
 		}
 	}},
-	{"cm/addresses-of-infiniband", func(r *rig) {
-		c := r.cmFile(0)
+	onCM("cm/addresses-of-infiniband", func(r *rig, c *cmFile) {
 		here := netip.AddrFrom16(r.cmAddr(0, 0).Addr().As16())
 		for _, ps := range []abi.UCMPortSpace{abi.UCMPSTCP, abi.UCMPSUDP, abi.UCMPSIB} {
 			for _, a := range []struct {
@@ -169,9 +168,8 @@ var cmQueryTests = []test{
 				must(id.destroy())(r)
 			}
 		}
-	}},
-	{"cm/resolve-addresses-of-infiniband", func(r *rig) {
-		c := r.cmFile(0)
+	}),
+	onCM("cm/resolve-addresses-of-infiniband", func(r *rig, c *cmFile) {
 		here := netip.AddrFrom16(r.cmAddr(0, 0).Addr().As16())
 		for name, addr := range eachAddress(
 			"any", ibAddr(netip.IPv6Unspecified(), serviceTCP), "another service", ibAddr(netip.IPv6Unspecified(), 0x1234_0000_0000),
@@ -188,7 +186,7 @@ var cmQueryTests = []test{
 				r.result("RESOLVE_ROUTE", id.resolveRoute())
 			}
 		}
-	}},
+	}),
 	{"cm/addresses-of-infiniband-listen", func(r *rig) {
 		c, d := r.cmFile(1), r.cmFile(0)
 		l := c.create("listener")
@@ -226,8 +224,7 @@ var cmQueryTests = []test{
 			c.sayEvent()
 		}
 	}},
-	{"cm/resolve-loopback", func(r *rig) {
-		c := r.cmFile(0)
+	onCM("cm/resolve-loopback", func(r *rig, c *cmFile) {
 		id := c.create("id")
 		r.result("RESOLVE_ADDR", id.resolveAddr(netip.AddrPort{}, netip.MustParseAddrPort("0.0.0.0:7")))
 		c.sayEvent()
@@ -236,5 +233,5 @@ var cmQueryTests = []test{
 		dst := must(resp.DstAddr.AddrPort())(r)
 		r.say("from %v to %v, P_Key %#x", src.Addr(), dst, resp.Pkey)
 		r.result("RESOLVE_ROUTE", id.resolveRoute())
-	}},
+	}),
 }

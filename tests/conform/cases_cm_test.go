@@ -15,8 +15,7 @@ var noHost = netip.MustParseAddrPort("192.0.2.1:7471")
 
 // cmTests are the connection manager's commands before there is a connection.
 var cmTests = []test{
-	{"cm/header", func(r *rig) {
-		c := r.cmFile(0)
+	onCM("cm/header", func(r *rig, c *cmFile) {
 		r.result("3 bytes", errOf(c.f.Write([]byte{1, 2, 3})))
 		r.result("no such command", c.raw(23, 0, 0, nil))
 		r.result("GET_OPTION", c.raw(abi.UCMCmdGetOption, 0, 0, make([]byte, 64)))
@@ -34,7 +33,7 @@ var cmTests = []test{
 			return err
 		}())
 		r.result("GET_EVENT, no room", c.raw(abi.UCMCmdGetEvent, 8, 16, make([]byte, 8)))
-	}},
+	}),
 	{"cm/ids", func(r *rig) {
 		c, other := r.cmFile(0), r.cmFile(0)
 		for _, ps := range []abi.UCMPortSpace{0, 1, 0x0107, 0xffff} {
@@ -91,8 +90,7 @@ var cmTests = []test{
 		must(id.destroy())(r)
 		bind("the same, once it is free", at)
 	}},
-	{"cm/bind-sizes", func(r *rig) {
-		c := r.cmFile(0)
+	onCM("cm/bind-sizes", func(r *rig, c *cmFile) {
 		for _, size := range []uint16{0, 4, 15, 17, 28, 128, 200} {
 			id := c.create("id")
 			req := abi.UCMBind{ID: id.num}
@@ -102,7 +100,7 @@ var cmTests = []test{
 			res := abi.UCMResolveAddr{ID: id.num, TimeoutMS: 1000, DstSize: size, DstAddr: req.Addr}
 			r.say("to %d bytes: %s", size, errText(c.do(abi.UCMCmdResolveAddr, &res, abi.UCMResolveAddrSize, nil, nil, 0)))
 		}
-	}},
+	}),
 	{"cm/reuse-address", func(r *rig) {
 		c := r.cmFile(1)
 		reuse := func(name string, on byte) *cmID {
@@ -144,8 +142,7 @@ var cmTests = []test{
 		r.must(id.bind(netip.MustParseAddrPort("[::]:0")))
 		r.result("LISTEN on all devices, IPv6", id.listen(1))
 	}},
-	{"cm/resolve", func(r *rig) {
-		c := r.cmFile(0)
+	onCM("cm/resolve", func(r *rig, c *cmFile) {
 		resolve := func(what string, src, dst netip.AddrPort) *cmID {
 			id := c.create("id")
 			r.result(what, id.resolveAddr(src, dst))
@@ -174,9 +171,8 @@ var cmTests = []test{
 		r.result("from where it is bound", bound.resolveAddr(netip.AddrPort{}, r.cmAddr(1, 1)))
 		c.sayEvent()
 		r.say("no more events: %t", c.idle())
-	}},
-	{"cm/migrate", func(r *rig) {
-		from := r.cmFile(0)
+	}),
+	onCM("cm/migrate", func(r *rig, from *cmFile) {
 		to := r.cmFileOf(from.k)
 		id, other := from.create("id"), from.create("other")
 		r.result("from a descriptor that is not open", errOf(id.migrate(to, 1<<20)))
@@ -200,9 +196,8 @@ var cmTests = []test{
 		reported, err = id.destroy()
 		r.result("DESTROY_ID", err)
 		r.say("events that were read: %d; more events: %t %t", reported, !from.idle(), !to.idle())
-	}},
-	{"cm/options", func(r *rig) {
-		c := r.cmFile(0)
+	}),
+	onCM("cm/options", func(r *rig, c *cmFile) {
 		id := c.create("id")
 		set := func(level abi.UCMOptionLevel, o abi.UCMOption, value ...byte) {
 			r.say("level %d, option %d, %d bytes: %s", level, o, len(value), errText(id.setOption(level, o, value...)))
@@ -223,5 +218,5 @@ var cmTests = []test{
 		set(2, 0, 1)
 		id.num = 0x7fffff00
 		set(abi.UCMLevelID, abi.UCMOptionTOS, 8)
-	}},
+	}),
 }

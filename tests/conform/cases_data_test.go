@@ -41,63 +41,50 @@ var dataTests = append(sizeTests(), []test{
 	{"send/inline", func(r *rig) { r.inline(abi.WRSend) }},
 	{"write/gather", func(r *rig) { r.gather(abi.WRRDMAWrite) }},
 	{"send/gather", func(r *rig) { r.gather(abi.WRSend) }},
-	{"read/scatter", func(r *rig) {
-		a, b := r.pair()
+	onPair("read/scatter", func(r *rig, a, b *end) {
 		fill(b.buf[:4000], 21)
 		wr := a.rdma(abi.WRRDMARead, 0, 0, b, 0)
 		wr.SGE = []verbs.SGE{a.sge(10, 1000), a.sge(3000, 1), a.sge(5000, 2499), a.sge(9000, 500)}
 		a.complete(wr)
 		got := append(append(append(append([]byte{}, a.buf[10:1010]...), a.buf[3000]), a.buf[5000:7499]...), a.buf[9000:9500]...)
 		r.saySame("scattered", b.buf[:4000], got)
-	}},
-	{"send/scatter", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("send/scatter", func(r *rig, a, b *end) {
 		fill(a.buf[:2500], 22)
 		b.nextID++
 		must(b.qp.PostRecv([]verbs.RecvWR{{ID: b.nextID, SGE: []verbs.SGE{b.sge(0, 1), b.sge(100, 1023), b.sge(2000, 0), b.sge(3000, 4000)}}}))(r)
-		a.complete(a.wr(abi.WRSend, 0, 2500))
-		b.recvs(1)
+		a.send(2500, b)
 		got := append(append(append([]byte{}, b.buf[0]), b.buf[100:1123]...), b.buf[3000:3000+2500-1024]...)
 		r.saySame("scattered", a.buf[:2500], got)
-	}},
-	{"send/larger-receive", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("send/larger-receive", func(r *rig, a, b *end) {
 		fill(a.buf[:100], 23)
 		fill(b.buf[:8192], 24)
 		b.recv(0, 8192)
-		a.complete(a.wr(abi.WRSend, 0, 100))
-		b.recvs(1)
+		a.send(100, b)
 		r.saySame("message", a.buf[:100], b.buf[:100])
 		want := make([]byte, 8192)
 		fill(want, 24)
 		r.saySame("behind it", want[100:], b.buf[100:8192])
-	}},
-	{"send/exact-receive", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("send/exact-receive", func(r *rig, a, b *end) {
 		b.recv(0, 1500)
-		a.complete(a.wr(abi.WRSend, 0, 1500))
-		b.recvs(1)
-	}},
-	{"send/empty-receive", func(r *rig) {
-		a, b := r.pair()
+		a.send(1500, b)
+	}),
+	onPair("send/empty-receive", func(r *rig, a, b *end) {
 		b.nextID++
 		must(b.qp.PostRecv([]verbs.RecvWR{{ID: b.nextID}}))(r)
-		a.complete(a.wr(abi.WRSend, 0, 0))
-		b.recvs(1)
-	}},
-	{"send/receives-in-order", func(r *rig) {
-		a, b := r.pair()
-		for i := range 8 {
-			b.recv(1000*i, 1000)
-		}
+		a.send(0, b)
+	}),
+	onPair("send/receives-in-order", func(r *rig, a, b *end) {
+		b.offer(8, 1000)
 		for i := range 8 {
 			a.post(a.wr(abi.WRSend, 0, 10*i))
 		}
 		a.sends(8)
 		b.recvs(8)
-	}},
-	{"send/waits-for-a-receive", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("send/waits-for-a-receive", func(r *rig, a, b *end) {
 		fill(a.buf[:3000], 25)
 		a.post(a.wr(abi.WRSend, 0, 3000))
 		pause()
@@ -106,9 +93,8 @@ var dataTests = append(sizeTests(), []test{
 		a.sends(1)
 		b.recvs(1)
 		r.saySame("target", a.buf[:3000], b.buf[:3000])
-	}},
-	{"write/imm-waits-for-a-receive", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("write/imm-waits-for-a-receive", func(r *rig, a, b *end) {
 		fill(a.buf[:3000], 26)
 		wr := a.rdma(abi.WRRDMAWriteWithImm, 0, 3000, b, 0)
 		wr.Imm = 5
@@ -119,9 +105,8 @@ var dataTests = append(sizeTests(), []test{
 		a.sends(1)
 		b.recvs(1)
 		r.saySame("target", a.buf[:3000], b.buf[:3000])
-	}},
-	{"write/imm-leaves-the-receive's-buffer", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("write/imm-leaves-the-receive's-buffer", func(r *rig, a, b *end) {
 		fill(b.buf[8000:8100], 27)
 		b.recv(8000, 100)
 		wr := a.rdma(abi.WRRDMAWriteWithImm, 0, 64, b, 0)
@@ -129,9 +114,8 @@ var dataTests = append(sizeTests(), []test{
 		a.complete(wr)
 		b.recvs(1)
 		r.sayUntouched("the receive's buffer", b.buf[8000:8100], 27)
-	}},
-	{"write/to-odd-addresses", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("write/to-odd-addresses", func(r *rig, a, b *end) {
 		fill(a.buf[:6000], 28)
 		fill(b.buf[:12000], 29)
 		a.complete(a.rdma(abi.WRRDMAWrite, 3, 5000, b, 4097))
@@ -140,9 +124,8 @@ var dataTests = append(sizeTests(), []test{
 		fill(want, 29)
 		r.saySame("before it", want[:4097], b.buf[:4097])
 		r.saySame("behind it", want[9097:12000], b.buf[9097:12000])
-	}},
-	{"read/from-odd-addresses", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("read/from-odd-addresses", func(r *rig, a, b *end) {
 		fill(b.buf[:12000], 30)
 		fill(a.buf[:12000], 31)
 		a.complete(a.rdma(abi.WRRDMARead, 1001, 5000, b, 4097))
@@ -150,21 +133,18 @@ var dataTests = append(sizeTests(), []test{
 		want := make([]byte, 12000)
 		fill(want, 31)
 		r.saySame("behind it", want[6001:12000], a.buf[6001:12000])
-	}},
-	{"write/nothing-with-no-key", func(r *rig) {
-		a, _ := r.pair()
+	}),
+	onPair("write/nothing-with-no-key", func(r *rig, a, _ *end) {
 		a.nextID++
 		a.complete(verbs.SendWR{ID: a.nextID, Opcode: abi.WRRDMAWrite, Flags: abi.SendSignaled})
 		a.sayState()
-	}},
-	{"read/nothing-with-no-key", func(r *rig) {
-		a, _ := r.pair()
+	}),
+	onPair("read/nothing-with-no-key", func(r *rig, a, _ *end) {
 		a.nextID++
 		a.complete(verbs.SendWR{ID: a.nextID, Opcode: abi.WRRDMARead, Flags: abi.SendSignaled})
 		a.sayState()
-	}},
-	{"write/in-both-directions", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("write/in-both-directions", func(r *rig, a, b *end) {
 		fill(a.buf[:8000], 32)
 		fill(b.buf[:8000], 33)
 		for range 4 {
@@ -175,59 +155,48 @@ var dataTests = append(sizeTests(), []test{
 		b.sends(4)
 		r.saySame("at b", a.buf[:8000], b.buf[16000:24000])
 		r.saySame("at a", b.buf[:8000], a.buf[16000:24000])
-	}},
-	{"write/to-itself", func(r *rig) {
-		e := r.newEnd("a", r.open(0), defaults())
+	}),
+	onEnd("write/to-itself", func(r *rig, e *end) {
 		e.toRTR(e)
 		e.toRTS()
 		fill(e.buf[:3000], 34)
 		e.complete(e.rdma(abi.WRRDMAWrite, 0, 3000, e, 10000))
 		r.saySame("target", e.buf[:3000], e.buf[10000:13000])
 		e.recv(20000, 100)
-		e.complete(e.wr(abi.WRSend, 0, 100))
-		e.recvs(1)
+		e.send(100, e)
 		r.saySame("message", e.buf[:100], e.buf[20000:20100])
-	}},
-	{"write/then-send", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("write/then-send", func(r *rig, a, b *end) {
 		fill(a.buf[:20000], 35)
 		b.recv(30000, 64)
-		w := a.rdma(abi.WRRDMAWrite, 0, 20000, b, 0)
-		w.Flags = 0
+		w := unsignaled(a.rdma(abi.WRRDMAWrite, 0, 20000, b, 0))
 		a.post(w, a.wr(abi.WRSend, 0, 4))
 		b.recvs(1) // then the WRITE before it is there
 		r.saySame("what was written before", a.buf[:20000], b.buf[:20000])
 		a.sends(1)
-	}},
-	{"write/then-read-back", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("write/then-read-back", func(r *rig, a, b *end) {
 		fill(a.buf[:5000], 36)
 		a.complete(a.rdma(abi.WRRDMAWrite, 0, 5000, b, 0), a.rdma(abi.WRRDMARead, 10000, 5000, b, 0))
 		r.saySame("read back", a.buf[:5000], a.buf[10000:15000])
-	}},
-	{"write/unsignaled", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("write/unsignaled", func(r *rig, a, b *end) {
 		for range 3 {
-			wr := a.rdma(abi.WRRDMAWrite, 0, 8, b, 0)
-			wr.Flags = 0
-			a.post(wr)
+			a.post(unsignaled(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0)))
 		}
 		a.complete(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
 		a.sayNoMore()
-	}},
+	}),
 	{"write/signal-all", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.sigAll = true })
 		for range 3 {
-			wr := a.rdma(abi.WRRDMAWrite, 0, 8, b, 0)
-			wr.Flags = 0
-			a.post(wr)
+			a.post(unsignaled(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0)))
 		}
 		a.sends(3)
 		q := must(a.qp.Query())(r)
 		r.say("Query says so: %t", q.SigAll)
 	}},
-	{"write/batch", func(r *rig) {
-		a, b := r.pair()
+	onPair("write/batch", func(r *rig, a, b *end) {
 		var wrs []verbs.SendWR
 		for i := range 12 {
 			fill(a.buf[100*i:100*i+100], byte(i))
@@ -238,28 +207,24 @@ var dataTests = append(sizeTests(), []test{
 		for i := range 12 {
 			r.saySame("target", a.buf[100*i:100*i+100], b.buf[100*(11-i):100*(11-i)+100])
 		}
-	}},
-	{"send/mixed-with-others", func(r *rig) {
-		a, b := r.pair()
-		for range 3 {
-			b.recv(0, 64)
-		}
+	}),
+	onPair("send/mixed-with-others", func(r *rig, a, b *end) {
+		b.offer(3, 64)
 		imm := a.rdma(abi.WRRDMAWriteWithImm, 0, 30, b, 100)
 		imm.Imm = 0xabcdef01
 		a.post(a.wr(abi.WRSend, 0, 10), a.rdma(abi.WRRDMARead, 1000, 20, b, 0), imm, a.rdma(abi.WRRDMAWrite, 0, 40, b, 200),
 			a.wr(abi.WRSend, 0, 50))
 		a.sends(5)
 		b.recvs(3)
-	}},
-	{"send/with-invalidate", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("send/with-invalidate", func(r *rig, a, b *end) {
 		extra := must(b.pd.RegMR(b.buf, allAccess))(r)
 		b.recv(0, 64)
 		wr := a.wr(abi.WRSendWithInv, 0, 8)
 		wr.InvalidateRKey = extra.RKey() ^ 0xffff00 // no region's
 		a.complete(wr)
 		b.recvs(1)
-	}},
+	}),
 	{"read/one-at-a-time", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.rdAtomic = 1 })
 		fill(b.buf[:16000], 37)
@@ -278,8 +243,7 @@ var dataTests = append(sizeTests(), []test{
 		a.sends(16)
 		r.saySame("target", b.buf[:32000], a.buf[:32000])
 	}},
-	{"read/fence", func(r *rig) {
-		a, b := r.pair()
+	onPair("read/fence", func(r *rig, a, b *end) {
 		fill(b.buf[:8000], 39)
 		fill(a.buf[:8000], 40)
 		// Without the fence the second might leave before the first has filled
@@ -288,9 +252,8 @@ var dataTests = append(sizeTests(), []test{
 		w.Flags |= abi.SendFence
 		a.complete(a.rdma(abi.WRRDMARead, 0, 8000, b, 0), w)
 		r.saySame("what was read and written", b.buf[:8000], b.buf[20000:28000])
-	}},
-	{"atomic/add", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("atomic/add", func(r *rig, a, b *end) {
 		binary.NativeEndian.PutUint64(b.buf[64:], 100)
 		for i := range 3 {
 			wr := a.rdma(abi.WRAtomicFetchAndAdd, 8*i, 8, b, 64)
@@ -302,17 +265,15 @@ var dataTests = append(sizeTests(), []test{
 			r.say("old value %d", binary.NativeEndian.Uint64(a.buf[8*i:]))
 		}
 		r.say("word %d", binary.NativeEndian.Uint64(b.buf[64:]))
-	}},
-	{"atomic/add-wraps", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("atomic/add-wraps", func(r *rig, a, b *end) {
 		binary.NativeEndian.PutUint64(b.buf[64:], 1<<64-1)
 		wr := a.rdma(abi.WRAtomicFetchAndAdd, 0, 8, b, 64)
 		wr.CompareAdd = 2
 		a.complete(wr)
 		r.say("old value %#x, word %d", binary.NativeEndian.Uint64(a.buf), binary.NativeEndian.Uint64(b.buf[64:]))
-	}},
-	{"atomic/swap", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("atomic/swap", func(r *rig, a, b *end) {
 		binary.NativeEndian.PutUint64(b.buf[64:], 5)
 		hit := a.rdma(abi.WRAtomicCmpAndSwp, 0, 8, b, 64)
 		hit.CompareAdd, hit.Swap = 5, 0x123456789abcdef0
@@ -321,9 +282,8 @@ var dataTests = append(sizeTests(), []test{
 		a.complete(hit, miss)
 		r.say("old values %d and %#x", binary.NativeEndian.Uint64(a.buf), binary.NativeEndian.Uint64(a.buf[8:]))
 		r.say("word %#x", binary.NativeEndian.Uint64(b.buf[64:]))
-	}},
-	{"atomic/neighbours", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("atomic/neighbours", func(r *rig, a, b *end) {
 		fill(b.buf[:256], 41)
 		want := append([]byte{}, b.buf[:256]...)
 		wr := a.rdma(abi.WRAtomicFetchAndAdd, 0, 8, b, 64)
@@ -331,9 +291,8 @@ var dataTests = append(sizeTests(), []test{
 		a.complete(wr)
 		binary.NativeEndian.PutUint64(want[64:], binary.NativeEndian.Uint64(want[64:])+1)
 		r.saySame("around it", want, b.buf[:256])
-	}},
-	{"atomic/from-both-sides", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("atomic/from-both-sides", func(r *rig, a, b *end) {
 		const rounds = 50
 		done := make(chan error, 2)
 		add := func(e, peer *end, local int) {
@@ -363,5 +322,5 @@ var dataTests = append(sizeTests(), []test{
 		r.result("one", <-done)
 		r.result("other", <-done)
 		r.say("word %d", binary.NativeEndian.Uint64(a.buf[64:]))
-	}},
+	}),
 }...)

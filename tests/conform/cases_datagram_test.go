@@ -63,8 +63,7 @@ var datagramTests = []test{
 		try("SQD with a path", 0, abi.QPMaskAV)
 		try("SQD to RTS", abi.QPSRTS, state|abi.QPMaskQKey)
 	}},
-	{"ud/send", func(r *rig) {
-		a, b, way := r.datagrams()
+	onDatagrams("ud/send", func(r *rig, a, b *end, way *verbs.AH) {
 		for _, n := range []int{0, 1, 2, 3, 4, portMTU - 1, portMTU} {
 			fill(a.buf[:n], byte(n))
 			fill(b.buf[:2*portMTU], 99)
@@ -77,9 +76,8 @@ var datagramTests = []test{
 			fill(want, 99)
 			r.saySame("behind it", want[grhLen+n:], b.buf[grhLen+n:2*portMTU])
 		}
-	}},
-	{"ud/immediate", func(r *rig) {
-		a, b, way := r.datagrams()
+	}),
+	onDatagrams("ud/immediate", func(r *rig, a, b *end, way *verbs.AH) {
 		for i, imm := range []uint32{0, 1, 0x01020304, 0xffffffff} {
 			b.recv(0, 100)
 			wr := a.datagram(abi.WRSendWithImm, 0, i, way, b)
@@ -87,9 +85,8 @@ var datagramTests = []test{
 			a.complete(wr)
 			b.recvs(1)
 		}
-	}},
-	{"ud/route-header", func(r *rig) {
-		a, b, way := r.datagrams()
+	}),
+	onDatagrams("ud/route-header", func(r *rig, a, b *end, way *verbs.AH) {
 		for _, n := range []int{0, 1, 5, 1000} {
 			b.recv(0, grhLen+n)
 			a.complete(a.datagram(abi.WRSend, 0, n, way, b))
@@ -100,9 +97,8 @@ var datagramTests = []test{
 		a.complete(a.datagram(abi.WRSendWithImm, 0, 0, way, b))
 		b.recvs(1)
 		b.sayGRH(b.buf, a)
-	}},
-	{"ud/longer-than-the-port's-mtu", func(r *rig) {
-		a, b, way := r.datagrams()
+	}),
+	onDatagrams("ud/longer-than-the-port's-mtu", func(r *rig, a, b *end, way *verbs.AH) {
 		b.recv(0, 8<<10)
 		for _, n := range []int{portMTU + 1, 2 * portMTU, 8 << 10} {
 			a.complete(a.datagram(abi.WRSend, 0, n, way, b))
@@ -111,9 +107,8 @@ var datagramTests = []test{
 		a.sayState()
 		a.sayPSNs()
 		b.sayPSNs()
-	}},
-	{"ud/scatter", func(r *rig) {
-		a, b, way := r.datagrams()
+	}),
+	onDatagrams("ud/scatter", func(r *rig, a, b *end, way *verbs.AH) {
 		fill(a.buf[:1000], 31)
 		b.nextID++
 		must(b.qp.PostRecv([]verbs.RecvWR{{ID: b.nextID, SGE: []verbs.SGE{b.sge(0, 30), b.sge(2000, 20), b.sge(3000, 0), b.sge(4000, 2000)}}}))(r)
@@ -124,9 +119,8 @@ var datagramTests = []test{
 		all := append(append(append([]byte{}, b.buf[:30]...), b.buf[2000:2020]...), b.buf[4000:6000]...)
 		b.sayGRH(all, a)
 		r.saySame("message", a.buf[:1000], all[grhLen:grhLen+1000])
-	}},
-	{"ud/inline", func(r *rig) {
-		a, b, way := r.datagrams()
+	}),
+	onDatagrams("ud/inline", func(r *rig, a, b *end, way *verbs.AH) {
 		for _, n := range []int{0, 1, 64} {
 			data := make([]byte, n)
 			fill(data, 32)
@@ -139,9 +133,8 @@ var datagramTests = []test{
 			b.recvs(1)
 			r.saySame("message", data, b.buf[grhLen:grhLen+n])
 		}
-	}},
-	{"ud/both-ways-at-once", func(r *rig) {
-		a, b, way := r.datagrams()
+	}),
+	onDatagrams("ud/both-ways-at-once", func(r *rig, a, b *end, way *verbs.AH) {
 		back := b.wayTo(a)
 		for i := range 8 {
 			b.recv(1000*i, 500)
@@ -155,9 +148,8 @@ var datagramTests = []test{
 		b.sends(8)
 		a.recvs(8)
 		b.recvs(8)
-	}},
-	{"ud/one-to-many", func(r *rig) {
-		a, b, way := r.datagrams()
+	}),
+	onDatagrams("ud/one-to-many", func(r *rig, a, b *end, way *verbs.AH) {
 		others := make([]*verbs.QP, 4)
 		for i := range others {
 			others[i] = must(b.pd.CreateQP(b.init()))(r)
@@ -170,9 +162,8 @@ var datagramTests = []test{
 				r.say("at its place: %t", wc.QPN == others[i].Num() && wc.SrcQP == a.qp.Num())
 			}
 		}
-	}},
-	{"ud/to-itself", func(r *rig) {
-		a, _, _ := r.datagrams()
+	}),
+	onDatagrams("ud/to-itself", func(r *rig, a, _ *end, _ *verbs.AH) {
 		way := a.wayTo(a)
 		fill(a.buf[:100], 33)
 		a.recv(1000, 200)
@@ -182,9 +173,8 @@ var datagramTests = []test{
 		}
 		a.sayGRH(a.buf[1000:], a)
 		r.saySame("message", a.buf[:100], a.buf[1000+grhLen:1100+grhLen])
-	}},
-	{"ud/another-q-key", func(r *rig) {
-		a, b, way := r.datagrams()
+	}),
+	onDatagrams("ud/another-q-key", func(r *rig, a, b *end, way *verbs.AH) {
 		b.recv(0, 100)
 		wr := a.datagram(abi.WRSend, 0, 8, way, b)
 		wr.RemoteQKey++
@@ -197,16 +187,15 @@ var datagramTests = []test{
 		a.complete(a.datagram(abi.WRSend, 0, 9, way, b))
 		b.config.qkey = 77
 		a.sayMark(way, b)
-	}},
-	{"ud/no-receive", func(r *rig) {
-		a, b, way := r.datagrams()
+	}),
+	onDatagrams("ud/no-receive", func(r *rig, a, b *end, way *verbs.AH) {
 		for range 3 {
 			a.complete(a.datagram(abi.WRSend, 0, 8, way, b))
 		}
 		r.settle()
 		a.sayMark(way, b)
 		b.sayNoMore()
-	}},
+	}),
 	{"ud/short-receive-or-a-controlled-q-key", func(r *rig) {
 		for _, c := range []struct{ room, n int }{{grhLen, 0}, {grhLen + 9, 10}, {grhLen - 1, 0}, {0, 0}, {10, 100}} {
 			a, b, way := r.datagrams()
@@ -228,8 +217,7 @@ var datagramTests = []test{
 		a.complete(a.datagram(abi.WRSend, 0, 9, way, b))
 		b.recvs(1)
 	}},
-	{"ud/to-nobody", func(r *rig) {
-		a, b, way := r.datagrams()
+	onDatagrams("ud/to-nobody", func(r *rig, a, b *end, way *verbs.AH) {
 		gone := must(b.pd.CreateQP(b.init()))(r)
 		to := *b
 		to.qp = gone
@@ -238,7 +226,7 @@ var datagramTests = []test{
 		r.must(gone.Destroy())
 		a.complete(a.datagram(abi.WRSend, 0, 8, way, &to))
 		a.sayMark(way, b)
-	}},
+	}),
 	{"ud/in-every-state", func(r *rig) {
 		a, b := r.datagramEnds()
 		a.datagramRTS()
@@ -251,9 +239,7 @@ var datagramTests = []test{
 		}
 		b.sayPost("in RESET", b.datagram(abi.WRSend, 0, 1, way, b))
 		r.must(b.datagramStep(abi.QPSInit))
-		for range 3 {
-			b.recv(0, 100)
-		}
+		b.offer(3, 100)
 		send(abi.QPSInit)
 		b.sayPost("in INIT", b.datagram(abi.WRSend, 0, 1, way, b))
 		b.sayNoMore()
@@ -272,11 +258,8 @@ var datagramTests = []test{
 		send(abi.QPSErr)
 		b.sayNoMore()
 	}},
-	{"ud/flush", func(r *rig) {
-		a, b, way := r.datagrams()
-		for range 3 {
-			a.recv(0, 100)
-		}
+	onDatagrams("ud/flush", func(r *rig, a, b *end, way *verbs.AH) {
+		a.offer(3, 100)
 		a.to(abi.QPSErr)
 		a.recvs(3)
 		a.complete(a.datagram(abi.WRSend, 0, 8, way, b), a.datagram(abi.WRSendWithImm, 0, 8, way, b))
@@ -284,9 +267,8 @@ var datagramTests = []test{
 		a.datagramRTS()
 		a.sayMark(way, b)
 		a.sayNoMore()
-	}},
-	{"ud/drain", func(r *rig) {
-		a, b, way := r.datagrams()
+	}),
+	onDatagrams("ud/drain", func(r *rig, a, b *end, way *verbs.AH) {
 		b.recv(0, 100)
 		a.complete(a.datagram(abi.WRSend, 0, 8, way, b))
 		a.drain()
@@ -298,7 +280,7 @@ var datagramTests = []test{
 		r.must(a.qp.Modify(&verbs.QPAttr{State: abi.QPSRTS}, abi.QPMaskState))
 		a.sends(1)
 		b.recvs(1)
-	}},
+	}),
 	{"ud/no-address-handle", func(r *rig) {
 		for _, what := range []string{"none such", "destroyed", "of another domain"} {
 			a, b, way := r.datagrams()
@@ -359,8 +341,7 @@ var datagramTests = []test{
 			a.sayState()
 		}
 	}},
-	{"ud/unsignaled", func(r *rig) {
-		a, b, way := r.datagrams()
+	onDatagrams("ud/unsignaled", func(r *rig, a, b *end, way *verbs.AH) {
 		for i := range 20 { // more than the queue holds
 			b.recv(0, 100)
 			wr := a.datagram(abi.WRSend, 0, i, way, b)
@@ -374,9 +355,8 @@ var datagramTests = []test{
 			b.recvs(1)
 		}
 		a.sayNoMore()
-	}},
-	{"ud/flags", func(r *rig) {
-		a, b, way := r.datagrams()
+	}),
+	onDatagrams("ud/flags", func(r *rig, a, b *end, way *verbs.AH) {
 		for _, flags := range []abi.SendFlags{0, abi.SendSolicited} {
 			b.recv(0, 100)
 			wr := a.datagram(abi.WRSend, 0, 8, way, b)
@@ -384,7 +364,7 @@ var datagramTests = []test{
 			a.complete(wr)
 			b.recvs(1)
 		}
-	}},
+	}),
 	{"ud/from-a-connection", func(r *rig) {
 		// A reliable connection to a queue pair of datagrams, and the reverse.
 		c, d := r.ends(func(c *config) { c.timeout, c.retry = 8, 1 })
@@ -401,8 +381,7 @@ var datagramTests = []test{
 		d.recv(0, 100)
 		to.qp = d.qp
 		a.complete(a.datagram(abi.WRSend, 0, 8, way, &to))
-		c.complete(c.wr(abi.WRSend, 0, 5))
-		d.recvs(1)
+		c.send(5, d)
 	}},
 	{"ud/uapi", func(r *rig) {
 		a, b := r.uapiEnds(uapi.QPConfig{Type: uapi.TypeUD, QKey: testQKey, SendDepth: 8, RecvDepth: 8, Inline: 16})

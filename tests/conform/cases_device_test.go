@@ -42,15 +42,13 @@ var deviceTests = []test{
 		r.say("gid_tbl_len %d, pkey_tbl_len %d, link_layer %v, phys_state %v", p.GIDTblLen, p.PkeyTblLen, p.LinkLayer, p.PhysState)
 		r.say("max_vl_num %d, active_width %d, port_cap_flags %#x", p.MaxVLNum, p.ActiveWidth, p.PortCapFlags)
 	}},
-	{"device/port-unknown", func(r *rig) {
-		ctx := r.open(0)
+	onDevice("device/port-unknown", func(r *rig, ctx *verbs.Context) {
 		for _, n := range []uint8{0, 2, 255} {
 			_, err := ctx.QueryPort(n)
 			r.say("port %d: %s", n, errText(err))
 		}
-	}},
-	{"device/gids", func(r *rig) {
-		e := r.newEnd("a", r.open(0), defaults())
+	}),
+	onEnd("device/gids", func(r *rig, e *end) {
 		index, _ := e.gid() // waits until it is there
 		list, err := e.ctx.GIDs(1)
 		r.result("GIDs", err)
@@ -65,12 +63,11 @@ var deviceTests = []test{
 		}
 		r.say("an IPv4 one: %t; not RoCE v2: %d; unset: %d", index >= 0, other, unset)
 		r.say("in order: %t", slices.IsSortedFunc(list, func(x, y verbs.GID) int { return x.Index - y.Index }))
-	}},
+	}),
 	{"device/gids-port-unknown", func(r *rig) {
 		r.result("GIDs of port 2", errOf(r.open(0).GIDs(2)))
 	}},
-	{"device/counters", func(r *rig) {
-		ctx := r.open(0)
+	onDevice("device/counters", func(r *rig, ctx *verbs.Context) {
 		list, err := ctx.Counters()
 		r.result("Counters", err)
 		for _, name := range []string{
@@ -80,15 +77,14 @@ var deviceTests = []test{
 			_, there := list[name]
 			r.say("%s: %t", name, there)
 		}
-	}},
-	{"device/counters-grow", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("device/counters-grow", func(r *rig, a, b *end) {
 		before := counter(r, a.ctx, "sent_pkts")
 		a.complete(a.rdma(abi.WRRDMAWrite, 0, 3*portMTU, b, 0))
 		// Linux shows counters that are up to 10 ms old
 		// (verbs.c:rdma_alloc_hw_stats_struct).
 		r.say("sent_pkts grows by 3 at least: %t", eventually(func() bool { return counter(r, a.ctx, "sent_pkts") >= before+3 }))
-	}},
+	}),
 	{"device/two-contexts", func(r *rig) {
 		x, y := r.open(0), r.open(0)
 		pd := must(x.AllocPD())(r)
@@ -97,8 +93,7 @@ var deviceTests = []test{
 		r.result("closing one", x.Close())
 		r.result("using the other", errOf(y.AllocPD()))
 	}},
-	{"device/close-twice", func(r *rig) {
-		ctx := r.open(0)
+	onDevice("device/close-twice", func(r *rig, ctx *verbs.Context) {
 		pd := must(ctx.AllocPD())(r)
 		r.result("Close", ctx.Close())
 		r.result("Close", ctx.Close())
@@ -106,9 +101,8 @@ var deviceTests = []test{
 		r.result("QueryDevice", errOf(ctx.QueryDevice()))
 		r.result("CreateCQ", errOf(ctx.CreateCQ(1)))
 		r.result("Dealloc", pd.Dealloc())
-	}},
-	{"device/close-with-everything", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("device/close-with-everything", func(r *rig, a, b *end) {
 		a.recv(0, 64)
 		b.recv(0, 64)
 		a.post(a.wr(abi.WRSend, 0, 64))
@@ -121,15 +115,14 @@ var deviceTests = []test{
 		r.result("Dereg", a.mr.Dereg())
 		r.result("Destroy", a.qp.Destroy())
 		r.result("Query", errOf(a.qp.Query()))
-	}},
+	}),
 	{"device/close-frees-the-peer", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.timeout, c.retry = 12, 1 })
 		r.result("closing b", b.ctx.Close())
 		a.complete(a.rdma(abi.WRRDMAWrite, 0, 64, b, 0))
 		a.sayState()
 	}},
-	{"device/close-invalidates-keys", func(r *rig) {
-		a, b := r.pair()
+	onPair("device/close-invalidates-keys", func(r *rig, a, b *end) {
 		key, addr := b.mr.RKey(), b.mr.Addr()
 		r.result("closing b", b.ctx.Close())
 		// Another process on the same device, with another queue pair.
@@ -139,7 +132,7 @@ var deviceTests = []test{
 		wr := a.wr(abi.WRRDMAWrite, 0, 64)
 		wr.RemoteAddr, wr.RKey = addr, key
 		a.complete(wr)
-	}},
+	}),
 	{"device/reopen", func(r *rig) {
 		for range 5 {
 			a, b := r.pair()

@@ -7,73 +7,76 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
+// faults are requests that the peer refuses: of n bytes, to a place in its
+// region of bufferSize bytes.
+var faults = []struct {
+	name   string
+	op     abi.WROpcode
+	n, at  int
+	spoil  func(*verbs.SendWR) // or nil
+	change func(*config)       // or nil
+}{
+	{"write-bad-key", abi.WRRDMAWrite, 64, 0, badKey, nil},
+	{"write-bad-key-byte", abi.WRRDMAWrite, 64, 0, func(wr *verbs.SendWR) { wr.RKey ^= 1 }, nil}, // the index is right
+	{"write-long-bad-key", abi.WRRDMAWrite, 20000, 0, badKey, nil},
+	{"write-imm-bad-key", abi.WRRDMAWriteWithImm, 64, 0, badKey, nil},
+	{"read-bad-key", abi.WRRDMARead, 64, 0, badKey, nil},
+	{"add-bad-key", abi.WRAtomicFetchAndAdd, 8, 0, badKey, nil},
+	{"swap-bad-key", abi.WRAtomicCmpAndSwp, 8, 0, badKey, nil},
+	{"write-beyond-the-end", abi.WRRDMAWrite, 64, bufferSize - 63, nil, nil},
+	{"write-long-beyond-the-end", abi.WRRDMAWrite, 9000, bufferSize - 8999, nil, nil},
+	{"write-before-the-start", abi.WRRDMAWrite, 64, -1, nil, nil},
+	{"write-address-wraps", abi.WRRDMAWrite, 64, 0, func(wr *verbs.SendWR) { wr.RemoteAddr = 1<<64 - 32 }, nil},
+	{"read-beyond-the-end", abi.WRRDMARead, 64, bufferSize - 63, nil, nil},
+	{"add-beyond-the-end", abi.WRAtomicFetchAndAdd, 8, bufferSize, nil, nil},
+	{"add-misaligned", abi.WRAtomicFetchAndAdd, 8, 4, nil, nil},
+	{"swap-misaligned", abi.WRAtomicCmpAndSwp, 8, 1, nil, nil},
+	{"write-region-is-not-writable", abi.WRRDMAWrite, 64, 0, nil, func(c *config) { c.mrAccess = abi.AccessLocalWrite | abi.AccessRemoteRead }},
+	{"read-region-is-not-readable", abi.WRRDMARead, 64, 0, nil, func(c *config) { c.mrAccess = abi.AccessLocalWrite | abi.AccessRemoteWrite }},
+	{"add-region-takes-no-atomics", abi.WRAtomicFetchAndAdd, 8, 0, nil, func(c *config) { c.mrAccess &^= abi.AccessRemoteAtomic }},
+	{"write-queue-pair-is-not-writable", abi.WRRDMAWrite, 64, 0, nil, func(c *config) { c.qpAccess &^= abi.AccessRemoteWrite }},
+	{"read-queue-pair-is-not-readable", abi.WRRDMARead, 64, 0, nil, func(c *config) { c.qpAccess &^= abi.AccessRemoteRead }},
+	{"add-queue-pair-takes-no-atomics", abi.WRAtomicFetchAndAdd, 8, 0, nil, func(c *config) { c.qpAccess &^= abi.AccessRemoteAtomic }},
+}
+
+func badKey(wr *verbs.SendWR) { wr.RKey ^= 0x5a00 }
+
+// faultTests post one request each. A receive is there, for those that need
+// one.
+func faultTests() (tests []test) {
+	for _, f := range faults {
+		tests = append(tests, test{"error/" + f.name, func(r *rig) {
+			var changes []func(*config)
+			if f.change != nil {
+				changes = append(changes, f.change)
+			}
+			a, b := r.pair(changes...)
+			fill(b.buf, 50)
+			b.recv(0, 64)
+			wr := a.rdma(f.op, 0, f.n, b, f.at)
+			if f.spoil != nil {
+				f.spoil(&wr)
+			}
+			a.complete(wr)
+			b.recvs(1)
+			a.sayState()
+			b.sayStateOnce(abi.QPSErr)
+			r.sayUntouched("the peer's memory", b.buf, 50)
+		}})
+	}
+	return tests
+}
+
 // errorTests are the ways in which a request fails: the status on either side,
 // the states after it, and what becomes of the rest.
-var errorTests = []test{
-	badKey("write-bad-key", abi.WRRDMAWrite, 64),
-	faultTest("write-bad-key-byte", nil, func(a, b *end) verbs.SendWR {
-		wr := a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)
-		wr.RKey ^= 1 // the index is right, the key is not
-		return wr
-	}),
-	badKey("write-long-bad-key", abi.WRRDMAWrite, 20000),
-	badKey("write-imm-bad-key", abi.WRRDMAWriteWithImm, 64),
-	badKey("read-bad-key", abi.WRRDMARead, 64),
-	badKey("add-bad-key", abi.WRAtomicFetchAndAdd, 8),
-	badKey("swap-bad-key", abi.WRAtomicCmpAndSwp, 8),
-	faultTest("write-beyond-the-end", nil, func(a, b *end) verbs.SendWR {
-		return a.rdma(abi.WRRDMAWrite, 0, 64, b, b.config.size-63)
-	}),
-	faultTest("write-long-beyond-the-end", nil, func(a, b *end) verbs.SendWR {
-		return a.rdma(abi.WRRDMAWrite, 0, 9000, b, b.config.size-8999)
-	}),
-	faultTest("write-before-the-start", nil, func(a, b *end) verbs.SendWR {
-		return a.rdma(abi.WRRDMAWrite, 0, 64, b, -1)
-	}),
-	faultTest("write-address-wraps", nil, func(a, b *end) verbs.SendWR {
-		wr := a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)
-		wr.RemoteAddr = 1<<64 - 32
-		return wr
-	}),
-	faultTest("read-beyond-the-end", nil, func(a, b *end) verbs.SendWR {
-		return a.rdma(abi.WRRDMARead, 0, 64, b, b.config.size-63)
-	}),
-	faultTest("add-beyond-the-end", nil, func(a, b *end) verbs.SendWR {
-		return a.rdma(abi.WRAtomicFetchAndAdd, 0, 8, b, b.config.size)
-	}),
-	faultTest("add-misaligned", nil, func(a, b *end) verbs.SendWR {
-		return a.rdma(abi.WRAtomicFetchAndAdd, 0, 8, b, 4)
-	}),
-	faultTest("swap-misaligned", nil, func(a, b *end) verbs.SendWR {
-		return a.rdma(abi.WRAtomicCmpAndSwp, 0, 8, b, 1)
-	}),
-	faultTest("write-region-is-not-writable", func(c *config) { c.mrAccess = abi.AccessLocalWrite | abi.AccessRemoteRead }, func(a, b *end) verbs.SendWR {
-		return a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)
-	}),
-	faultTest("read-region-is-not-readable", func(c *config) { c.mrAccess = abi.AccessLocalWrite | abi.AccessRemoteWrite }, func(a, b *end) verbs.SendWR {
-		return a.rdma(abi.WRRDMARead, 0, 64, b, 0)
-	}),
-	faultTest("add-region-takes-no-atomics", func(c *config) { c.mrAccess = allAccess &^ abi.AccessRemoteAtomic }, func(a, b *end) verbs.SendWR {
-		return a.rdma(abi.WRAtomicFetchAndAdd, 0, 8, b, 0)
-	}),
-	faultTest("write-queue-pair-is-not-writable", func(c *config) { c.qpAccess = allAccess &^ abi.AccessRemoteWrite }, func(a, b *end) verbs.SendWR {
-		return a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)
-	}),
-	faultTest("read-queue-pair-is-not-readable", func(c *config) { c.qpAccess = allAccess &^ abi.AccessRemoteRead }, func(a, b *end) verbs.SendWR {
-		return a.rdma(abi.WRRDMARead, 0, 64, b, 0)
-	}),
-	faultTest("add-queue-pair-takes-no-atomics", func(c *config) { c.qpAccess = allAccess &^ abi.AccessRemoteAtomic }, func(a, b *end) verbs.SendWR {
-		return a.rdma(abi.WRAtomicFetchAndAdd, 0, 8, b, 0)
-	}),
-	{"error/read-without-resources", func(r *rig) {
-		a, b := r.ends()
+var errorTests = append(faultTests(), []test{
+	onEnds("error/read-without-resources", func(r *rig, a, b *end) {
 		b.config.rdAtomic = 0
 		r.connect(a, b)
 		a.complete(a.rdma(abi.WRRDMARead, 0, 64, b, 0))
 		b.sayStateOnce(abi.QPSErr)
-	}},
-	{"error/send-longer-than-the-receive", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("error/send-longer-than-the-receive", func(r *rig, a, b *end) {
 		b.recv(0, 63)
 		b.recv(100, 64)
 		a.complete(a.wr(abi.WRSend, 0, 64))
@@ -83,10 +86,9 @@ var errorTests = []test{
 		// The same over many packets.
 		a, b = r.pair()
 		b.recv(0, 4000)
-		a.complete(a.wr(abi.WRSend, 0, 9000))
-		b.recvs(1)
+		a.send(9000, b)
 		b.sayStateOnce(abi.QPSErr)
-	}},
+	}),
 	{"error/local-key", func(r *rig) {
 		for _, c := range []struct {
 			what string
@@ -186,8 +188,7 @@ var errorTests = []test{
 			a, b := r.pair()
 			must(b.qp.PostRecv([]verbs.RecvWR{{ID: 77, SGE: []verbs.SGE{c.sge(b)}}}))(r)
 			r.say("a receive into %s", c.what)
-			a.complete(a.wr(abi.WRSend, 0, 64))
-			b.recvs(1)
+			a.send(64, b)
 			b.sayStateOnce(abi.QPSErr)
 		}
 	}},
@@ -265,44 +266,34 @@ var errorTests = []test{
 			r.say("a's WRITE: %v, %s", wcs, errText(err))
 		}
 	}},
-	{"error/those-before-succeed", func(r *rig) {
-		a, b := r.pair()
-		bad := a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)
-		bad.RKey ^= 0x5a00
+	onPair("error/those-before-succeed", func(r *rig, a, b *end) {
+		bad := strangeKey(a.rdma(abi.WRRDMAWrite, 0, 64, b, 0))
 		a.complete(a.rdma(abi.WRRDMAWrite, 0, 64, b, 0), a.rdma(abi.WRRDMAWrite, 0, 3000, b, 0), a.rdma(abi.WRRDMAWrite, 0, 64, b, 0))
 		a.complete(bad)
-	}},
-	{"error/states-of-both", func(r *rig) {
-		a, b := r.pair()
-		wr := a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)
-		wr.RKey ^= 0x5a00
-		a.complete(wr)
+	}),
+	onPair("error/states-of-both", func(r *rig, a, b *end) {
+		a.complete(strangeKey(a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)))
 		a.sayState()
 		b.sayStateOnce(abi.QPSErr)
 		a.sayNoMore()
 		b.sayNoMore()
-	}},
+	}),
 
-	{"flush/on-error-state", func(r *rig) {
-		a, _ := r.pair()
-		for range 5 {
-			a.recv(0, 64)
-		}
+	onPair("flush/on-error-state", func(r *rig, a, _ *end) {
+		a.offer(5, 64)
 		a.to(abi.QPSErr)
 		a.recvs(5)
 		a.sayNoMore()
-	}},
-	{"flush/nothing", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("flush/nothing", func(r *rig, a, b *end) {
 		a.to(abi.QPSErr)
 		a.sayNoMore()
 		a.to(abi.QPSErr)
 		a.sayState()
 		b.sayState()
 		b.sayNoMore()
-	}},
-	{"flush/sends-that-wait", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("flush/sends-that-wait", func(r *rig, a, b *end) {
 		for range 5 {
 			a.post(a.wr(abi.WRSend, 0, 64)) // b has no receive
 		}
@@ -311,9 +302,8 @@ var errorTests = []test{
 		a.sends(5)
 		a.sayNoMore()
 		b.sayState()
-	}},
-	{"flush/unsignaled", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("flush/unsignaled", func(r *rig, a, b *end) {
 		for range 3 {
 			wr := a.wr(abi.WRSend, 0, 64) // b has no receive
 			wr.Flags = 0
@@ -323,108 +313,60 @@ var errorTests = []test{
 		a.to(abi.QPSErr)
 		a.sends(3)
 		b.sayState()
-	}},
-	{"flush/after-a-failure", func(r *rig) {
-		a, b := r.pair()
-		bad := a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)
-		bad.RKey ^= 0x5a00
-		unsignaled := a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)
-		unsignaled.Flags = 0
-		a.complete(bad, a.rdma(abi.WRRDMAWrite, 0, 64, b, 0), unsignaled, a.rdma(abi.WRRDMARead, 0, 64, b, 0), a.wr(abi.WRSend, 0, 8))
+	}),
+	onPair("flush/after-a-failure", func(r *rig, a, b *end) {
+		bad := strangeKey(a.rdma(abi.WRRDMAWrite, 0, 64, b, 0))
+		quiet := unsignaled(a.rdma(abi.WRRDMAWrite, 0, 64, b, 0))
+		a.complete(bad, a.rdma(abi.WRRDMAWrite, 0, 64, b, 0), quiet, a.rdma(abi.WRRDMARead, 0, 64, b, 0), a.wr(abi.WRSend, 0, 8))
 		a.sayNoMore()
-	}},
-	{"flush/receives-after-a-failure", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("flush/receives-after-a-failure", func(r *rig, a, b *end) {
 		for range 3 {
 			a.recv(0, 64)
 			b.recv(0, 64)
 		}
-		bad := a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)
-		bad.RKey ^= 0x5a00
-		a.complete(bad)
+		a.complete(strangeKey(a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)))
 		a.recvs(3)
 		b.recvs(3)
-	}},
-	{"flush/posted-in-error", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("flush/posted-in-error", func(r *rig, a, b *end) {
 		a.to(abi.QPSErr)
 		a.sayPost("two", a.rdma(abi.WRRDMAWrite, 0, 64, b, 0), a.wr(abi.WRSend, 0, 8))
 		a.sends(2)
 		a.recv(0, 64)
 		a.recv(0, 64)
 		a.recvs(2)
-		unsignaled := a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)
-		unsignaled.Flags = 0
-		a.sayPost("unsignaled", unsignaled)
+		a.sayPost("unsignaled", unsignaled(a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)))
 		a.sends(1)
-	}},
-	{"flush/receive-posted-after-a-failure", func(r *rig) {
-		a, b := r.pair()
-		bad := a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)
-		bad.RKey ^= 0x5a00
-		a.complete(bad)
+	}),
+	onPair("flush/receive-posted-after-a-failure", func(r *rig, a, b *end) {
+		a.complete(strangeKey(a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)))
 		// Nothing told b's program.
 		b.sayStateOnce(abi.QPSErr)
 		b.recv(0, 64)
 		b.recvs(1)
-	}},
-	{"flush/receive-posted-unknowing", func(r *rig) {
-		a, b := r.pair()
-		bad := a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)
-		bad.RKey ^= 0x5a00
-		a.complete(bad)
+	}),
+	onPair("flush/receive-posted-unknowing", func(r *rig, a, b *end) {
+		a.complete(strangeKey(a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)))
 		b.recv(0, 64) // without having asked for the state
 		b.recvs(1)
-	}},
-	{"flush/both-queues-are-empty-after", func(r *rig) {
-		a, b := r.pair()
-		for range 16 {
-			a.recv(0, 64)
-		}
+	}),
+	onPair("flush/both-queues-are-empty-after", func(r *rig, a, b *end) {
+		a.offer(16, 64)
 		a.to(abi.QPSErr)
 		a.recvs(16)
-		for range 16 {
-			a.recv(0, 64) // all slots are free again
-		}
+		a.offer(16, 64) // all slots are free again
 		a.recvs(16)
 		for range 16 {
 			a.post(a.rdma(abi.WRRDMAWrite, 0, 64, b, 0))
 		}
 		a.sends(16)
-	}},
-	{"flush/peer-is-not-told", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("flush/peer-is-not-told", func(r *rig, a, b *end) {
 		b.recv(0, 64)
 		a.to(abi.QPSErr)
 		pause()
 		b.sayState()
 		b.sayNoMore()
-	}},
-}
-
-// badKey posts a request of n bytes whose key the peer does not know.
-func badKey(name string, op abi.WROpcode, n int) test {
-	return faultTest(name, nil, func(a, b *end) verbs.SendWR {
-		wr := a.rdma(op, 0, n, b, 0)
-		wr.RKey ^= 0x5a00
-		return wr
-	})
-}
-
-// faultTest posts one request that the peer refuses. A receive is there, for
-// requests that need one.
-func faultTest(name string, change func(*config), make func(a, b *end) verbs.SendWR) test {
-	return test{"error/" + name, func(r *rig) {
-		if change == nil {
-			change = func(*config) {}
-		}
-		a, b := r.pair(change)
-		fill(b.buf, 50)
-		b.recv(0, 64)
-		a.complete(make(a, b))
-		b.recvs(1)
-		a.sayState()
-		b.sayStateOnce(abi.QPSErr)
-		r.sayUntouched("the peer's memory", b.buf, 50)
-	}}
-}
+	}),
+}...)

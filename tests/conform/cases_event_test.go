@@ -39,8 +39,7 @@ var eventTests = []test{
 	}},
 	{"event/not-armed", func(r *rig) {
 		qp, scq, _, ch := r.watched()
-		qp.post(qp.rdmaWrite())
-		scq.take(1)
+		qp.write(scq)
 		r.sayNoEvent(ch)
 	}},
 	{"event/one-for-each-arming", func(r *rig) {
@@ -54,11 +53,9 @@ var eventTests = []test{
 		r.sayNoEvent(ch)
 		scq.arm(false)
 		scq.arm(false) // twice is once
-		qp.post(qp.rdmaWrite())
-		scq.take(1)
+		qp.write(scq)
 		r.sayEvent(ch)
-		qp.post(qp.rdmaWrite())
-		scq.take(1)
+		qp.write(scq)
 		r.sayNoEvent(ch)
 	}},
 	{"event/not-for-what-was-there", func(r *rig) {
@@ -96,8 +93,7 @@ var eventTests = []test{
 	{"event/solicited-on-a-failure", func(r *rig) {
 		qp, scq, _, ch := r.watched()
 		scq.arm(true)
-		qp.post(qp.rdmaWrite())
-		scq.take(1)
+		qp.write(scq)
 		r.sayNoEvent(ch)
 		r.must(qp.modify(abi.ModifyQP{QPState: abi.QPSErr}, abi.QPMaskState))
 		qp.post(qp.rdmaWrite()) // is flushed
@@ -114,8 +110,7 @@ var eventTests = []test{
 		qp.post(qp.rdmaWrite())
 		r.sayEvent(ch)
 	}},
-	{"event/two-channels", func(r *rig) {
-		w, _ := r.raw()
+	onFile("event/two-channels", func(r *rig, w *raw) {
 		fd1, ch1 := w.channel()
 		fd2, ch2 := w.channel()
 		scq, rcq := w.createCQ(sendQueue, 16, fd1), w.createCQ(recvQueue, 16, fd2)
@@ -126,31 +121,28 @@ var eventTests = []test{
 		qp.message(0)
 		r.sayEvent(ch1)
 		r.sayEvent(ch2)
-	}},
+	}),
 	{"event/no-channel", func(r *rig) {
 		w, async := r.raw()
 		scq := w.createCQ(sendQueue, 16, -1)
 		qp := w.createQP(queuePair, scq, scq)
 		qp.connect()
 		scq.arm(false)
-		qp.post(qp.rdmaWrite())
-		scq.take(1)
+		qp.write(scq)
 		r.sayNoEvent(async)
 	}},
-	{"event/small-buffer", func(r *rig) {
-		w, _ := r.raw()
+	onFile("event/small-buffer", func(r *rig, w *raw) {
 		fd, ch := w.channel()
 		scq := w.createCQ(sendQueue, 16, fd)
 		qp := w.createQP(queuePair, scq, scq)
 		qp.connect()
 		scq.arm(false)
-		qp.post(qp.rdmaWrite())
-		scq.take(1)
+		qp.write(scq)
 		eventually(func() bool {
 			r.result("reading 4 bytes", errOf(ch.Read(r.withDeadline(), make([]byte, 4))))
 			return true
 		})
-	}},
+	}),
 	{"event/deadline", func(r *rig) {
 		w, async := r.raw()
 		_, ch := w.channel()
@@ -159,8 +151,7 @@ var eventTests = []test{
 		r.result("completion channel", errOf(ch.Read(ctx, make([]byte, 64))))
 		r.result("asynchronous events", errOf(async.Read(ctx, make([]byte, 64))))
 	}},
-	{"event/close-wakes", func(r *rig) {
-		w, _ := r.raw()
+	onFile("event/close-wakes", func(r *rig, w *raw) {
 		_, ch := w.channel()
 		done := make(chan error, 1)
 		go func() {
@@ -171,33 +162,30 @@ var eventTests = []test{
 		r.result("Close", ch.Close())
 		r.result("Read", <-done)
 		r.result("Close", ch.Close())
-	}},
+	}),
 	{"event/counts-reported", func(r *rig) {
 		qp, scq, _, ch := r.watched()
 		for range 3 {
 			scq.arm(false)
-			qp.post(qp.rdmaWrite())
-			scq.take(1)
+			qp.write(scq)
 			r.sayEvent(ch)
 		}
 		r.result("destroying the queue pair", errOf(qp.destroy()))
 		resp, err := scq.destroy()
 		r.say("destroying the queue: %s, %d completion events, %d asynchronous", errText(err), resp.CompEventsReported, resp.AsyncEventsReported)
 	}},
-	{"event/unread-ones-go-with-the-queue", func(r *rig) {
-		w, _ := r.raw()
+	onFile("event/unread-ones-go-with-the-queue", func(r *rig, w *raw) {
 		fd, ch := w.channel()
 		scq := w.createCQ(sendQueue, 16, fd)
 		qp := w.createQP(queuePair, scq, scq)
 		qp.connect()
 		scq.arm(false)
-		qp.post(qp.rdmaWrite())
-		scq.take(1)
+		qp.write(scq)
 		must(qp.destroy())(r)
 		resp, err := scq.destroy()
 		r.say("destroying the queue: %s, %d completion events", errText(err), resp.CompEventsReported)
 		r.sayNoEvent(ch)
-	}},
+	}),
 	{"event/overrun", func(r *rig) {
 		w, async := r.raw()
 		scq := w.createCQ(sendQueue, 3, -1)
@@ -234,8 +222,7 @@ var eventTests = []test{
 		scq := w.createCQ(sendQueue, 16, -1)
 		qp := w.createQP(queuePair, scq, scq)
 		qp.connect()
-		qp.post(qp.rdmaWrite())
-		scq.take(1)
+		qp.write(scq)
 		r.sayNoEvent(async)
 	}},
 	{"event/after-the-device-file", func(r *rig) {
@@ -254,8 +241,7 @@ func (r *rig) drained(notify uint8) {
 	scq := w.createCQ(sendQueue, 16, -1)
 	qp := w.createQP(queuePair, scq, scq)
 	qp.connect()
-	qp.post(qp.rdmaWrite())
-	scq.take(1)
+	qp.write(scq)
 	r.result("to SQD", qp.modify(abi.ModifyQP{QPState: abi.QPSSQD, EnSQDAsyncNotify: notify}, abi.QPMaskState|abi.QPMaskEnSQDAsyncNotify))
 	r.sayEvent(async)
 	r.sayNoEvent(async)

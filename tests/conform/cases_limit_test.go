@@ -12,9 +12,7 @@ import (
 var limitTests = []test{
 	{"limit/sends", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.sendWR = 5 })
-		for range 5 {
-			a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
-		}
+		a.writes(5, b)
 		a.sayPost("a sixth", a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
 		a.nextID--
 		a.sends(2)
@@ -24,16 +22,12 @@ var limitTests = []test{
 	}},
 	{"limit/sends-unsignaled", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.sendWR = 4 })
-		unsignaled := func() verbs.SendWR {
-			wr := a.rdma(abi.WRRDMAWrite, 0, 8, b, 0)
-			wr.Flags = 0
-			return wr
-		}
-		a.post(unsignaled(), unsignaled(), unsignaled())
+		quiet := func() verbs.SendWR { return unsignaled(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0)) }
+		a.post(quiet(), quiet(), quiet())
 		a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
-		a.sayPost("a fifth", unsignaled())
+		a.sayPost("a fifth", quiet())
 		a.sends(1) // frees all four
-		a.sayPost("four more", unsignaled(), unsignaled(), unsignaled(), a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
+		a.sayPost("four more", quiet(), quiet(), quiet(), a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
 		a.sends(1)
 	}},
 	{"limit/sends-batch", func(r *rig) {
@@ -47,19 +41,16 @@ var limitTests = []test{
 		a.sayPost("the rest", wrs[3:]...)
 		a.sends(2)
 	}},
-	{"limit/sends-batch-with-a-bad-one", func(r *rig) {
-		a, b := r.pair()
+	onPair("limit/sends-batch-with-a-bad-one", func(r *rig, a, b *end) {
 		bad := a.rdma(abi.WRRDMAWrite, 0, 8, b, 0)
 		bad.SGE = make([]verbs.SGE, 33)
 		a.sayPost("the second is bad", a.rdma(abi.WRRDMAWrite, 0, 8, b, 0), bad, a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
 		a.sends(1)
 		a.sayNoMore()
-	}},
+	}),
 	{"limit/receives", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.recvWR = 3 })
-		for range 3 {
-			b.recv(0, 64)
-		}
+		b.offer(3, 64)
 		n, err := b.qp.PostRecv([]verbs.RecvWR{{ID: 9}})
 		r.say("a fourth: %d posted, %s", n, errText(err))
 		a.complete(a.wr(abi.WRSend, 0, 8))
@@ -107,8 +98,7 @@ var limitTests = []test{
 		n, err = a.qp.PostRecv([]verbs.RecvWR{recv})
 		r.say("receive with three: %d posted, %s", n, errText(err))
 	}},
-	{"limit/inline", func(r *rig) {
-		a, b := r.pair()
+	onPair("limit/inline", func(r *rig, a, b *end) {
 		wr := a.rdma(abi.WRRDMAWrite, 0, 0, b, 0)
 		wr.SGE, wr.Flags = nil, wr.Flags|abi.SendInline
 		wr.Inline = make([]byte, a.qp.Cap().MaxInline)
@@ -116,9 +106,8 @@ var limitTests = []test{
 		wr.Inline = make([]byte, a.qp.Cap().MaxInline+1)
 		a.sayPost("one byte more", wr)
 		a.sends(1)
-	}},
-	{"limit/inline-and-pieces", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("limit/inline-and-pieces", func(r *rig, a, b *end) {
 		wr := a.rdma(abi.WRRDMAWrite, 0, 8, b, 0)
 		wr.Inline, wr.Flags = []byte{1}, wr.Flags|abi.SendInline
 		a.sayPost("both", wr)
@@ -126,9 +115,8 @@ var limitTests = []test{
 		wr.SGE, wr.Inline, wr.Flags = nil, []byte{1}, wr.Flags|abi.SendInline
 		a.sayPost("READ inline", wr)
 		a.sayNoMore()
-	}},
-	{"limit/message", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("limit/message", func(r *rig, a, b *end) {
 		p := must(a.ctx.QueryPort(1))(r)
 		wr := a.rdma(abi.WRRDMAWrite, 0, 8, b, 0)
 		wr.SGE[0].Length = p.MaxMsgSz + 1
@@ -141,9 +129,8 @@ var limitTests = []test{
 		a.sayPost("in three pieces", wr)
 		a.sayNoMore()
 		a.sayState()
-	}},
-	{"limit/opcodes", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("limit/opcodes", func(r *rig, a, b *end) {
 		for _, op := range []abi.WROpcode{abi.WRBindMW, abi.WRTSO, abi.WRRDMAReadWithInv, abi.WRMaskedAtomicCmpAndSwp, abi.WRMaskedAtomicFetchAndAdd, 14, 99, 1 << 31} {
 			wr := a.rdma(op, 0, 8, b, 0)
 			n, err := a.qp.Post([]verbs.SendWR{wr})
@@ -153,7 +140,7 @@ var limitTests = []test{
 		wr.Flags |= 1 << 20
 		a.sayPost("unknown flag", wr)
 		a.sayNoMore()
-	}},
+	}),
 	{"limit/atomic-length", func(r *rig) {
 		for _, n := range []int{0, 4, 9, 16} {
 			a, b := r.pair()
@@ -161,17 +148,14 @@ var limitTests = []test{
 			r.say("%d bytes: %d posted, %s", n, got, errText(err))
 		}
 	}},
-	{"limit/nothing", func(r *rig) {
-		a, _ := r.pair()
+	onPair("limit/nothing", func(r *rig, a, _ *end) {
 		a.sayPost("no request")
 		n, err := a.qp.PostRecv(nil)
 		r.say("no receive: %d posted, %s", n, errText(err))
-	}},
+	}),
 	{"limit/hundreds", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.sendWR, c.recvWR, c.cqe = 500, 500, 500 })
-		for i := range 500 {
-			b.recv(8*i, 8)
-		}
+		b.offer(500, 8)
 		for i := range 500 {
 			a.buf[0] = byte(i)
 			wr := a.wr(abi.WRSend, 0, 0)

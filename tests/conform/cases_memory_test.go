@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
 var memoryTests = []test{
@@ -17,22 +18,19 @@ var memoryTests = []test{
 		r.result("Dealloc", pd.Dealloc())
 		r.result("RegMR", errOf(pd.RegMR(make([]byte, 8), 0)))
 	}},
-	{"pd/busy-region", func(r *rig) {
-		pd := must(r.open(0).AllocPD())(r)
+	onDomain("pd/busy-region", func(r *rig, pd *verbs.PD) {
 		mr := must(pd.RegMR(make([]byte, 64), 0))(r)
 		r.result("Dealloc", pd.Dealloc())
 		r.result("Dereg", mr.Dereg())
 		r.result("Dealloc", pd.Dealloc())
-	}},
-	{"pd/busy-queue-pair", func(r *rig) {
-		e := r.newEnd("a", r.open(0), defaults())
+	}),
+	onEnd("pd/busy-queue-pair", func(r *rig, e *end) {
 		r.must(e.mr.Dereg())
 		r.result("Dealloc", e.pd.Dealloc())
 		r.result("Destroy", e.qp.Destroy())
 		r.result("Dealloc", e.pd.Dealloc())
-	}},
-	{"pd/many", func(r *rig) {
-		ctx := r.open(0)
+	}),
+	onDevice("pd/many", func(r *rig, ctx *verbs.Context) {
 		for i := range 200 {
 			if _, err := ctx.AllocPD(); err != nil {
 				r.say("AllocPD %d: %s", i, errText(err))
@@ -40,19 +38,17 @@ var memoryTests = []test{
 			}
 		}
 		r.say("200 domains")
-	}},
-	{"pd/remote-key-of-another", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("pd/remote-key-of-another", func(r *rig, a, b *end) {
 		pd := must(b.ctx.AllocPD())(r)
 		other := must(pd.RegMR(b.buf, allAccess))(r)
 		wr := a.wr(abi.WRRDMAWrite, 0, 64)
 		wr.RemoteAddr, wr.RKey = other.Addr(), other.RKey()
 		a.complete(wr)
 		b.sayStateOnce(abi.QPSErr)
-	}},
+	}),
 
-	{"mr/access-flags", func(r *rig) {
-		pd := must(r.open(0).AllocPD())(r)
+	onDomain("mr/access-flags", func(r *rig, pd *verbs.PD) {
 		for access := range abi.AccessFlags(16) {
 			mr, err := pd.RegMR(make([]byte, 4096), access)
 			r.say("%v: %s", access, errText(err))
@@ -60,32 +56,28 @@ var memoryTests = []test{
 				r.must(mr.Dereg())
 			}
 		}
-	}},
-	{"mr/access-flags-rare", func(r *rig) {
-		pd := must(r.open(0).AllocPD())(r)
+	}),
+	onDomain("mr/access-flags-rare", func(r *rig, pd *verbs.PD) {
 		for _, access := range []abi.AccessFlags{
 			abi.AccessOnDemand, abi.AccessLocalWrite | abi.AccessRelaxedOrdering, 1 << 8, 1 << 19, 1 << 31,
 		} {
 			_, err := pd.RegMR(make([]byte, 4096), access)
 			r.say("%v: %s", access, errText(err))
 		}
-	}},
-	{"mr/empty", func(r *rig) {
-		pd := must(r.open(0).AllocPD())(r)
+	}),
+	onDomain("mr/empty", func(r *rig, pd *verbs.PD) {
 		r.result("nil", errOf(pd.RegMR(nil, 0)))
 		r.result("empty", errOf(pd.RegMR([]byte{}, allAccess)))
-	}},
-	{"mr/read-only-memory", func(r *rig) {
-		pd := must(r.open(0).AllocPD())(r)
+	}),
+	onDomain("mr/read-only-memory", func(r *rig, pd *verbs.PD) {
 		mem := r.pages(2)
 		r.must(syscall.Mprotect(mem, syscall.PROT_READ))
 		for _, access := range []abi.AccessFlags{0, abi.AccessRemoteRead, abi.AccessLocalWrite, allAccess} {
 			_, err := pd.RegMR(mem, access)
 			r.say("%v: %s", access, errText(err))
 		}
-	}},
-	{"mr/memory-that-is-not-there", func(r *rig) {
-		pd := must(r.open(0).AllocPD())(r)
+	}),
+	onDomain("mr/memory-that-is-not-there", func(r *rig, pd *verbs.PD) {
 		page := os.Getpagesize()
 		mem := r.pages(3)
 		r.must(syscall.Munmap(r.mapped[0]))
@@ -94,9 +86,8 @@ var memoryTests = []test{
 			_, err := pd.RegMR(mem[:page], access)
 			r.say("%v: %s", access, errText(err))
 		}
-	}},
-	{"mr/memory-with-a-hole", func(r *rig) {
-		pd := must(r.open(0).AllocPD())(r)
+	}),
+	onDomain("mr/memory-with-a-hole", func(r *rig, pd *verbs.PD) {
 		page := os.Getpagesize()
 		mem := r.pages(3)
 		r.must(syscall.Mprotect(mem[page:2*page], syscall.PROT_NONE))
@@ -104,23 +95,20 @@ var memoryTests = []test{
 		r.result("one byte too many", errOf(pd.RegMR(mem[:page+1], allAccess)))
 		r.result("the page before it", errOf(pd.RegMR(mem[:page], allAccess)))
 		r.result("the page behind it", errOf(pd.RegMR(mem[2*page:], allAccess)))
-	}},
-	{"mr/memory-without-access", func(r *rig) {
-		pd := must(r.open(0).AllocPD())(r)
+	}),
+	onDomain("mr/memory-without-access", func(r *rig, pd *verbs.PD) {
 		mem := r.pages(1)
 		r.must(syscall.Mprotect(mem, syscall.PROT_NONE))
 		r.result("to write", errOf(pd.RegMR(mem, abi.AccessLocalWrite)))
 		r.result("to read", errOf(pd.RegMR(mem, abi.AccessRemoteRead)))
-	}},
-	{"mr/dereg-twice", func(r *rig) {
-		pd := must(r.open(0).AllocPD())(r)
+	}),
+	onDomain("mr/dereg-twice", func(r *rig, pd *verbs.PD) {
 		mr, err := pd.RegMR(make([]byte, 64), allAccess)
 		r.result("RegMR", err)
 		r.result("Dereg", mr.Dereg())
 		r.result("Dereg", mr.Dereg())
-	}},
-	{"mr/keys", func(r *rig) {
-		pd := must(r.open(0).AllocPD())(r)
+	}),
+	onDomain("mr/keys", func(r *rig, pd *verbs.PD) {
 		seen := map[uint32]bool{}
 		same := true
 		for range 100 {
@@ -129,9 +117,8 @@ var memoryTests = []test{
 			seen[mr.RKey()] = true
 		}
 		r.say("%d keys of 100 regions; local and remote ones are the same: %t; none is zero: %t", len(seen), same, !seen[0])
-	}},
-	{"mr/keys-not-reused-at-once", func(r *rig) {
-		pd := must(r.open(0).AllocPD())(r)
+	}),
+	onDomain("mr/keys-not-reused-at-once", func(r *rig, pd *verbs.PD) {
 		again := false
 		last := uint32(0)
 		for range 20 {
@@ -141,9 +128,8 @@ var memoryTests = []test{
 			r.must(mr.Dereg())
 		}
 		r.say("the key of the region before: %t", again)
-	}},
-	{"mr/same-memory-twice", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("mr/same-memory-twice", func(r *rig, a, b *end) {
 		second, err := b.pd.RegMR(b.buf, abi.AccessLocalWrite|abi.AccessRemoteWrite)
 		r.result("RegMR", err)
 		r.say("its own key: %t", second.RKey() != b.mr.RKey())
@@ -153,9 +139,8 @@ var memoryTests = []test{
 		wr.RemoteAddr, wr.RKey = second.Addr(), second.RKey()
 		a.complete(wr)
 		r.saySame("target", a.buf[:64], b.buf[:64])
-	}},
-	{"mr/same-memory-in-two-contexts", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("mr/same-memory-in-two-contexts", func(r *rig, a, b *end) {
 		mine, err := a.pd.RegMR(b.buf, allAccess)
 		r.result("RegMR", err)
 		fill(b.buf[:64], 4)
@@ -163,9 +148,8 @@ var memoryTests = []test{
 		wr.SGE[0].Addr, wr.SGE[0].LKey = mine.Addr(), mine.LKey()
 		a.complete(wr)
 		r.saySame("target", b.buf[:64], b.buf[1000:1064])
-	}},
-	{"mr/one-byte", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("mr/one-byte", func(r *rig, a, b *end) {
 		fill(b.buf, 5)
 		small, err := b.pd.RegMR(b.buf[4095:4096], allAccess)
 		r.result("RegMR", err)
@@ -179,9 +163,8 @@ var memoryTests = []test{
 		wr.RemoteAddr, wr.RKey = small.Addr(), small.RKey()
 		a.complete(wr)
 		r.say("the byte behind it changed: %t", b.buf[4096] != 5^0x10*7)
-	}},
-	{"mr/unaligned", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("mr/unaligned", func(r *rig, a, b *end) {
 		mr, err := b.pd.RegMR(b.buf[4001:12003], allAccess)
 		r.result("RegMR", err)
 		fill(a.buf[:8002], 6)
@@ -189,15 +172,14 @@ var memoryTests = []test{
 		wr.RemoteAddr, wr.RKey = mr.Addr(), mr.RKey()
 		a.complete(wr)
 		r.saySame("target", a.buf[:8002], b.buf[4001:12003])
-	}},
+	}),
 	{"mr/large", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.size = 8 << 20 })
 		fill(a.buf, 7)
 		a.complete(a.rdma(abi.WRRDMAWrite, 0, 8<<20, b, 0))
 		r.saySame("target", a.buf, b.buf)
 	}},
-	{"mr/mapped-memory", func(r *rig) {
-		a, b := r.pair()
+	onPair("mr/mapped-memory", func(r *rig, a, b *end) {
 		mem := r.pages(4)
 		mr, err := b.pd.RegMR(mem, allAccess)
 		r.result("RegMR", err)
@@ -207,9 +189,8 @@ var memoryTests = []test{
 		a.complete(wr)
 		r.saySame("target", a.buf[:len(mem)], mem)
 		r.result("Dereg", mr.Dereg())
-	}},
-	{"mr/many", func(r *rig) {
-		pd := must(r.open(0).AllocPD())(r)
+	}),
+	onDomain("mr/many", func(r *rig, pd *verbs.PD) {
 		for i := range 300 {
 			if _, err := pd.RegMR(make([]byte, 4096), allAccess); err != nil {
 				r.say("RegMR %d: %s", i, errText(err))
@@ -217,22 +198,20 @@ var memoryTests = []test{
 			}
 		}
 		r.say("300 regions")
-	}},
-	{"mr/dereg-then-remote-use", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("mr/dereg-then-remote-use", func(r *rig, a, b *end) {
 		fill(b.buf[:64], 9)
 		wr := a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)
 		r.result("Dereg", b.mr.Dereg())
 		a.complete(wr)
 		r.sayUntouched("target", b.buf[:64], 9)
-	}},
-	{"mr/dereg-with-receives-posted", func(r *rig) {
-		_, b := r.pair()
+	}),
+	onPair("mr/dereg-with-receives-posted", func(r *rig, _, b *end) {
 		b.recv(0, 64)
 		r.result("Dereg", b.mr.Dereg())
 		b.to(abi.QPSErr)
 		b.recvs(1)
-	}},
+	}),
 }
 
 // pages maps n pages. They are unmapped after the contexts that know them were

@@ -114,16 +114,14 @@ var moduleTests = []test{
 		qp, scq, rcq, ch := r.watched()
 		for range 2 {
 			scq.arm(false)
-			qp.post(qp.rdmaWrite())
-			scq.take(1)
+			qp.write(scq)
 		}
 		rcq.arm(false)
 		qp.message(0)
 		rcq.take(1)
 		scq.take(1)
 		scq.arm(false)
-		qp.post(qp.rdmaWrite())
-		scq.take(1)
+		qp.write(scq)
 		for range 4 {
 			r.sayEvent(ch)
 		}

@@ -70,11 +70,10 @@ var multicastTests = []test{
 		r.result("detach", a.qp.DetachMulticast(group.Next()))
 		r.result("destroy in none", a.qp.Destroy())
 	}},
-	{"multicast/connections", func(r *rig) {
-		a, b := r.pair()
+	onPair("multicast/connections", func(r *rig, a, b *end) {
 		r.result("attach", a.qp.AttachMulticast(group))
 		r.result("detach", b.qp.DetachMulticast(group))
-	}},
+	}),
 	{"multicast/too-many", func(r *rig) {
 		a, _ := r.datagramEnds(func(c *config) { c.sendWR, c.recvWR, c.sge, c.inline = 1, 1, 1, 0 })
 		var list []*verbs.QP

@@ -12,8 +12,7 @@ import (
 )
 
 var queueTests = []test{
-	{"cq/sizes", func(r *rig) {
-		ctx := r.open(0)
+	onDevice("cq/sizes", func(r *rig, ctx *verbs.Context) {
 		for _, n := range []int{-1, 0, 1, 2, 1000, 32767, 32768, 1 << 24, 1<<31 - 1} {
 			cq, err := ctx.CreateCQ(n)
 			r.say("%d entries: %s", n, errText(err))
@@ -21,24 +20,22 @@ var queueTests = []test{
 				r.must(cq.Destroy())
 			}
 		}
-	}},
-	{"cq/destroy", func(r *rig) {
-		ctx := r.open(0)
+	}),
+	onDevice("cq/destroy", func(r *rig, ctx *verbs.Context) {
 		cq := must(ctx.CreateCQ(4))(r)
 		r.result("Destroy", cq.Destroy())
 		r.result("Destroy", cq.Destroy())
 		r.result("Poll", errOf(cq.Poll(make([]verbs.WC, 1))))
 		r.result("Arm", cq.Arm(false))
 		r.result("Wait", errOf(cq.Wait(r.withDeadline(), make([]verbs.WC, 1))))
-	}},
-	{"cq/busy", func(r *rig) {
-		a, _ := r.ends()
+	}),
+	onEnds("cq/busy", func(r *rig, a, _ *end) {
 		r.result("Destroy of the sends' queue", a.scq.Destroy())
 		r.result("Destroy of the receives' queue", a.rcq.Destroy())
 		r.result("Destroy of the queue pair", a.qp.Destroy())
 		r.result("Destroy of the sends' queue", a.scq.Destroy())
 		r.result("Destroy of the receives' queue", a.rcq.Destroy())
-	}},
+	}),
 	{"cq/empty", func(r *rig) {
 		cq := must(r.open(0).CreateCQ(4))(r)
 		n, err := cq.Poll(make([]verbs.WC, 4))
@@ -70,8 +67,7 @@ var queueTests = []test{
 		r.result("Destroy", cq.Destroy())
 		r.result("Wait", <-done)
 	}},
-	{"cq/wait-then-close", func(r *rig) {
-		ctx := r.open(0)
+	onDevice("cq/wait-then-close", func(r *rig, ctx *verbs.Context) {
 		cq := must(ctx.CreateCQ(4))(r)
 		done := make(chan error, 1)
 		go func() {
@@ -81,9 +77,8 @@ var queueTests = []test{
 		pause()
 		r.result("Close", ctx.Close())
 		r.result("Wait", <-done)
-	}},
-	{"cq/wait-for-one", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("cq/wait-for-one", func(r *rig, a, b *end) {
 		b.recv(0, 64)
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -93,9 +88,8 @@ var queueTests = []test{
 		b.recvs(1)
 		wg.Wait()
 		a.sends(1)
-	}},
-	{"cq/many-waiters", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("cq/many-waiters", func(r *rig, a, b *end) {
 		var wg sync.WaitGroup
 		got := make(chan verbs.WC, 8)
 		for range 4 {
@@ -121,9 +115,8 @@ var queueTests = []test{
 			seen[wc.ID] = wc.Status == abi.WCSuccess
 		}
 		r.say("%d of 8 came to one of four each", len(seen))
-	}},
-	{"cq/shared-by-both-directions", func(r *rig) {
-		a, b := r.ends()
+	}),
+	onEnds("cq/shared-by-both-directions", func(r *rig, a, b *end) {
 		init := a.init()
 		init.RecvCQ = a.scq
 		qp, err := a.pd.CreateQP(init)
@@ -133,11 +126,9 @@ var queueTests = []test{
 		r.connect(a, b)
 		a.recv(0, 64)
 		a.complete(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
-		b.complete(b.wr(abi.WRSend, 0, 5))
-		a.recvs(1)
-	}},
-	{"cq/shared-by-queue-pairs", func(r *rig) {
-		a, b := r.pair()
+		b.send(5, a)
+	}),
+	onPair("cq/shared-by-queue-pairs", func(r *rig, a, b *end) {
 		c, d := &end{}, &end{}
 		*c, *d = *a, *b
 		c.name, d.name = "c", "d"
@@ -150,31 +141,24 @@ var queueTests = []test{
 		c.post(c.rdma(abi.WRRDMAWrite, 0, 20, d, 0))
 		wc = a.sends(1)
 		r.say("of the second: %t", wc[0].QPN == c.qp.Num())
-	}},
-	{"cq/poll-in-parts", func(r *rig) {
-		a, b := r.pair()
-		for range 10 {
-			a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
-		}
+	}),
+	onPair("cq/poll-in-parts", func(r *rig, a, b *end) {
+		a.writes(10, b)
 		for _, n := range []int{1, 4, 3, 2} {
 			a.sends(n)
 		}
 		a.sayNoMore()
-	}},
+	}),
 	{"cq/goes-round", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.cqe, c.sendWR = 4, 4 })
 		for range 10 {
-			for range 4 {
-				a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
-			}
+			a.writes(4, b)
 			a.sends(4)
 		}
 	}},
 	{"cq/exactly-full", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.cqe, c.sendWR = 15, 15 })
-		for range 15 {
-			a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
-		}
+		a.writes(15, b)
 		// b's answers are in when this one's, on a queue of its own, is.
 		b.complete(b.rdma(abi.WRRDMAWrite, 0, 8, a, 0))
 		a.sends(15)
@@ -182,9 +166,7 @@ var queueTests = []test{
 	}},
 	{"cq/overrun", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.cqe, c.sendWR = 3, 16 })
-		for range 8 {
-			a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
-		}
+		a.writes(8, b)
 		// An event tells of the loss, and may take its time.
 		var wcs []verbs.WC
 		var err error
@@ -207,8 +189,7 @@ var queueTests = []test{
 		r.result("Arm again", cq.Arm(false))
 		r.result("Arm for solicited ones", cq.Arm(true))
 	}},
-	{"cq/many", func(r *rig) {
-		ctx := r.open(0)
+	onDevice("cq/many", func(r *rig, ctx *verbs.Context) {
 		for i := range 200 {
 			if _, err := ctx.CreateCQ(8); err != nil {
 				r.say("CreateCQ %d: %s", i, errText(err))
@@ -216,10 +197,9 @@ var queueTests = []test{
 			}
 		}
 		r.say("200 queues")
-	}},
+	}),
 
-	{"qp/new", func(r *rig) {
-		e := r.newEnd("a", r.open(0), defaults())
+	onEnd("qp/new", func(r *rig, e *end) {
 		e.sayState()
 		n := e.qp.Num()
 		r.say("number has 24 bits: %t; is none of the special ones: %t", n < 1<<24, n > 1 && n != 0xffffff)
@@ -227,9 +207,8 @@ var queueTests = []test{
 		r.say("sends %d, receives %d, pieces %d and %d, inline at least 64: %t", c.MaxSendWR, c.MaxRecvWR, c.MaxSendSGE, c.MaxRecvSGE, c.MaxInline >= 64)
 		attr := must(e.qp.Query())(r)
 		r.say("signals all: %t", attr.SigAll)
-	}},
-	{"qp/sizes-granted", func(r *rig) {
-		e := r.newEnd("a", r.open(0), defaults())
+	}),
+	onEnd("qp/sizes-granted", func(r *rig, e *end) {
 		for _, c := range []struct{ sge, inline int }{{1, 0}, {1, 1}, {1, 220}, {2, 0}, {4, 64}, {4, 65}, {32, 0}, {1, 512}, {32, 512}} {
 			qp, err := e.pd.CreateQP(verbs.QPInit{SendCQ: e.scq, RecvCQ: e.rcq, MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: c.sge, MaxRecvSGE: c.sge, MaxInline: c.inline})
 			if err != nil {
@@ -240,9 +219,8 @@ var queueTests = []test{
 			r.say("%d pieces, %d inline: granted %d pieces, %d inline, receives %d pieces", c.sge, c.inline, g.MaxSendSGE, g.MaxInline, g.MaxRecvSGE)
 			r.must(qp.Destroy())
 		}
-	}},
-	{"qp/too-large", func(r *rig) {
-		e := r.newEnd("a", r.open(0), defaults())
+	}),
+	onEnd("qp/too-large", func(r *rig, e *end) {
 		for _, c := range []struct {
 			what string
 			set  func(*verbs.QPInit)
@@ -260,9 +238,8 @@ var queueTests = []test{
 			c.set(&init)
 			r.result(c.what, errOf(e.pd.CreateQP(init)))
 		}
-	}},
-	{"qp/types", func(r *rig) {
-		e := r.newEnd("a", r.open(0), defaults())
+	}),
+	onEnd("qp/types", func(r *rig, e *end) {
 		for _, typ := range []abi.QPType{abi.QPTRC, abi.QPTUC, abi.QPTUD, abi.QPTXRCIni, abi.QPTDriver, 7, 200} {
 			init := e.init()
 			init.Type = typ
@@ -272,32 +249,29 @@ var queueTests = []test{
 				r.must(qp.Destroy())
 			}
 		}
-	}},
-	{"qp/no-completion-queue", func(r *rig) {
-		e := r.newEnd("a", r.open(0), defaults())
+	}),
+	onEnd("qp/no-completion-queue", func(r *rig, e *end) {
 		r.result("none for receives", errOf(e.pd.CreateQP(verbs.QPInit{SendCQ: e.scq, MaxSendWR: 1})))
 		r.result("none for sends", errOf(e.pd.CreateQP(verbs.QPInit{RecvCQ: e.rcq, MaxSendWR: 1})))
 		cq := must(e.ctx.CreateCQ(1))(r)
 		r.must(cq.Destroy())
 		r.result("one that is gone", errOf(e.pd.CreateQP(verbs.QPInit{SendCQ: cq, RecvCQ: e.rcq, MaxSendWR: 1})))
-	}},
+	}),
 	{"qp/no-depth", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.sendWR, c.recvWR = 0, 0 })
 		a.sayPost("send", a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
 		n, err := a.qp.PostRecv([]verbs.RecvWR{{}})
 		r.say("receive: %d posted, %s", n, errText(err))
 	}},
-	{"qp/destroy", func(r *rig) {
-		a, _ := r.pair()
+	onPair("qp/destroy", func(r *rig, a, _ *end) {
 		r.result("Destroy", a.qp.Destroy())
 		r.result("Destroy", a.qp.Destroy())
 		r.result("Query", errOf(a.qp.Query()))
 		r.result("Modify", a.qp.Modify(&verbs.QPAttr{State: abi.QPSErr}, abi.QPMaskState))
 		a.sayPost("Post", a.wr(abi.WRSend, 0, 1))
 		r.result("PostRecv", errOf(a.qp.PostRecv([]verbs.RecvWR{{}})))
-	}},
-	{"qp/destroyed-is-no-other", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("qp/destroyed-is-no-other", func(r *rig, a, b *end) {
 		r.must(a.qp.Destroy())
 		old := a.qp
 		var err error
@@ -310,9 +284,8 @@ var queueTests = []test{
 		r.connect(a, b)
 		a.sayState()
 		r.result("Post", errOf(old.Post([]verbs.SendWR{a.wr(abi.WRSend, 0, 1)})))
-	}},
-	{"cq/destroyed-is-no-other", func(r *rig) {
-		e := r.newEnd("a", r.open(0), defaults())
+	}),
+	onEnd("cq/destroyed-is-no-other", func(r *rig, e *end) {
 		cq := must(e.ctx.CreateCQ(4))(r)
 		r.must(cq.Destroy())
 		_, err := e.ctx.CreateCQ(4) // may get the old one's handle
@@ -320,9 +293,8 @@ var queueTests = []test{
 		r.result("Arm", cq.Arm(false))
 		r.result("CreateQP", errOf(e.pd.CreateQP(verbs.QPInit{SendCQ: cq, RecvCQ: cq, MaxSendWR: 1})))
 		r.result("Destroy", cq.Destroy())
-	}},
-	{"pd/destroyed-is-no-other", func(r *rig) {
-		ctx := r.open(0)
+	}),
+	onDevice("pd/destroyed-is-no-other", func(r *rig, ctx *verbs.Context) {
 		pd := must(ctx.AllocPD())(r)
 		r.must(pd.Dealloc())
 		other, err := ctx.AllocPD() // may get the old one's handle
@@ -330,27 +302,23 @@ var queueTests = []test{
 		r.result("RegMR", errOf(pd.RegMR(make([]byte, 64), 0)))
 		r.result("Dealloc", pd.Dealloc())
 		r.result("Dealloc of the other", other.Dealloc())
-	}},
-	{"qp/destroy-with-receives-posted", func(r *rig) {
-		a, _ := r.pair()
-		for range 8 {
-			a.recv(0, 64)
-		}
+	}),
+	onPair("qp/destroy-with-receives-posted", func(r *rig, a, _ *end) {
+		a.offer(8, 64)
 		r.result("Destroy", a.qp.Destroy())
 		a.sayNoMore()
 		r.result("Dereg", a.mr.Dereg())
 		r.result("Destroy of the queue", a.rcq.Destroy())
 		r.result("Dealloc", a.pd.Dealloc())
-	}},
-	{"qp/destroy-drops-completions", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("qp/destroy-drops-completions", func(r *rig, a, b *end) {
 		b.recv(0, 64)
 		a.complete(a.wr(abi.WRSend, 0, 8))
 		a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
 		b.recvs(1)
 		r.result("Destroy", a.qp.Destroy())
 		a.sayNoMore()
-	}},
+	}),
 	{"qp/destroy-while-sending", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.size = 1 << 20 })
 		for range 8 {
@@ -360,8 +328,7 @@ var queueTests = []test{
 		r.result("Dereg", a.mr.Dereg())
 		a.sayNoMore()
 	}},
-	{"qp/many", func(r *rig) {
-		e := r.newEnd("a", r.open(0), defaults())
+	onEnd("qp/many", func(r *rig, e *end) {
 		nums := map[uint32]bool{e.qp.Num(): true}
 		for i := range 100 {
 			qp, err := e.pd.CreateQP(verbs.QPInit{SendCQ: e.scq, RecvCQ: e.rcq, MaxSendWR: 4, MaxRecvWR: 4})
@@ -372,9 +339,8 @@ var queueTests = []test{
 			nums[qp.Num()] = true
 		}
 		r.say("%d numbers", len(nums))
-	}},
-	{"qp/many-connected", func(r *rig) {
-		a, b := r.ends()
+	}),
+	onEnds("qp/many-connected", func(r *rig, a, b *end) {
 		for i := range 16 {
 			c, d := *a, *b
 			c.qp = must(a.pd.CreateQP(a.init()))(r)
@@ -387,7 +353,7 @@ var queueTests = []test{
 			}
 			r.saySame("target", a.buf[:500], b.buf[1000*i:1000*i+500])
 		}
-	}},
+	}),
 }
 
 // inOrder tells whether the ids grow by one.

@@ -11,8 +11,7 @@ import (
 
 // sharedTests are cases of shared receive queues.
 var sharedTests = []test{
-	{"srq/attributes", func(r *rig) {
-		ctx := r.open(0)
+	onDevice("srq/attributes", func(r *rig, ctx *verbs.Context) {
 		attr := must(ctx.QueryDevice())(r)
 		r.say("the device makes %d, of %d receives and %d pieces", attr.MaxSRQ, attr.MaxSRQWR, attr.MaxSRQSGE)
 		pd := must(ctx.AllocPD())(r)
@@ -31,7 +30,7 @@ var sharedTests = []test{
 			r.result("Destroy", s.Destroy())
 			r.result("SetLimit", s.SetLimit(0))
 		}
-	}},
+	}),
 	{"srq/two-queue-pairs", func(r *rig) {
 		a, b := r.sharing(8)
 		c, d := r.another(a, b)

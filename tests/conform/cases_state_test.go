@@ -38,74 +38,60 @@ func (r *rig) reach(s abi.QPState) (a, b *end) {
 // stateTests are the transitions of IBA 10.3.1, each from every state to every
 // one, and what each needs.
 var stateTests = append(transitionTests(), []test{
-	{"state/init-needs", func(r *rig) {
-		a, _ := r.ends()
+	onEnds("state/init-needs", func(r *rig, a, _ *end) {
 		r.missing(a, a.attrInit(), maskInit)
-	}},
-	{"state/rtr-needs", func(r *rig) {
-		a, b := r.ends()
+	}),
+	onEnds("state/rtr-needs", func(r *rig, a, b *end) {
 		a.toInit()
 		r.missing(a, a.attrRTR(b), maskRTR)
-	}},
-	{"state/rts-needs", func(r *rig) {
-		a, b := r.ends()
+	}),
+	onEnds("state/rts-needs", func(r *rig, a, b *end) {
 		a.toRTR(b)
 		r.missing(a, a.attrRTS(), maskRTS)
-	}},
-	{"state/init-takes", func(r *rig) {
-		a, b := r.ends()
+	}),
+	onEnds("state/init-takes", func(r *rig, a, b *end) {
 		r.superfluous(a, b, abi.QPSInit, maskInit)
-	}},
-	{"state/rtr-takes", func(r *rig) {
-		a, b := r.ends()
+	}),
+	onEnds("state/rtr-takes", func(r *rig, a, b *end) {
 		a.toInit()
 		r.superfluous(a, b, abi.QPSRTR, maskRTR)
-	}},
-	{"state/rts-takes", func(r *rig) {
-		a, b := r.ends()
+	}),
+	onEnds("state/rts-takes", func(r *rig, a, b *end) {
 		a.toRTR(b)
 		r.superfluous(a, b, abi.QPSRTS, maskRTS)
-	}},
-	{"state/reset-takes", func(r *rig) {
-		a, b := r.ends()
+	}),
+	onEnds("state/reset-takes", func(r *rig, a, b *end) {
 		r.superfluous(a, b, abi.QPSReset, abi.QPMaskState)
-	}},
-	{"state/error-takes", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("state/error-takes", func(r *rig, a, b *end) {
 		r.superfluous(a, b, abi.QPSErr, abi.QPMaskState)
-	}},
-	{"state/drain-takes", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("state/drain-takes", func(r *rig, a, b *end) {
 		r.superfluous(a, b, abi.QPSSQD, abi.QPMaskState)
-	}},
-	{"state/rts-again-takes", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("state/rts-again-takes", func(r *rig, a, b *end) {
 		r.superfluous(a, b, abi.QPSRTS, abi.QPMaskState)
-	}},
-	{"state/nothing", func(r *rig) {
-		a, _ := r.pair()
+	}),
+	onPair("state/nothing", func(r *rig, a, _ *end) {
 		r.result("no attribute at all", a.qp.Modify(&verbs.QPAttr{}, 0))
 		r.result("an unknown one", a.qp.Modify(&verbs.QPAttr{State: abi.QPSRTS}, abi.QPMaskState|1<<30))
 		r.result("the first unknown one", a.qp.Modify(&verbs.QPAttr{State: abi.QPSRTS}, abi.QPMaskState|1<<21))
 		a.sayState()
-	}},
-	{"state/unknown-state", func(r *rig) {
-		a, _ := r.pair()
+	}),
+	onPair("state/unknown-state", func(r *rig, a, _ *end) {
 		for _, s := range []abi.QPState{7, 8, 255} {
 			r.say("to %d: %s", s, errText(a.qp.Modify(&verbs.QPAttr{State: s}, abi.QPMaskState)))
 		}
 		a.sayState()
-	}},
-	{"state/current-state", func(r *rig) {
-		a, _ := r.pair()
+	}),
+	onPair("state/current-state", func(r *rig, a, _ *end) {
 		for _, c := range []abi.QPState{abi.QPSReset, abi.QPSInit, abi.QPSRTR, abi.QPSRTS, abi.QPSSQD, abi.QPSErr} {
 			attr := verbs.QPAttr{State: abi.QPSRTS, CurState: c}
 			r.say("in RTS, said to be in %v, to RTS: %s", c, errText(a.qp.Modify(&attr, abi.QPMaskState|abi.QPMaskCurState)))
 		}
 		a.sayState()
-	}},
-	{"state/without-state", func(r *rig) {
-		a, _ := r.pair()
+	}),
+	onPair("state/without-state", func(r *rig, a, _ *end) {
 		attr := verbs.QPAttr{MinRNRTimer: 7}
 		r.result("MIN_RNR_TIMER alone in RTS", a.qp.Modify(&attr, abi.QPMaskMinRNRTimer))
 		attr = must(a.qp.Query())(r)
@@ -114,9 +100,8 @@ var stateTests = append(transitionTests(), []test{
 		r.result("ACCESS_FLAGS alone in RTS", a.qp.Modify(&attr, abi.QPMaskAccessFlags))
 		attr = verbs.QPAttr{Timeout: 5}
 		r.result("TIMEOUT alone in RTS", a.qp.Modify(&attr, abi.QPMaskTimeout))
-	}},
-	{"state/failed-move-changes-nothing", func(r *rig) {
-		a, b := r.ends()
+	}),
+	onEnds("state/failed-move-changes-nothing", func(r *rig, a, b *end) {
 		a.toInit()
 		attr := a.attrRTR(b)
 		attr.PathMTU, attr.MinRNRTimer = 9, 3
@@ -124,9 +109,8 @@ var stateTests = append(transitionTests(), []test{
 		a.sayState()
 		q := must(a.qp.Query())(r)
 		r.say("min_rnr_timer %d, destination known: %t", q.MinRNRTimer, q.DestQPNum != 0)
-	}},
-	{"state/query", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("state/query", func(r *rig, a, b *end) {
 		q, err := a.qp.Query()
 		r.result("Query", err)
 		r.say("state %v, path_mtu %v, port %d, pkey_index %d", q.State, q.PathMTU, q.PortNum, q.PkeyIndex)
@@ -136,13 +120,12 @@ var stateTests = append(transitionTests(), []test{
 		_, addr := b.gid()
 		r.say("path: to the peer's GID: %t, hop limit %d, global %d, port %d, sl %d", q.AV.DGID == addr.As16(), q.AV.HopLimit, q.AV.IsGlobal, q.AV.PortNum, q.AV.SL)
 		r.say("draining %d, migration %v", q.SQDraining, q.PathMigState)
-	}},
-	{"state/query-in-reset", func(r *rig) {
-		a, _ := r.ends()
+	}),
+	onEnds("state/query-in-reset", func(r *rig, a, _ *end) {
 		q, err := a.qp.Query()
 		r.result("Query", err)
 		r.say("state %v, rq_psn %d, sq_psn %d, destination %d, timeout %d", q.State, q.RQPSN, q.SQPSN, q.DestQPNum, q.Timeout)
-	}},
+	}),
 	{"state/query-moves-on", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.psn = 0xfffffe })
 		for range 3 {
@@ -152,8 +135,7 @@ var stateTests = append(transitionTests(), []test{
 		qb := must(b.qp.Query())(r)
 		r.say("a sends next %#x, b expects %#x", qa.SQPSN, qb.RQPSN)
 	}},
-	{"state/init-again", func(r *rig) {
-		a, b := r.ends()
+	onEnds("state/init-again", func(r *rig, a, b *end) {
 		a.toInit()
 		attr := a.attrInit()
 		attr.AccessFlags = abi.AccessRemoteRead
@@ -162,32 +144,26 @@ var stateTests = append(transitionTests(), []test{
 		r.say("access %v", q.AccessFlags)
 		r.connect(a, b)
 		b.complete(b.rdma(abi.WRRDMAWrite, 0, 8, a, 0))
-	}},
-	{"state/access-in-rts", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("state/access-in-rts", func(r *rig, a, b *end) {
 		attr := verbs.QPAttr{State: abi.QPSRTS, AccessFlags: abi.AccessRemoteRead}
 		r.result("RTS to RTS", b.qp.Modify(&attr, abi.QPMaskState|abi.QPMaskAccessFlags))
 		a.complete(a.rdma(abi.WRRDMARead, 0, 8, b, 0))
 		a.complete(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
-	}},
-	{"state/reset-and-again", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("state/reset-and-again", func(r *rig, a, b *end) {
 		for i := range 3 {
 			fill(a.buf[:256], byte(i))
 			b.recv(0, 256)
-			a.complete(a.wr(abi.WRSend, 0, 256))
-			b.recvs(1)
+			a.send(256, b)
 			r.saySame("target", a.buf[:256], b.buf[:256])
 			a.to(abi.QPSReset)
 			b.to(abi.QPSReset)
 			r.connect(a, b)
 		}
-	}},
-	{"state/reset-forgets", func(r *rig) {
-		a, b := r.pair()
-		for range 5 {
-			a.recv(0, 64)
-		}
+	}),
+	onPair("state/reset-forgets", func(r *rig, a, b *end) {
+		a.offer(5, 64)
 		a.to(abi.QPSReset)
 		a.sayState()
 		a.sayNoMore()
@@ -196,29 +172,24 @@ var stateTests = append(transitionTests(), []test{
 		a.recv(64, 64)
 		b.complete(b.wr(abi.WRSend, 0, 8))
 		a.recvs(1) // the new one, not one of the five
-	}},
-	{"state/reset-drops-completions", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("state/reset-drops-completions", func(r *rig, a, b *end) {
 		a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
 		b.complete(b.rdma(abi.WRRDMAWrite, 0, 8, a, 0))
 		a.to(abi.QPSReset)
 		b.to(abi.QPSReset)
 		r.connect(a, b)
 		a.complete(a.rdma(abi.WRRDMAWrite, 0, 9, b, 0))
-	}},
-	{"state/error-and-again", func(r *rig) {
-		a, b := r.pair()
-		wr := a.rdma(abi.WRRDMAWrite, 0, 8, b, 0)
-		wr.RKey ^= 0x5555
-		a.complete(wr)
+	}),
+	onPair("state/error-and-again", func(r *rig, a, b *end) {
+		a.complete(strangeKey(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0)))
 		b.sayStateOnce(abi.QPSErr)
 		a.to(abi.QPSReset)
 		b.to(abi.QPSReset)
 		r.connect(a, b)
 		a.complete(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
-	}},
-	{"state/rtr-receives", func(r *rig) {
-		a, b := r.ends()
+	}),
+	onEnds("state/rtr-receives", func(r *rig, a, b *end) {
 		b.toRTR(a)
 		b.recv(0, 64)
 		a.toRTR(b)
@@ -226,7 +197,7 @@ var stateTests = append(transitionTests(), []test{
 		a.complete(a.wr(abi.WRSend, 0, 8), a.rdma(abi.WRRDMARead, 0, 8, b, 0))
 		b.recvs(1)
 		b.sayState()
-	}},
+	}),
 	{"state/peer-in-init", func(r *rig) {
 		a, b := r.ends(func(c *config) { c.timeout, c.retry = 12, 1 })
 		b.toInit()
@@ -242,8 +213,7 @@ var stateTests = append(transitionTests(), []test{
 		a.complete(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
 		a.sayState()
 	}},
-	{"state/drain-holds-back", func(r *rig) {
-		a, b := r.pair()
+	onPair("state/drain-holds-back", func(r *rig, a, b *end) {
 		a.drain()
 		a.sayState()
 		a.sayPost("write", a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
@@ -254,9 +224,8 @@ var stateTests = append(transitionTests(), []test{
 		attr := verbs.QPAttr{State: abi.QPSRTS}
 		r.result("SQD to RTS", a.qp.Modify(&attr, abi.QPMaskState))
 		a.sends(1)
-	}},
-	{"state/drain-finishes-what-it-began", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("state/drain-finishes-what-it-began", func(r *rig, a, b *end) {
 		b.recv(0, 64)
 		a.complete(a.wr(abi.WRSend, 0, 8), a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
 		attr := verbs.QPAttr{State: abi.QPSSQD, EnSQDAsyncNotify: 1}
@@ -264,7 +233,7 @@ var stateTests = append(transitionTests(), []test{
 		a.drained()
 		a.sayState()
 		a.sayNoMore()
-	}},
+	}),
 	{"state/drain-not-finished", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.timeout = 21 }) // the peer is waited for for a long time
 		r.must(b.qp.Destroy())
@@ -284,17 +253,15 @@ var stateTests = append(transitionTests(), []test{
 		r.result("to ERR", a.qp.Modify(&verbs.QPAttr{State: abi.QPSErr}, abi.QPMaskState))
 		a.sends(2)
 	}},
-	{"state/drain-then-error", func(r *rig) {
-		a, b := r.pair()
+	onPair("state/drain-then-error", func(r *rig, a, b *end) {
 		a.drain()
 		a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0), a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
 		a.recv(0, 64)
 		a.to(abi.QPSErr)
 		a.sends(2)
 		a.recvs(1)
-	}},
-	{"state/drain-changes-attributes", func(r *rig) {
-		a, b := r.pair()
+	}),
+	onPair("state/drain-changes-attributes", func(r *rig, a, b *end) {
 		a.drain()
 		attr := verbs.QPAttr{State: abi.QPSSQD, Timeout: 19, RetryCnt: 5, RNRRetry: 4, MaxRdAtomic: 2, AV: a.path(b)}
 		mask := abi.QPMaskState | abi.QPMaskTimeout | abi.QPMaskRetryCnt | abi.QPMaskRNRRetry | abi.QPMaskMaxQPRdAtomic | abi.QPMaskAV
@@ -303,7 +270,7 @@ var stateTests = append(transitionTests(), []test{
 		r.say("timeout %d, retry_cnt %d, rnr_retry %d, max_rd_atomic %d", q.Timeout, q.RetryCnt, q.RNRRetry, q.MaxRdAtomic)
 		r.result("SQD to RTS", a.qp.Modify(&verbs.QPAttr{State: abi.QPSRTS}, abi.QPMaskState))
 		a.complete(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
-	}},
+	}),
 }...)
 
 // transitionTests: with all attributes that any transition takes, and then with

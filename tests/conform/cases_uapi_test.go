@@ -189,24 +189,21 @@ var uapiTests = []test{
 		a.posted(a.PostWrite(a.qp, a.mr, 0, peer.Regions[0].Addr, peer.Regions[0].RKey, 100))
 		a.next(1)
 	}},
-	{"uapi/write", func(r *rig) {
-		a, b := r.uapiPair()
+	onHandles("uapi/write", func(r *rig, a, b *handles) {
 		fill(a.buf[:5000], 62)
 		id, err := a.PostWrite(a.qp, a.mr, 100, b.info.Addr+7, b.info.RKey, 4000)
 		a.sayPosted("PostWrite", id, err)
 		a.next(1)
 		r.saySame("target", a.buf[100:4100], b.buf[7:4007])
-	}},
-	{"uapi/read", func(r *rig) {
-		a, b := r.uapiPair()
+	}),
+	onHandles("uapi/read", func(r *rig, a, b *handles) {
 		fill(b.buf[:5000], 63)
 		id, err := a.PostRead(a.qp, a.mr, 100, b.info.Addr+7, b.info.RKey, 4000)
 		a.sayPosted("PostRead", id, err)
 		a.next(1)
 		r.saySame("target", b.buf[7:4007], a.buf[100:4100])
-	}},
-	{"uapi/send", func(r *rig) {
-		a, b := r.uapiPair()
+	}),
+	onHandles("uapi/send", func(r *rig, a, b *handles) {
 		fill(a.buf[:5000], 64)
 		id, err := b.PostRecv(b.qp, b.mr, 50, 6000)
 		b.sayPosted("PostRecv", id, err)
@@ -215,18 +212,16 @@ var uapiTests = []test{
 		a.next(1)
 		b.next(1)
 		r.saySame("target", a.buf[:5000], b.buf[50:5050])
-	}},
-	{"uapi/immediates", func(r *rig) {
-		a, b := r.uapiPair()
+	}),
+	onHandles("uapi/immediates", func(r *rig, a, b *handles) {
 		b.posted(b.PostRecv(b.qp, b.mr, 0, 100))
 		b.posted(b.PostRecv(b.qp, b.mr, 0, 100))
 		a.posted(a.PostSendImm(a.qp, a.mr, 10, 0xfedcba98))
 		a.posted(a.PostWriteImm(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 20, 1))
 		a.next(2)
 		b.next(2)
-	}},
-	{"uapi/atomics", func(r *rig) {
-		a, b := r.uapiPair()
+	}),
+	onHandles("uapi/atomics", func(r *rig, a, b *handles) {
 		binary.NativeEndian.PutUint64(b.buf[8:], 40)
 		a.posted(a.PostFetchAdd(a.qp, a.mr, 0, b.info.Addr+8, b.info.RKey, 2))
 		a.next(1)
@@ -238,9 +233,8 @@ var uapiTests = []test{
 		if err == nil {
 			a.next(1)
 		}
-	}},
-	{"uapi/post-refuses", func(r *rig) {
-		a, b := r.uapiPair()
+	}),
+	onHandles("uapi/post-refuses", func(r *rig, a, b *handles) {
 		size := uint64(len(a.buf))
 		id, err := a.PostWrite(a.qp, a.mr, size-7, b.info.Addr, b.info.RKey, 8)
 		a.sayPosted("beyond the region", id, err)
@@ -255,9 +249,8 @@ var uapiTests = []test{
 		id, err = a.PostRecv(a.qp, a.mr, 0, size+1)
 		a.sayPosted("a receive beyond the region", id, err)
 		a.sayInfo()
-	}},
-	{"uapi/remote-errors", func(r *rig) {
-		a, b := r.uapiPair()
+	}),
+	onHandles("uapi/remote-errors", func(r *rig, a, b *handles) {
 		a.posted(a.PostWrite(a.qp, a.mr, 0, 0x80000000, 12345, 8))
 		a.next(1)
 		a.sayInfo()
@@ -265,7 +258,7 @@ var uapiTests = []test{
 		a, b = r.uapiPair()
 		a.posted(a.PostRead(a.qp, a.mr, 0, b.info.Addr+b.info.Length-4, b.info.RKey, 8))
 		a.next(1)
-	}},
+	}),
 	{"uapi/no-access", func(r *rig) {
 		c := patient()
 		c.Access = uapi.AccessLocalWrite
@@ -337,8 +330,7 @@ var uapiTests = []test{
 		a.posted(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8))
 		a.next(1)
 	}},
-	{"uapi/disconnect", func(r *rig) {
-		a, b := r.uapiPair()
+	onHandles("uapi/disconnect", func(r *rig, a, b *handles) {
 		for range 3 {
 			a.posted(a.PostRecv(a.qp, a.mr, 0, 8))
 		}
@@ -352,13 +344,12 @@ var uapiTests = []test{
 		a.sayPosted("PostRecv", id, err)
 		a.next(1)
 		r.result("Disconnect", a.Disconnect(a.qp))
-	}},
-	{"uapi/dereg-under-way", func(r *rig) {
-		a, b := r.uapiPair()
+	}),
+	onHandles("uapi/dereg-under-way", func(r *rig, a, b *handles) {
 		r.result("DeregMR", b.DeregMR(b.mr))
 		a.posted(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8))
 		a.next(1)
-	}},
+	}),
 	{"uapi/shared-queue", func(r *rig) {
 		ca, cb := r.uapiOpen(0), r.uapiOpen(1)
 		cq := must(ca.CreateCQ(64))(r)
@@ -379,8 +370,7 @@ var uapiTests = []test{
 			}
 		}
 	}},
-	{"uapi/poll", func(r *rig) {
-		a, b := r.uapiPair()
+	onHandles("uapi/poll", func(r *rig, a, b *handles) {
 		n, err := a.PollCQ(a.qp, make([]uapi.WC, 4))
 		r.say("nothing: %d, %s", n, errText(err))
 		n, err = a.PollCQ(0, make([]uapi.WC, 4))
@@ -393,9 +383,8 @@ var uapiTests = []test{
 		defer cancel()
 		n, err = a.WaitCQ(ctx, a.qp, wcs)
 		r.say("waiting for nothing: %d, %s", n, errText(err))
-	}},
-	{"uapi/wait-then-destroy", func(r *rig) {
-		a, _ := r.uapiPair()
+	}),
+	onHandles("uapi/wait-then-destroy", func(r *rig, a, _ *handles) {
 		done := make(chan error, 1)
 		go func() {
 			_, err := a.WaitCQ(r.withDeadline(), a.qp, make([]uapi.WC, 1))
@@ -404,16 +393,14 @@ var uapiTests = []test{
 		require.True(r, awaitBlocked("uapi.(*Context).WaitCQ("))
 		r.result("DestroyQP", a.DestroyQP(a.qp))
 		r.result("WaitCQ", <-done)
-	}},
-	{"uapi/open-handles", func(r *rig) {
-		a, _ := r.uapiPair()
+	}),
+	onHandles("uapi/open-handles", func(r *rig, a, _ *handles) {
 		r.say("%d", len(a.OpenHandles()))
 		r.must(a.DestroyQP(a.qp))
 		r.must(a.DeregMR(a.mr))
 		r.say("%d", len(a.OpenHandles()))
-	}},
-	{"uapi/close", func(r *rig) {
-		a, b := r.uapiPair()
+	}),
+	onHandles("uapi/close", func(r *rig, a, b *handles) {
 		b.posted(b.PostRecv(b.qp, b.mr, 0, 8))
 		r.result("Close", a.Close())
 		r.result("Close", a.Close())
@@ -422,9 +409,8 @@ var uapiTests = []test{
 		r.result("QueryMR", errOf(a.QueryMR(a.mr)))
 		_, err := a.PollCQ(a.qp, make([]uapi.WC, 1))
 		r.result("PollCQ", err) // whether b hears of it depends on the way between them
-	}},
-	{"uapi/counters", func(r *rig) {
-		a, b := r.uapiPair()
+	}),
+	onHandles("uapi/counters", func(r *rig, a, b *handles) {
 		before, err := a.Counters()
 		r.result("Counters", err)
 		a.posted(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8))
@@ -433,7 +419,7 @@ var uapiTests = []test{
 			after := must(a.Counters())(r)
 			return after["sent_pkts"] > before["sent_pkts"]
 		}))
-	}},
+	}),
 	{"uapi/progress", func(r *rig) {
 		// A queue pair that does nothing itself shows by its PSNs that its peer
 		// does.

@@ -11,8 +11,7 @@ import (
 // uapiWaitTests are the handle API's waits that a program wakes, and those for
 // several completion queues.
 var uapiWaitTests = []test{
-	{"uapi/wake", func(r *rig) {
-		a, b := r.uapiPair()
+	onHandles("uapi/wake", func(r *rig, a, b *handles) {
 		info := must(a.QueryQP(a.qp))(r)
 		cqs := []uapi.CQ{info.SendCQ}
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -35,7 +34,7 @@ var uapiWaitTests = []test{
 		r.must(a.DestroyQP(a.qp))
 		r.result("WakeCQ of what is gone", a.WakeCQ(cqs[0]))
 		r.result("WaitAny of what is gone", errOf(a.WaitAny(ctx, cqs, wc)))
-	}},
+	}),
 	{"uapi/wait-any", func(r *rig) {
 		// Each of two queue pairs has a queue of its own; whichever completes
 		// first, both come.

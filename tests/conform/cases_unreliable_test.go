@@ -17,8 +17,7 @@ func (r *rig) unreliable(change ...func(*config)) (a, b *end) {
 // sayLast sends a message after those that were dropped, which comes.
 func sayLast(a, b *end) {
 	b.recv(60<<10, 100)
-	a.complete(a.wr(abi.WRSend, 0, 100))
-	b.recvs(1)
+	a.send(100, b)
 	b.sayNoMore()
 	a.sayState()
 	b.sayState()
@@ -85,9 +84,7 @@ var unreliableTests = []test{
 	{"uc/dropped-there", func(r *rig) {
 		a, b := r.unreliable()
 		for _, n := range []int{8, 3000} {
-			wr := a.rdma(abi.WRRDMAWrite, 0, n, b, 0)
-			wr.RKey ^= 0x100
-			a.complete(wr)
+			a.complete(strangeKey(a.rdma(abi.WRRDMAWrite, 0, n, b, 0)))
 		}
 		wr := a.rdma(abi.WRRDMAWrite, 0, 3000, b, 64<<10-100)
 		a.complete(wr)
@@ -122,16 +119,13 @@ var unreliableTests = []test{
 		b.recvShared(0, 4000)
 		b.recvShared(4000, 4000)
 		for range 2 {
-			a.complete(a.wr(abi.WRSend, 0, 3000))
-			b.recvs(1)
+			a.send(3000, b)
 		}
 		r.saySame("message", a.buf[:3000], b.buf[4000:7000])
 	}},
 	{"uc/many", func(r *rig) {
 		a, b := r.unreliable()
-		for i := range 16 {
-			b.recv(i*100, 100)
-		}
+		b.offer(16, 100)
 		for i := range 16 {
 			a.post(a.wr(abi.WRSend, 0, i))
 		}

@@ -204,9 +204,7 @@ var windowTests = []test{
 	{"mw/between-others", func(r *rig) {
 		// A bind between SENDs that the peer uses when it has the second one.
 		a, b, mw := r.windows(1)
-		for i := range 4 {
-			a.recv(i*100, 100)
-		}
+		a.offer(4, 100)
 		b.post(b.wr(abi.WRSend, 0, 3000%100), b.wr(abi.WRSend, 0, 50), b.bind(mw.RKey(), 0, 4000), b.wr(abi.WRSend, 0, 60), b.wr(abi.WRSend, 0, 61))
 		a.recvs(4)
 		b.sends(5)

@@ -43,11 +43,13 @@ type config struct {
 	shared         int        // receives of a shared queue; 0: the queue pair has its own
 }
 
+const bufferSize = 64 << 10
+
 // defaults: a live peer is given nine seconds to answer, a receive that is
 // missing is asked for again for ever, after 10 µs each.
 func defaults() config {
 	return config{
-		sendWR: 16, recvWR: 16, sge: 4, inline: 64, cqe: 64, size: 64 << 10,
+		sendWR: 16, recvWR: 16, sge: 4, inline: 64, cqe: 64, size: bufferSize,
 		mrAccess: allAccess, qpAccess: allAccess,
 		mtu: abi.MTU1024, timeout: 18, retry: 7, rnrRetry: 7, minRNR: 1, rdAtomic: 4, psn: 0xfffff0,
 	}
@@ -269,6 +271,39 @@ func (e *end) sayPost(what string, wrs ...verbs.SendWR) {
 func (e *end) recv(offset, length int) {
 	e.nextID++
 	must(e.qp.PostRecv([]verbs.RecvWR{{ID: e.nextID, SGE: []verbs.SGE{e.sge(offset, length)}}}))(e.r)
+}
+
+// offer posts n receives of so many bytes, one behind the other.
+func (e *end) offer(n, size int) {
+	for i := range n {
+		e.recv(i*size, size)
+	}
+}
+
+// send sends n bytes to a peer that has a receive, and waits for both
+// completions.
+func (e *end) send(n int, peer *end) {
+	e.complete(e.wr(abi.WRSend, 0, n))
+	peer.recvs(1)
+}
+
+// writes posts n WRITEs of 8 bytes.
+func (e *end) writes(n int, peer *end) {
+	for range n {
+		e.post(e.rdma(abi.WRRDMAWrite, 0, 8, peer, 0))
+	}
+}
+
+// unsignaled is the request without a completion, if it succeeds.
+func unsignaled(wr verbs.SendWR) verbs.SendWR {
+	wr.Flags = 0
+	return wr
+}
+
+// strangeKey is the request by a key that the peer does not have.
+func strangeKey(wr verbs.SendWR) verbs.SendWR {
+	badKey(&wr)
+	return wr
 }
 
 // sends and recvs wait for n completions of a direction, add them to the

@@ -270,6 +270,12 @@ func (q *rawQP) rdmaWrite() ring.SendWR {
 	}
 }
 
+// write does one, which completes in cq.
+func (q *rawQP) write(cq *rawCQ) {
+	q.post(q.rdmaWrite())
+	cq.take(1)
+}
+
 // message posts a receive, and a SEND to it.
 func (q *rawQP) message(flags abi.SendFlags) {
 	wr := ring.RecvWR{ID: 2, SGE: []ring.SGE{{Addr: q.at + 128, Length: 64, LKey: q.mr.LKey}}}
