@@ -49,8 +49,7 @@ var changeTests = []test{
 			attr := ahAttr(a.path(b))
 			v.change(&attr)
 			ah, err := a.pd.CreateAH(attr)
-			r.result(v.what, err)
-			if err == nil {
+			if r.result(v.what, err) {
 				r.must(ah.Destroy())
 			}
 		}
@@ -126,14 +125,13 @@ var changeTests = []test{
 		eventually(func() bool { n, _ := cq.c.Ready(); return n == 1 })
 		resp, mi, err := w.resize(cq.handle, 100)
 		r.say("RESIZE_CQ: %s, %d entries", errText(err), resp.CQE)
-		n, err := cq.c.Ready()
-		r.say("the old ring: %d, %s", n, errText(err))
+		r.number("the old ring")(cq.c.Ready())
 		_, other, err := w.resize(cq.handle, 20)
 		r.result("again, before the first was mapped", err)
 		r.result("mapping the first then", errOf(w.f.Mmap(mi.Offset, int(mi.Size))))
 		cq.q = w.open(other)
 		cq.c = cq.q.Consumer()
-		n, err = cq.c.Ready()
+		n, err := cq.c.Ready()
 		r.say("the new ring: %d, %s, %d fit", n, errText(err), cq.q.Cap())
 		var wc ring.WC
 		r.must(ring.DecodeWC(cq.c.Slot(0), &wc))

@@ -5,6 +5,7 @@ package conform
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
 
@@ -57,8 +58,7 @@ var cmConnectionTests = []test{
 		for _, id := range []*cmID{p.active, p.passive} {
 			r.result(id.name+": DISCONNECT", id.disconnect())
 			r.result(id.name+": INIT_QP_ATTR to RTR", errOf(id.qpAttr(abi.QPSRTR)))
-			n, err := id.destroy()
-			r.say("%s: DESTROY_ID: %s, %d events", id.name, errText(err), n)
+			r.events(id.name + ": DESTROY_ID")(id.destroy())
 		}
 	}),
 	{"cm/disconnect-by-passive", func(r *rig) {
@@ -88,9 +88,7 @@ var cmConnectionTests = []test{
 	{"cm/reject", func(r *rig) {
 		for _, why := range []abi.UCMRejReason{0, abi.UCMRejConsumerDefined, abi.UCMRejVendorOptionNotSupported, abi.UCMRejInvalidServiceID, 1, 255} {
 			p := r.cmPair().request()
-			err := p.passive.reject(why, "no, thanks")
-			r.say("REJECT with reason %d: %s", why, errText(err))
-			if err == nil {
+			if r.result(fmt.Sprintf("REJECT with reason %d", why), p.passive.reject(why, "no, thanks")) {
 				p.a.sayEvent()
 				r.result("again", p.passive.reject(why, ""))
 			}
@@ -102,25 +100,19 @@ var cmConnectionTests = []test{
 	{"cm/private-data", func(r *rig) {
 		for _, n := range []int{0, 55, 56, 57, 92, 255} {
 			p := r.cmPair()
-			err := p.dial("active").connect(cmParam(p.qpnA, strings.Repeat("q", n)))
-			r.say("CONNECT with %d bytes: %s", n, errText(err))
-			if err == nil {
+			if r.result(fmt.Sprintf("CONNECT with %d bytes", n), p.dial("active").connect(cmParam(p.qpnA, strings.Repeat("q", n)))) {
 				p.b.sayEvent()
 			}
 		}
 		for _, n := range []int{0, 195, 196, 197, 255} {
 			p := r.cmPair().request()
-			err := p.passive.accept(cmParam(p.qpnB, strings.Repeat("p", n)))
-			r.say("ACCEPT with %d bytes: %s", n, errText(err))
-			if err == nil {
+			if r.result(fmt.Sprintf("ACCEPT with %d bytes", n), p.passive.accept(cmParam(p.qpnB, strings.Repeat("p", n)))) {
 				p.a.sayEvent()
 			}
 		}
 		for _, n := range []int{0, 147, 148, 149, 255} {
 			p := r.cmPair().request()
-			err := p.passive.reject(0, strings.Repeat("j", n))
-			r.say("REJECT with %d bytes: %s", n, errText(err))
-			if err == nil {
+			if r.result(fmt.Sprintf("REJECT with %d bytes", n), p.passive.reject(0, strings.Repeat("j", n))) {
 				p.a.sayEvent()
 			}
 		}

@@ -3,6 +3,7 @@
 package conform
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 
@@ -60,8 +61,7 @@ var cmDatagramTests = []test{
 		r.sayDatagramAttr(id, abi.QPSRTS)
 		for _, id := range []*cmID{id, p.answers} {
 			r.result(id.name+": DISCONNECT", id.disconnect())
-			n, err := id.destroy()
-			r.say("%s: DESTROY_ID: %s, %d events", id.name, errText(err), n)
+			r.events(id.name + ": DESTROY_ID")(id.destroy())
 		}
 		r.say("no more events: %t %t", p.a.idle(), p.b.idle())
 	}},
@@ -111,9 +111,7 @@ var cmDatagramTests = []test{
 	{"cm/ask-and-be-refused", func(r *rig) {
 		for _, why := range []abi.UCMRejReason{0, abi.UCMRejConsumerDefined, abi.UCMRejVendorOptionNotSupported, 1} {
 			p := r.cmAsk().question()
-			err := p.answers.reject(why, "no, thanks")
-			r.say("REJECT with reason %d: %s", why, errText(err))
-			if err == nil {
+			if r.result(fmt.Sprintf("REJECT with reason %d", why), p.answers.reject(why, "no, thanks")) {
 				p.a.sayEvent()
 				r.result("again", p.answers.reject(why, ""))
 				r.result("ACCEPT", p.answers.accept(cmParam(p.qpn, "")))
@@ -132,9 +130,7 @@ var cmDatagramTests = []test{
 	{"cm/ask-with-private-data", func(r *rig) {
 		for _, n := range []int{0, 179, 180, 181, 255} {
 			p := r.cmAsk()
-			err := p.dial("asking").connect(cmParam(p.qpn, strings.Repeat("q", n)))
-			r.say("CONNECT with %d bytes: %s", n, errText(err))
-			if err == nil {
+			if r.result(fmt.Sprintf("CONNECT with %d bytes", n), p.dial("asking").connect(cmParam(p.qpn, strings.Repeat("q", n)))) {
 				p.b.sayEvent()
 			}
 		}
@@ -146,9 +142,7 @@ var cmDatagramTests = []test{
 		}
 		for _, n := range []int{0, 135, 136, 137} {
 			p := r.cmAsk().question()
-			err := p.answers.reject(0, strings.Repeat("j", n))
-			r.say("REJECT with %d bytes: %s", n, errText(err))
-			if err == nil {
+			if r.result(fmt.Sprintf("REJECT with %d bytes", n), p.answers.reject(0, strings.Repeat("j", n))) {
 				p.a.sayEvent()
 			}
 		}

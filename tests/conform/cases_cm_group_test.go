@@ -69,11 +69,9 @@ var cmGroupTests = []test{
 		c, g.c = g.c, other
 		r.result("LEAVE_MCAST by another file", errOf(g.leave()))
 		g.c = c
-		n, err := g.leave()
-		r.say("LEAVE_MCAST: %s, %d events", errText(err), n)
+		r.events("LEAVE_MCAST")(g.leave())
 		r.result("again", errOf(g.leave()))
-		n, err = id.destroy()
-		r.say("DESTROY_ID: %s, %d events", errText(err), n)
+		r.events("DESTROY_ID")(id.destroy())
 		r.result("LEAVE_MCAST of a destroyed id", errOf(send.leave()))
 		r.say("no more events: %t", c.idle())
 	}},
@@ -81,16 +79,14 @@ var cmGroupTests = []test{
 		id := c.bound("id", 0)
 		g := must(id.join(group))(r)
 		waits(c)
-		n, err := g.leave()
-		r.say("LEAVE_MCAST: %s, %d events", errText(err), n)
+		r.events("LEAVE_MCAST")(g.leave())
 		r.say("no event: %t", c.idle())
 	}),
 	onCM("cm/join-as", func(r *rig, c *cmFile) {
 		id := c.bound("id", 0)
 		join := func(what string, at string, size uint16, flag abi.UCMJoinFlag) {
 			_, err := id.joinAs(netip.MustParseAddrPort(at), size, flag)
-			r.result(what, err)
-			if err == nil {
+			if r.result(what, err) {
 				c.sayEvent()
 			}
 		}
@@ -132,14 +128,12 @@ var cmGroupTests = []test{
 		id := from.bound("id", 0)
 		g := must(id.join(group))(r)
 		waits(from)
-		n, err := id.migrate(to, from.fd())
-		r.say("MIGRATE_ID: %s, %d events", errText(err), n)
+		r.events("MIGRATE_ID")(id.migrate(to, from.fd()))
 		to.ids[g.uid] = g.cmID
 		to.sayEvent()
 		r.result("LEAVE_MCAST by the old file", errOf(g.leave()))
 		g.c = to
-		n, err = g.leave()
-		r.say("LEAVE_MCAST by the new one: %s, %d events", errText(err), n)
+		r.events("LEAVE_MCAST by the new one")(g.leave())
 		r.say("no more events: %t %t", from.idle(), to.idle())
 	}),
 	onCM("cm/join-after-resolving", func(r *rig, c *cmFile) {

@@ -158,9 +158,7 @@ var cmQueryTests = []test{
 				id := must(c.createIn(a.name, ps, abi.QPTRC))(r)
 				id.ud = ps == abi.UCMPSUDP
 				req := abi.UCMBind{ID: id.num, AddrSize: a.size, Addr: a.addr}
-				err := c.do(abi.UCMCmdBind, &req, abi.UCMBindSize, nil, nil, 0)
-				r.say("%v, %s: %s", ps, a.name, errText(err))
-				if err == nil {
+				if r.result(fmt.Sprintf("%v, %s", ps, a.name), c.do(abi.UCMCmdBind, &req, abi.UCMBindSize, nil, nil, 0)) {
 					r.sayAddresses(id, abi.UCMQueryAddr)
 					r.sayAddresses(id, abi.UCMQueryGID)
 					r.result("LISTEN", id.listen(4))
@@ -178,9 +176,7 @@ var cmQueryTests = []test{
 		) {
 			id := c.create(name)
 			to := abi.UCMResolveAddr{ID: id.num, TimeoutMS: 1000, DstSize: abi.SockaddrIBSize, DstAddr: addr}
-			err := c.do(abi.UCMCmdResolveAddr, &to, abi.UCMResolveAddrSize, nil, nil, 0)
-			r.result("RESOLVE_ADDR to "+name, err)
-			if err == nil {
+			if r.result("RESOLVE_ADDR to "+name, c.do(abi.UCMCmdResolveAddr, &to, abi.UCMResolveAddrSize, nil, nil, 0)) {
 				c.sayEvent()
 				r.sayAddresses(id, abi.UCMQueryAddr)
 				r.result("RESOLVE_ROUTE", id.resolveRoute())

@@ -50,16 +50,14 @@ var cmTests = []test{
 		none := &cmID{c: c, num: 0x7fffff00}
 		r.result("BIND of none", none.bind(r.cmAddr(0, 0)))
 		r.result("CONNECT of none", none.connect(cmParam(1, "")))
-		n, err := id.destroy()
-		r.say("DESTROY_ID: %s, %d events", errText(err), n)
+		r.events("DESTROY_ID")(id.destroy())
 		r.result("again", errOf(id.destroy()))
 		id = c.create("id")
 		r.must(id.resolveAddr(netip.AddrPort{}, r.cmAddr(1, 1)))
 		c.sayEvent()
 		r.must(id.resolveRoute())
 		c.sayEvent()
-		n, err = id.destroy()
-		r.say("DESTROY_ID: %s, %d events", errText(err), n)
+		r.events("DESTROY_ID")(id.destroy())
 	}},
 	{"cm/bind", func(r *rig) {
 		c := r.cmFile(1)

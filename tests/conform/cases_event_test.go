@@ -245,6 +245,5 @@ func (r *rig) drained(notify uint8) {
 	r.result("to SQD", qp.modify(abi.ModifyQP{QPState: abi.QPSSQD, EnSQDAsyncNotify: notify}, abi.QPMaskState|abi.QPMaskEnSQDAsyncNotify))
 	r.sayEvent(async)
 	r.sayNoEvent(async)
-	n, err := qp.destroy()
-	r.say("destroying it: %s, %d events", errText(err), n)
+	r.events("destroying it")(qp.destroy())
 }

@@ -51,14 +51,11 @@ var limitTests = []test{
 	{"limit/receives", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.recvWR = 3 })
 		b.offer(3, 64)
-		n, err := b.qp.PostRecv([]verbs.RecvWR{{ID: 9}})
-		r.say("a fourth: %d posted, %s", n, errText(err))
+		r.posted("a fourth")(b.qp.PostRecv([]verbs.RecvWR{{ID: 9}}))
 		a.complete(a.wr(abi.WRSend, 0, 8))
-		n, err = b.qp.PostRecv([]verbs.RecvWR{{ID: 9}})
-		r.say("before its completion was polled: %d posted, %s", n, errText(err))
+		r.posted("before its completion was polled")(b.qp.PostRecv([]verbs.RecvWR{{ID: 9}}))
 		b.recvs(1)
-		n, err = b.qp.PostRecv([]verbs.RecvWR{{ID: 9}, {ID: 10}})
-		r.say("two, after it was: %d posted, %s", n, errText(err))
+		r.posted("two, after it was")(b.qp.PostRecv([]verbs.RecvWR{{ID: 9}, {ID: 10}}))
 	}},
 	{"limit/round-and-round", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.sendWR, c.recvWR = 3, 3 })
@@ -92,11 +89,9 @@ var limitTests = []test{
 		a.sayPost("one more", wr)
 		a.sends(1)
 		recv := verbs.RecvWR{ID: 1, SGE: []verbs.SGE{a.sge(0, 8), a.sge(8, 8)}}
-		n, err := a.qp.PostRecv([]verbs.RecvWR{recv})
-		r.say("receive with two: %d posted, %s", n, errText(err))
+		r.posted("receive with two")(a.qp.PostRecv([]verbs.RecvWR{recv}))
 		recv.SGE = append(recv.SGE, a.sge(16, 8))
-		n, err = a.qp.PostRecv([]verbs.RecvWR{recv})
-		r.say("receive with three: %d posted, %s", n, errText(err))
+		r.posted("receive with three")(a.qp.PostRecv([]verbs.RecvWR{recv}))
 	}},
 	onPair("limit/inline", func(r *rig, a, b *end) {
 		wr := a.rdma(abi.WRRDMAWrite, 0, 0, b, 0)
@@ -150,8 +145,7 @@ var limitTests = []test{
 	}},
 	onPair("limit/nothing", func(r *rig, a, _ *end) {
 		a.sayPost("no request")
-		n, err := a.qp.PostRecv(nil)
-		r.say("no receive: %d posted, %s", n, errText(err))
+		r.posted("no receive")(a.qp.PostRecv(nil))
 	}),
 	{"limit/hundreds", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.sendWR, c.recvWR, c.cqe = 500, 500, 500 })
@@ -178,7 +172,6 @@ var limitTests = []test{
 func (r *rig) posts(s abi.QPState) {
 	a, b := r.reach(s)
 	a.sayPost("send", a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
-	n, err := a.qp.PostRecv([]verbs.RecvWR{{ID: 5}})
-	r.say("a receive: %d posted, %s", n, errText(err))
+	r.posted("a receive")(a.qp.PostRecv([]verbs.RecvWR{{ID: 5}}))
 	a.sayState()
 }

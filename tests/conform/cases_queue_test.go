@@ -38,23 +38,18 @@ var queueTests = []test{
 	}),
 	{"cq/empty", func(r *rig) {
 		cq := must(r.open(0).CreateCQ(4))(r)
-		n, err := cq.Poll(make([]verbs.WC, 4))
-		r.say("Poll: %d, %s", n, errText(err))
-		n, err = cq.Poll(nil)
-		r.say("Poll for none: %d, %s", n, errText(err))
-		n, err = cq.Wait(context.Background(), nil)
-		r.say("Wait for none: %d, %s", n, errText(err))
+		r.number("Poll")(cq.Poll(make([]verbs.WC, 4)))
+		r.number("Poll for none")(cq.Poll(nil))
+		r.number("Wait for none")(cq.Wait(context.Background(), nil))
 	}},
 	{"cq/wait-deadline", func(r *rig) {
 		cq := must(r.open(0).CreateCQ(4))(r)
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 		defer cancel()
-		n, err := cq.Wait(ctx, make([]verbs.WC, 4))
-		r.say("Wait: %d, %s", n, errText(err))
+		r.number("Wait")(cq.Wait(ctx, make([]verbs.WC, 4)))
 		canceled, cancel := context.WithCancel(context.Background())
 		cancel()
-		n, err = cq.Wait(canceled, make([]verbs.WC, 4))
-		r.say("Wait: %d, %s", n, errText(err))
+		r.number("Wait")(cq.Wait(canceled, make([]verbs.WC, 4)))
 	}},
 	{"cq/wait-then-destroy", func(r *rig) {
 		cq := must(r.open(0).CreateCQ(4))(r)
@@ -260,8 +255,7 @@ var queueTests = []test{
 	{"qp/no-depth", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.sendWR, c.recvWR = 0, 0 })
 		a.sayPost("send", a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
-		n, err := a.qp.PostRecv([]verbs.RecvWR{{}})
-		r.say("receive: %d posted, %s", n, errText(err))
+		r.posted("receive")(a.qp.PostRecv([]verbs.RecvWR{{}}))
 	}},
 	onPair("qp/destroy", func(r *rig, a, _ *end) {
 		r.result("Destroy", a.qp.Destroy())

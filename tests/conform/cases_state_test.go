@@ -340,9 +340,7 @@ func (r *rig) superfluous(e, peer *end, to abi.QPState, mask abi.QPAttrMask) {
 		if mask&bit != 0 {
 			continue
 		}
-		err := e.qp.Modify(&all, mask|bit)
-		r.say("to %v with %v as well: %s", to, bit, errText(err))
-		if err == nil {
+		if r.result(fmt.Sprintf("to %v with %v as well", to, bit), e.qp.Modify(&all, mask|bit)) {
 			e.drained()
 			e.to(abi.QPSReset)
 			e.again(peer, from)

@@ -28,11 +28,9 @@ var uapiSharedTests = []test{
 	{"uapi/shared", func(r *rig) {
 		a, c, b, d, srq := r.uapiSharing(uapi.SRQConfig{Depth: 3})
 		for at := range uint64(3) {
-			id, err := b.PostSRQRecv(srq, b.mr, at*100, 100)
-			b.sayPosted("receive", id, err)
+			b.sayPosted("receive")(b.PostSRQRecv(srq, b.mr, at*100, 100))
 		}
-		id, err := b.PostSRQRecv(srq, b.mr, 0, 100)
-		b.sayPosted("receive too many", id, err)
+		b.sayPosted("receive too many")(b.PostSRQRecv(srq, b.mr, 0, 100))
 		copy(a.buf, "from a")
 		copy(c.buf, "from c")
 		for _, x := range []*handles{a, c, a} {
@@ -60,8 +58,7 @@ var uapiSharedTests = []test{
 			info := must(b.QuerySRQ(srq))(r)
 			r.say("%s: %d receives of %d pieces, limit %d", what, info.Depth, info.SGE, info.Limit)
 		}
-		n, err := b.PostSRQ(srq, []uapi.WR{{Op: uapi.OpRecv, ID: 5}, {Op: uapi.OpRecv, ID: 6}, {Op: uapi.OpRecv, ID: 7}, {Op: uapi.OpSend}})
-		r.say("PostSRQ: %d, %s", n, errText(err))
+		r.number("PostSRQ")(b.PostSRQ(srq, []uapi.WR{{Op: uapi.OpRecv, ID: 5}, {Op: uapi.OpRecv, ID: 6}, {Op: uapi.OpRecv, ID: 7}, {Op: uapi.OpSend}}))
 		say("made")
 		for range 2 {
 			a.posted(a.PostSend(a.qp, a.mr, 0))

@@ -121,13 +121,10 @@ var uapiTests = []test{
 	}},
 	{"uapi/not-connected", func(r *rig) {
 		a, b := r.uapiEnds(patient())
-		id, err := a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8)
-		a.sayPosted("PostWrite", id, err)
-		id, err = a.PostRecv(a.qp, a.mr, 0, 8)
-		a.sayPosted("PostRecv", id, err)
+		a.sayPosted("PostWrite")(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8))
+		a.sayPosted("PostRecv")(a.PostRecv(a.qp, a.mr, 0, 8))
 		r.result("LocalEndpoint", errOf(a.LocalEndpoint(a.qp)))
-		id, err = a.PostRecv(a.qp, a.mr, 0, 8)
-		a.sayPosted("PostRecv", id, err)
+		a.sayPosted("PostRecv")(a.PostRecv(a.qp, a.mr, 0, 8))
 		r.result("Disconnect", a.Disconnect(a.qp))
 	}},
 	{"uapi/endpoint", func(r *rig) {
@@ -191,24 +188,20 @@ var uapiTests = []test{
 	}},
 	onHandles("uapi/write", func(r *rig, a, b *handles) {
 		fill(a.buf[:5000], 62)
-		id, err := a.PostWrite(a.qp, a.mr, 100, b.info.Addr+7, b.info.RKey, 4000)
-		a.sayPosted("PostWrite", id, err)
+		a.sayPosted("PostWrite")(a.PostWrite(a.qp, a.mr, 100, b.info.Addr+7, b.info.RKey, 4000))
 		a.next(1)
 		r.saySame("target", a.buf[100:4100], b.buf[7:4007])
 	}),
 	onHandles("uapi/read", func(r *rig, a, b *handles) {
 		fill(b.buf[:5000], 63)
-		id, err := a.PostRead(a.qp, a.mr, 100, b.info.Addr+7, b.info.RKey, 4000)
-		a.sayPosted("PostRead", id, err)
+		a.sayPosted("PostRead")(a.PostRead(a.qp, a.mr, 100, b.info.Addr+7, b.info.RKey, 4000))
 		a.next(1)
 		r.saySame("target", b.buf[7:4007], a.buf[100:4100])
 	}),
 	onHandles("uapi/send", func(r *rig, a, b *handles) {
 		fill(a.buf[:5000], 64)
-		id, err := b.PostRecv(b.qp, b.mr, 50, 6000)
-		b.sayPosted("PostRecv", id, err)
-		id, err = a.PostSend(a.qp, a.mr, 5000)
-		a.sayPosted("PostSend", id, err)
+		b.sayPosted("PostRecv")(b.PostRecv(b.qp, b.mr, 50, 6000))
+		a.sayPosted("PostSend")(a.PostSend(a.qp, a.mr, 5000))
 		a.next(1)
 		b.next(1)
 		r.saySame("target", a.buf[:5000], b.buf[50:5050])
@@ -229,25 +222,19 @@ var uapiTests = []test{
 		a.next(1)
 		r.say("old values %d and %d, word %d", binary.NativeEndian.Uint64(a.buf), binary.NativeEndian.Uint64(a.buf[8:]), binary.NativeEndian.Uint64(b.buf[8:]))
 		id, err := a.PostFetchAdd(a.qp, a.mr, 0, b.info.Addr+4, b.info.RKey, 2)
-		a.sayPosted("misaligned", id, err)
+		a.sayPosted("misaligned")(id, err)
 		if err == nil {
 			a.next(1)
 		}
 	}),
 	onHandles("uapi/post-refuses", func(r *rig, a, b *handles) {
 		size := uint64(len(a.buf))
-		id, err := a.PostWrite(a.qp, a.mr, size-7, b.info.Addr, b.info.RKey, 8)
-		a.sayPosted("beyond the region", id, err)
-		id, err = a.PostWrite(a.qp, a.mr, 1<<63, b.info.Addr, b.info.RKey, 8)
-		a.sayPosted("far beyond the region", id, err)
-		id, err = a.PostWrite(a.qp, a.mr+1, 0, b.info.Addr, b.info.RKey, 8)
-		a.sayPosted("a region that is not there", id, err)
-		id, err = a.PostWrite(0, a.mr, 0, b.info.Addr, b.info.RKey, 8)
-		a.sayPosted("no queue pair", id, err)
-		id, err = a.PostSend(a.qp, a.mr, size+1)
-		a.sayPosted("a message beyond the region", id, err)
-		id, err = a.PostRecv(a.qp, a.mr, 0, size+1)
-		a.sayPosted("a receive beyond the region", id, err)
+		a.sayPosted("beyond the region")(a.PostWrite(a.qp, a.mr, size-7, b.info.Addr, b.info.RKey, 8))
+		a.sayPosted("far beyond the region")(a.PostWrite(a.qp, a.mr, 1<<63, b.info.Addr, b.info.RKey, 8))
+		a.sayPosted("a region that is not there")(a.PostWrite(a.qp, a.mr+1, 0, b.info.Addr, b.info.RKey, 8))
+		a.sayPosted("no queue pair")(a.PostWrite(0, a.mr, 0, b.info.Addr, b.info.RKey, 8))
+		a.sayPosted("a message beyond the region")(a.PostSend(a.qp, a.mr, size+1))
+		a.sayPosted("a receive beyond the region")(a.PostRecv(a.qp, a.mr, 0, size+1))
 		a.sayInfo()
 	}),
 	onHandles("uapi/remote-errors", func(r *rig, a, b *handles) {
@@ -273,26 +260,22 @@ var uapiTests = []test{
 		for range 3 {
 			a.posted(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8))
 		}
-		id, err := a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8)
-		a.sayPosted("a fourth", id, err)
+		a.sayPosted("a fourth")(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8))
 		a.next(3)
-		id, err = a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8)
-		a.sayPosted("then", id, err)
+		a.sayPosted("then")(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8))
 		a.next(1)
 		for range 2 {
 			b.posted(b.PostRecv(b.qp, b.mr, 0, 8))
 		}
-		id, err = b.PostRecv(b.qp, b.mr, 0, 8)
-		b.sayPosted("a third receive", id, err)
+		b.sayPosted("a third receive")(b.PostRecv(b.qp, b.mr, 0, 8))
 	}},
 	{"uapi/post-list", func(r *rig) {
 		a, b := r.uapiEnds(uapi.QPConfig{SendDepth: 16, RecvDepth: 16, SendSGE: 3, Inline: 32, Timeout: 18})
 		r.join(a, b)
 		fill(a.buf[:1000], 65)
 		copy(a.buf[2000:], "inline")
-		n, err := b.Post(b.qp, []uapi.WR{{ID: 90, Op: uapi.OpRecv, SGE: []uapi.SGE{{MR: b.mr, Offset: 30000, Length: 100}}}})
-		r.say("b: %d posted, %s", n, errText(err))
-		n, err = a.Post(a.qp, []uapi.WR{
+		r.posted("b")(b.Post(b.qp, []uapi.WR{{ID: 90, Op: uapi.OpRecv, SGE: []uapi.SGE{{MR: b.mr, Offset: 30000, Length: 100}}}}))
+		n, err := a.Post(a.qp, []uapi.WR{
 			{ID: 1, Op: uapi.OpWrite, SGE: []uapi.SGE{{MR: a.mr, Length: 10}, {MR: a.mr, Offset: 100, Length: 20}}, RemoteAddr: b.info.Addr, RKey: b.info.RKey},
 			{ID: 2, Op: uapi.OpWrite, Flags: uapi.Signaled | uapi.Inline, SGE: []uapi.SGE{{MR: a.mr, Offset: 2000, Length: 6}}, RemoteAddr: b.info.Addr + 1000, RKey: b.info.RKey},
 			{ID: 3, Op: uapi.OpSend, Flags: uapi.Signaled | uapi.Solicited, SGE: []uapi.SGE{{MR: a.mr, Length: 50}}},
@@ -337,11 +320,9 @@ var uapiTests = []test{
 		r.result("Disconnect", a.Disconnect(a.qp))
 		a.next(3)
 		a.sayInfo()
-		id, err := a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8)
-		a.sayPosted("PostWrite", id, err)
+		a.sayPosted("PostWrite")(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8))
 		a.next(1)
-		id, err = a.PostRecv(a.qp, a.mr, 0, 8)
-		a.sayPosted("PostRecv", id, err)
+		a.sayPosted("PostRecv")(a.PostRecv(a.qp, a.mr, 0, 8))
 		a.next(1)
 		r.result("Disconnect", a.Disconnect(a.qp))
 	}),
@@ -371,18 +352,17 @@ var uapiTests = []test{
 		}
 	}},
 	onHandles("uapi/poll", func(r *rig, a, b *handles) {
-		n, err := a.PollCQ(a.qp, make([]uapi.WC, 4))
-		r.say("nothing: %d, %s", n, errText(err))
-		n, err = a.PollCQ(0, make([]uapi.WC, 4))
-		r.say("no queue pair: %d, %s", n, errText(err))
+		r.number("nothing")(a.PollCQ(a.qp, make([]uapi.WC, 4)))
+		r.number("no queue pair")(a.PollCQ(0, make([]uapi.WC, 4)))
 		a.posted(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8))
 		wcs := make([]uapi.WC, 4)
+		var n int
+		var err error
 		eventually(func() bool { n, err = a.PollCQ(a.qp, wcs); return n != 0 })
 		r.say("one: %d, %s, %s", n, errText(err), handleText(&wcs[0]))
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 		defer cancel()
-		n, err = a.WaitCQ(ctx, a.qp, wcs)
-		r.say("waiting for nothing: %d, %s", n, errText(err))
+		r.number("waiting for nothing")(a.WaitCQ(ctx, a.qp, wcs))
 	}),
 	onHandles("uapi/wait-then-destroy", func(r *rig, a, _ *handles) {
 		done := make(chan error, 1)

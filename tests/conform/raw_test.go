@@ -60,11 +60,28 @@ func (r *rig) rawFile() *raw {
 // asynchronous events.
 func (r *rig) raw() (w *raw, async kshim.File) {
 	w = r.rawFile()
-	var resp abi.GetContextResp
-	r.must(w.command(abi.CmdGetContext, &abi.GetContext{}, abi.GetContextSize, &resp, abi.GetContextRespSize, nil, 0))
-	async = must(w.k.Adopt(int32(resp.AsyncFD)))(r)
-	r.Cleanup(func() { async.Close() })
+	_, async = w.context()
 	return w, async
+}
+
+// context does GET_CONTEXT. The file of asynchronous events goes with the case.
+func (w *raw) context() (fd int32, async kshim.File) {
+	return w.opened(abi.CmdGetContext, &abi.GetContext{})
+}
+
+// opened gives a command whose response begins with a file's descriptor.
+func (w *raw) opened(cmd abi.Command, req abi.Struct) (fd int32, f kshim.File) {
+	fd = int32(w.made(cmd, req))
+	f = must(w.k.Adopt(fd))(w.r)
+	w.r.Cleanup(func() { f.Close() })
+	return fd, f
+}
+
+// made gives a command of which the case's setting consists, and the first word
+// of its response, which is a handle.
+func (w *raw) made(cmd abi.Command, req abi.Struct) uint32 {
+	w.r.must(w.call(cmd, req))
+	return le.Uint32(w.mem[rawOut:])
 }
 
 // attr makes an ioctl's attribute.
@@ -85,6 +102,13 @@ func (w *raw) ioctl(object abi.ObjectID, method abi.MethodID, edit func(*abi.Ioc
 		attrs[i].Put(arg[abi.IoctlHdrSize+i*abi.IoctlAttrSize:])
 	}
 	return w.f.Ioctl(arg)
+}
+
+// call gives a command with the sizes that the table has; the response lies in
+// mem then.
+func (w *raw) call(cmd abi.Command, req abi.Struct) error {
+	e := abi.LookupCommand(cmd)
+	return w.command(cmd, req, e.Request.Size, octets(nil), e.Response.Size, octets(nil), e.DriverResponse.Size)
 }
 
 // command carries a write() command by ioctl, with the driver's part of its
@@ -132,19 +156,11 @@ func (w *raw) write(cmd abi.Command, req abi.Struct, reqSize, outWords int) erro
 	return err
 }
 
-func (w *raw) allocPD() uint32 {
-	var resp abi.AllocPDResp
-	w.r.must(w.command(abi.CmdAllocPD, &abi.AllocPD{}, abi.AllocPDSize, &resp, abi.AllocPDRespSize, nil, 0))
-	return resp.PDHandle
-}
+func (w *raw) allocPD() uint32 { return w.made(abi.CmdAllocPD, &abi.AllocPD{}) }
 
 // channel makes a completion channel.
 func (w *raw) channel() (fd int32, f kshim.File) {
-	var resp abi.CreateCompChannelResp
-	w.r.must(w.command(abi.CmdCreateCompChannel, &abi.CreateCompChannel{}, abi.CreateCompChannelSize, &resp, abi.CreateCompChannelRespSize, nil, 0))
-	f = must(w.k.Adopt(int32(resp.FD)))(w.r)
-	w.r.Cleanup(func() { f.Close() })
-	return int32(resp.FD), f
+	return w.opened(abi.CmdCreateCompChannel, &abi.CreateCompChannel{})
 }
 
 // rawCQ is a completion queue and its ring.

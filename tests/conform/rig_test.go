@@ -63,8 +63,26 @@ func (r *rig) say(format string, args ...any) {
 	r.lines = append(r.lines, fmt.Sprintf(format, args...))
 }
 
-// result adds a line that tells how a call ended.
-func (r *rig) result(call string, err error) { r.say("%s: %s", call, errText(err)) }
+// result adds a line that tells how a call ended, and says whether it
+// succeeded.
+func (r *rig) result(call string, err error) bool {
+	r.say("%s: %s", call, errText(err))
+	return err == nil
+}
+
+// number, posted and events add a line for a call that returns a number as
+// well: r.number("Poll")(cq.Poll(wc)).
+func (r *rig) number(call string) func(int, error) {
+	return func(n int, err error) { r.say("%s: %d, %s", call, n, errText(err)) }
+}
+
+func (r *rig) posted(call string) func(int, error) {
+	return func(n int, err error) { r.say("%s: %d posted, %s", call, n, errText(err)) }
+}
+
+func (r *rig) events(call string) func(uint32, error) {
+	return func(n uint32, err error) { r.say("%s: %s, %d events", call, errText(err), n) }
+}
 
 // must ends the test when a step of its setting fails.
 func (r *rig) must(err error) {

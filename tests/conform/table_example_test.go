@@ -22,9 +22,7 @@ var commandCases = map[string]*commandCase{
 	"DEALLOC_PD": {
 		wrong: []wrongState{
 			{what: "in use", request: func(s *stand) abi.Struct { return &abi.DeallocPD{PDHandle: s.PD} }},
-			{what: "twice", prepare: func(s *stand) {
-				s.r.must(s.command(abi.CmdDeallocPD, &abi.DeallocPD{PDHandle: s.FreePD}, abi.DeallocPDSize, nil, 0, nil, 0))
-			}, request: func(s *stand) abi.Struct { return &abi.DeallocPD{PDHandle: s.FreePD} }},
+			twice(abi.CmdDeallocPD, func(s *stand) abi.Struct { return &abi.DeallocPD{PDHandle: s.FreePD} }),
 		},
 	},
 	"CREATE_AH": {
@@ -36,9 +34,7 @@ var commandCases = map[string]*commandCase{
 		},
 	},
 	"DESTROY_AH": {
-		wrong: []wrongState{{what: "twice", prepare: func(s *stand) {
-			s.r.must(s.command(abi.CmdDestroyAH, &abi.DestroyAH{AHHandle: s.FreeAH}, abi.DestroyAHSize, nil, 0, nil, 0))
-		}, request: func(s *stand) abi.Struct { return &abi.DestroyAH{AHHandle: s.FreeAH} }}},
+		wrong: []wrongState{twice(abi.CmdDestroyAH, func(s *stand) abi.Struct { return &abi.DestroyAH{AHHandle: s.FreeAH} })},
 	},
 	"ATTACH_MCAST": {
 		wrong: []wrongState{
@@ -48,7 +44,7 @@ var commandCases = map[string]*commandCase{
 	},
 	"DETACH_MCAST": {
 		ready: func(s *stand) {
-			s.r.must(s.command(abi.CmdAttachMcast, s.AttachMcast(), abi.AttachMcastSize, nil, 0, nil, 0))
+			s.r.must(s.call(abi.CmdAttachMcast, s.AttachMcast()))
 		},
 		wrong: []wrongState{
 			{what: "another group", request: func(s *stand) abi.Struct { return &abi.DetachMcast{QPHandle: s.UD, GID: group.Next().As16()} }},
@@ -63,26 +59,22 @@ var commandCases = map[string]*commandCase{
 		},
 	},
 	"DEALLOC_MW": {
-		wrong: []wrongState{{what: "twice", prepare: func(s *stand) {
-			s.r.must(s.command(abi.CmdDeallocMW, &abi.DeallocMW{MWHandle: s.MW}, abi.DeallocMWSize, nil, 0, nil, 0))
-		}, request: func(s *stand) abi.Struct { return &abi.DeallocMW{MWHandle: s.MW} }}},
+		wrong: []wrongState{twice(abi.CmdDeallocMW, func(s *stand) abi.Struct { return &abi.DeallocMW{MWHandle: s.MW} })},
 	},
 	"REG_MR": {
 		wrong: []wrongState{
-			{what: "unlike within the page", request: wrongRegion(func(m *abi.RegMR) { m.HCAVA++ })},
-			{what: "REMOTE_WRITE alone", request: wrongRegion(func(m *abi.RegMR) { m.AccessFlags = abi.AccessRemoteWrite })},
-			{what: "unknown access", request: wrongRegion(func(m *abi.RegMR) { m.AccessFlags |= 1 << 19 })},
-			{what: "on demand", request: wrongRegion(func(m *abi.RegMR) { m.AccessFlags |= abi.AccessOnDemand })},
-			{what: "empty", request: wrongRegion(func(m *abi.RegMR) { m.Length = 0 })},
-			{what: "wraps", request: wrongRegion(func(m *abi.RegMR) { m.Length = ^uint64(0) })},
-			{what: "nowhere", request: wrongRegion(func(m *abi.RegMR) { m.Start, m.HCAVA = 0x1000, 0x1000 })},
+			{what: "unlike within the page", request: spoilt((*stand).RegMR, func(m *abi.RegMR) { m.HCAVA++ })},
+			{what: "REMOTE_WRITE alone", request: spoilt((*stand).RegMR, func(m *abi.RegMR) { m.AccessFlags = abi.AccessRemoteWrite })},
+			{what: "unknown access", request: spoilt((*stand).RegMR, func(m *abi.RegMR) { m.AccessFlags |= 1 << 19 })},
+			{what: "on demand", request: spoilt((*stand).RegMR, func(m *abi.RegMR) { m.AccessFlags |= abi.AccessOnDemand })},
+			{what: "empty", request: spoilt((*stand).RegMR, func(m *abi.RegMR) { m.Length = 0 })},
+			{what: "wraps", request: spoilt((*stand).RegMR, func(m *abi.RegMR) { m.Length = ^uint64(0) })},
+			{what: "nowhere", request: spoilt((*stand).RegMR, func(m *abi.RegMR) { m.Start, m.HCAVA = 0x1000, 0x1000 })},
 		},
 	},
 	"REREG_MR": {rxeLacks: true},
 	"DEREG_MR": {
-		wrong: []wrongState{{what: "twice", prepare: func(s *stand) {
-			s.r.must(s.command(abi.CmdDeregMR, &abi.DeregMR{MRHandle: s.FreeMR}, abi.DeregMRSize, nil, 0, nil, 0))
-		}, request: func(s *stand) abi.Struct { return &abi.DeregMR{MRHandle: s.FreeMR} }}},
+		wrong: []wrongState{twice(abi.CmdDeregMR, func(s *stand) abi.Struct { return &abi.DeregMR{MRHandle: s.FreeMR} })},
 	},
 	"CREATE_CQ": {
 		wrong: []wrongState{
@@ -106,11 +98,11 @@ var commandCases = map[string]*commandCase{
 	},
 	"CREATE_QP": {
 		wrong: []wrongState{
-			{what: "a type that is none", request: wrongPair(func(q *abi.CreateQP) { q.QPType = 7 })},
-			{what: "too many pieces", request: wrongPair(func(q *abi.CreateQP) { q.MaxSendSGE = 33 })},
-			{what: "too many requests", request: wrongPair(func(q *abi.CreateQP) { q.MaxSendWR = 1<<20 + 1 })},
-			{what: "too much inline", request: wrongPair(func(q *abi.CreateQP) { q.MaxInlineData = 1 << 20 })},
-			{what: "a shared receive queue", request: wrongPair(func(q *abi.CreateQP) { q.IsSRQ, q.SRQHandle = 1, 0x7fff0000 })},
+			{what: "a type that is none", request: spoilt((*stand).CreateQP, func(q *abi.CreateQP) { q.QPType = 7 })},
+			{what: "too many pieces", request: spoilt((*stand).CreateQP, func(q *abi.CreateQP) { q.MaxSendSGE = 33 })},
+			{what: "too many requests", request: spoilt((*stand).CreateQP, func(q *abi.CreateQP) { q.MaxSendWR = 1<<20 + 1 })},
+			{what: "too much inline", request: spoilt((*stand).CreateQP, func(q *abi.CreateQP) { q.MaxInlineData = 1 << 20 })},
+			{what: "a shared receive queue", request: spoilt((*stand).CreateQP, func(q *abi.CreateQP) { q.IsSRQ, q.SRQHandle = 1, 0x7fff0000 })},
 			{what: "a shared receive queue that is there, and too many receives", request: func(s *stand) abi.Struct {
 				q := s.CreateQP()
 				q.IsSRQ, q.SRQHandle, q.MaxRecvWR, q.MaxRecvSGE = 1, s.SRQ, 1<<20+1, 33
@@ -120,12 +112,12 @@ var commandCases = map[string]*commandCase{
 	},
 	"CREATE_SRQ": {
 		wrong: []wrongState{
-			{what: "no receives", request: wrongShared(func(q *abi.CreateSRQ) { q.MaxWR = 0 })},
-			{what: "too many receives", request: wrongShared(func(q *abi.CreateSRQ) { q.MaxWR = 1<<20 + 1 })},
-			{what: "no pieces", request: wrongShared(func(q *abi.CreateSRQ) { q.MaxSGE = 0 })},
-			{what: "the most pieces", request: wrongShared(func(q *abi.CreateSRQ) { q.MaxSGE = 27 })},
-			{what: "too many pieces", request: wrongShared(func(q *abi.CreateSRQ) { q.MaxSGE = 28 })},
-			{what: "a limit above the size", request: wrongShared(func(q *abi.CreateSRQ) { q.SRQLimit = 100 })},
+			{what: "no receives", request: spoilt((*stand).CreateSRQ, func(q *abi.CreateSRQ) { q.MaxWR = 0 })},
+			{what: "too many receives", request: spoilt((*stand).CreateSRQ, func(q *abi.CreateSRQ) { q.MaxWR = 1<<20 + 1 })},
+			{what: "no pieces", request: spoilt((*stand).CreateSRQ, func(q *abi.CreateSRQ) { q.MaxSGE = 0 })},
+			{what: "the most pieces", request: spoilt((*stand).CreateSRQ, func(q *abi.CreateSRQ) { q.MaxSGE = 27 })},
+			{what: "too many pieces", request: spoilt((*stand).CreateSRQ, func(q *abi.CreateSRQ) { q.MaxSGE = 28 })},
+			{what: "a limit above the size", request: spoilt((*stand).CreateSRQ, func(q *abi.CreateSRQ) { q.SRQLimit = 100 })},
 		},
 	},
 	"CREATE_XSRQ": {
@@ -153,17 +145,15 @@ var commandCases = map[string]*commandCase{
 	},
 	"MODIFY_QP": {
 		wrong: []wrongState{
-			{what: "RESET to RTS", request: wrongChange(func(m *abi.ModifyQP) { m.QPState, m.AttrMask = abi.QPSRTS, maskRTS })},
-			{what: "something missing", request: wrongChange(func(m *abi.ModifyQP) { m.AttrMask &^= abi.QPMaskPort })},
-			{what: "something more", request: wrongChange(func(m *abi.ModifyQP) { m.AttrMask |= abi.QPMaskTimeout })},
-			{what: "unknown attribute", request: wrongChange(func(m *abi.ModifyQP) { m.AttrMask |= 1 << 30 })},
-			{what: "port 2", request: wrongChange(func(m *abi.ModifyQP) { m.PortNum = 2 })},
+			{what: "RESET to RTS", request: spoilt((*stand).ModifyQP, func(m *abi.ModifyQP) { m.QPState, m.AttrMask = abi.QPSRTS, maskRTS })},
+			{what: "something missing", request: spoilt((*stand).ModifyQP, func(m *abi.ModifyQP) { m.AttrMask &^= abi.QPMaskPort })},
+			{what: "something more", request: spoilt((*stand).ModifyQP, func(m *abi.ModifyQP) { m.AttrMask |= abi.QPMaskTimeout })},
+			{what: "unknown attribute", request: spoilt((*stand).ModifyQP, func(m *abi.ModifyQP) { m.AttrMask |= 1 << 30 })},
+			{what: "port 2", request: spoilt((*stand).ModifyQP, func(m *abi.ModifyQP) { m.PortNum = 2 })},
 		},
 	},
 	"DESTROY_QP": {
-		wrong: []wrongState{{what: "twice", prepare: func(s *stand) {
-			s.r.must(s.command(abi.CmdDestroyQP, &abi.DestroyQP{QPHandle: s.QP}, abi.DestroyQPSize, &abi.DestroyQPResp{}, abi.DestroyQPRespSize, nil, 0))
-		}, request: func(s *stand) abi.Struct { return &abi.DestroyQP{QPHandle: s.QP} }}},
+		wrong: []wrongState{twice(abi.CmdDestroyQP, func(s *stand) abi.Struct { return &abi.DestroyQP{QPHandle: s.QP} })},
 	},
 	"POST_SEND": {
 		ready: func(s *stand) { s.inRTS() },
@@ -192,11 +182,11 @@ var commandCases = map[string]*commandCase{
 	},
 	"EX_CREATE_QP": {
 		wrong: []wrongState{
-			{what: "comp_mask", request: wrongExPair(func(q *abi.ExCreateQP) { q.CompMask = 2 })},
-			{what: "reserved", request: wrongExPair(func(q *abi.ExCreateQP) { q.Reserved = 1 })},
-			{what: "an indirection table", request: wrongExPair(func(q *abi.ExCreateQP) { q.CompMask, q.RWQIndTblHandle = 1, 0x7fff0000 })},
-			{what: "a flag that rxe lacks", request: wrongExPair(func(q *abi.ExCreateQP) { q.CreateFlags = 1 << 1 })},
-			{what: "an unknown flag", request: wrongExPair(func(q *abi.ExCreateQP) { q.CreateFlags = 1 << 5 })},
+			{what: "comp_mask", request: spoilt((*stand).ExCreateQP, func(q *abi.ExCreateQP) { q.CompMask = 2 })},
+			{what: "reserved", request: spoilt((*stand).ExCreateQP, func(q *abi.ExCreateQP) { q.Reserved = 1 })},
+			{what: "an indirection table", request: spoilt((*stand).ExCreateQP, func(q *abi.ExCreateQP) { q.CompMask, q.RWQIndTblHandle = 1, 0x7fff0000 })},
+			{what: "a flag that rxe lacks", request: spoilt((*stand).ExCreateQP, func(q *abi.ExCreateQP) { q.CreateFlags = 1 << 1 })},
+			{what: "an unknown flag", request: spoilt((*stand).ExCreateQP, func(q *abi.ExCreateQP) { q.CreateFlags = 1 << 5 })},
 		},
 	},
 	"EX_MODIFY_QP": {
@@ -224,6 +214,20 @@ func (s *stand) inRTS() {
 	}
 }
 
+// twice is a command that destroys what it names, given again.
+func twice(cmd abi.Command, request func(*stand) abi.Struct) wrongState {
+	return wrongState{what: "twice", prepare: func(s *stand) { s.r.must(s.call(cmd, request(s))) }, request: request}
+}
+
+// spoilt is a good request, changed.
+func spoilt[P abi.Struct](good func(*stand) P, change func(P)) func(*stand) abi.Struct {
+	return func(s *stand) abi.Struct {
+		req := good(s)
+		change(req)
+		return req
+	}
+}
+
 func wrongPath(change func(*abi.AHAttr)) func(*stand) abi.Struct {
 	return func(s *stand) abi.Struct {
 		a := &abi.CreateAH{PDHandle: s.PD, Attr: s.Path}
@@ -232,52 +236,9 @@ func wrongPath(change func(*abi.AHAttr)) func(*stand) abi.Struct {
 	}
 }
 
-func wrongRegion(change func(*abi.RegMR)) func(*stand) abi.Struct {
-	return func(s *stand) abi.Struct {
-		m := s.RegMR()
-		change(m)
-		return m
-	}
-}
-
-func wrongPair(change func(*abi.CreateQP)) func(*stand) abi.Struct {
-	return func(s *stand) abi.Struct {
-		q := s.CreateQP()
-		change(q)
-		return q
-	}
-}
-
-func wrongExPair(change func(*abi.ExCreateQP)) func(*stand) abi.Struct {
-	return func(s *stand) abi.Struct {
-		q := s.ExCreateQP()
-		change(q)
-		return q
-	}
-}
-
-func wrongChange(change func(*abi.ModifyQP)) func(*stand) abi.Struct {
-	return func(s *stand) abi.Struct {
-		m := s.ModifyQP()
-		change(m)
-		return m
-	}
-}
-
 // sharing makes a queue pair that takes the shared receives.
 func (s *stand) sharing() {
 	q := s.CreateQP()
 	q.IsSRQ, q.SRQHandle = 1, s.SRQ
-	var resp abi.CreateQPResp
-	var uhw abi.RXECreateQPResp
-	s.r.must(s.command(abi.CmdCreateQP, q, abi.CreateQPSize, &resp, abi.CreateQPRespSize, &uhw, abi.RXECreateQPRespSize))
-}
-
-// wrongShared is the good request of CREATE_SRQ, spoilt.
-func wrongShared(spoil func(*abi.CreateSRQ)) func(s *stand) abi.Struct {
-	return func(s *stand) abi.Struct {
-		q := s.CreateSRQ()
-		spoil(q)
-		return q
-	}
+	s.made(abi.CmdCreateQP, q)
 }

@@ -62,65 +62,20 @@ func (t *tableRig) build(w *raw) *stand {
 	at, release := w.f.Pin(mem)
 	t.Cleanup(release)
 	s.Buffer = (at + 4095) &^ 4095
-	s.context()
+	s.async, _ = s.context()
 	s.Channel, _ = w.channel()
 	s.PD, s.FreePD = w.allocPD(), w.allocPD()
-	s.MR, s.FreeMR = s.region(), s.region()
-	s.CQ, s.FreeCQ = s.queue(), s.queue()
-	s.AH, s.FreeAH = s.address(), s.address()
-	qp, _, err := w.tryQP(*s.CreateQP())
-	t.must(err)
-	s.QP, s.FreeQP = qp.QPHandle, qp.QPHandle
+	s.MR, s.FreeMR = w.made(abi.CmdRegMR, s.RegMR()), w.made(abi.CmdRegMR, s.RegMR())
+	cq, ah := &abi.CreateCQ{UserHandle: 5, CQE: 4, CompChannel: -1}, &abi.CreateAH{PDHandle: s.PD, Attr: s.Path}
+	s.CQ, s.FreeCQ = w.made(abi.CmdCreateCQ, cq), w.made(abi.CmdCreateCQ, cq)
+	s.AH, s.FreeAH = w.made(abi.CmdCreateAH, ah), w.made(abi.CmdCreateAH, ah)
 	datagrams := s.CreateQP()
 	datagrams.QPType = abi.QPTUD
-	ud, _, err := w.tryQP(*datagrams)
-	t.must(err)
-	s.UD = ud.QPHandle
-	s.SRQ = s.shared()
-	s.MW = s.window()
-	s.FreeSRQ, s.FreeMW = s.SRQ, s.MW
+	s.QP, s.UD = w.made(abi.CmdCreateQP, s.CreateQP()), w.made(abi.CmdCreateQP, datagrams)
+	s.SRQ = w.made(abi.CmdCreateSRQ, s.CreateSRQ())
+	s.MW = w.made(abi.CmdAllocMW, &abi.AllocMW{PDHandle: s.PD, MWType: 1})
+	s.FreeQP, s.FreeSRQ, s.FreeMW = s.QP, s.SRQ, s.MW
 	return s
-}
-
-// context does GET_CONTEXT. The file of asynchronous events goes with the case.
-func (s *stand) context() {
-	var resp abi.GetContextResp
-	s.r.must(s.command(abi.CmdGetContext, &abi.GetContext{}, abi.GetContextSize, &resp, abi.GetContextRespSize, nil, 0))
-	s.async = int32(resp.AsyncFD)
-	async := must(s.k.Adopt(s.async))(s.r)
-	s.r.Cleanup(func() { async.Close() })
-}
-
-func (s *stand) region() uint32 {
-	var resp abi.RegMRResp
-	s.r.must(s.command(abi.CmdRegMR, s.RegMR(), abi.RegMRSize, &resp, abi.RegMRRespSize, nil, 0))
-	return resp.MRHandle
-}
-
-func (s *stand) queue() uint32 {
-	resp, _, err := s.tryCQ(abi.CreateCQ{UserHandle: 5, CQE: 4, CompChannel: -1})
-	s.r.must(err)
-	return resp.CQHandle
-}
-
-func (s *stand) address() uint32 {
-	var resp abi.CreateAHResp
-	var uhw abi.RXECreateAHResp
-	s.r.must(s.command(abi.CmdCreateAH, &abi.CreateAH{PDHandle: s.PD, Attr: s.Path}, abi.CreateAHSize, &resp, abi.CreateAHRespSize, &uhw, abi.RXECreateAHRespSize))
-	return resp.AHHandle
-}
-
-func (s *stand) window() uint32 {
-	var resp abi.AllocMWResp
-	s.r.must(s.command(abi.CmdAllocMW, &abi.AllocMW{PDHandle: s.PD, MWType: 1}, abi.AllocMWSize, &resp, abi.AllocMWRespSize, nil, 0))
-	return resp.MWHandle
-}
-
-func (s *stand) shared() uint32 {
-	var resp abi.CreateSRQResp
-	var uhw abi.RXECreateSRQResp
-	s.r.must(s.command(abi.CmdCreateSRQ, s.CreateSRQ(), abi.CreateSRQSize, &resp, abi.CreateSRQRespSize, &uhw, abi.RXECreateSRQRespSize))
-	return resp.SRQHandle
 }
 
 // ahAttr is a path of a queue pair as an address vector.
@@ -133,7 +88,7 @@ func (s *stand) toRTS() {
 		{QPHandle: s.QP, AttrMask: maskRTR, QPState: abi.QPSRTR, PathMTU: abi.MTU1024, DestQPNum: 77, MaxDestRdAtomic: 1, MinRNRTimer: 1, Dest: s.path},
 		{QPHandle: s.QP, AttrMask: maskRTS, QPState: abi.QPSRTS, Timeout: 14, RetryCnt: 7, RNRRetry: 7, MaxRdAtomic: 1},
 	} {
-		s.r.must(s.command(abi.CmdModifyQP, &m, abi.ModifyQPSize, nil, 0, nil, 0))
+		s.r.must(s.call(abi.CmdModifyQP, &m))
 	}
 }
 

@@ -71,12 +71,14 @@ func (h *handles) posted(_ uapi.WRID, err error) {
 }
 
 // sayPosted adds how a post ended.
-func (h *handles) sayPosted(what string, id uapi.WRID, err error) {
-	if err != nil {
-		h.r.say("%s %s: %d, %s", h.name, what, id, errText(err))
-		return
+func (h *handles) sayPosted(what string) func(uapi.WRID, error) {
+	return func(id uapi.WRID, err error) {
+		if err != nil {
+			h.r.say("%s %s: %d, %s", h.name, what, id, errText(err))
+			return
+		}
+		h.r.say("%s %s: id %d", h.name, what, id)
 	}
-	h.r.say("%s %s: id %d", h.name, what, id)
 }
 
 // next waits for n completions of the queue pair's queue and adds them.
