@@ -269,9 +269,7 @@ var abiTests = []test{
 		ring("destroyed")
 	}),
 	onFile("abi/doorbell-requests", func(r *rig, w *raw) {
-		cq := w.createCQ(1, 16, -1)
-		qp := w.createQP(2, cq, cq)
-		qp.connect()
+		qp, _ := w.connected(16, -1)
 		post := func(what string, p abi.PostSend) {
 			p.QPHandle = qp.handle
 			r.result(what, w.write(abi.CmdPostSend, &p, 24, 1))
@@ -284,18 +282,14 @@ var abiTests = []test{
 		post("none", abi.PostSend{WQESize: 56})
 	}),
 	onFile("abi/doorbell-counts", func(r *rig, w *raw) {
-		cq := w.createCQ(1, 16, -1)
-		qp := w.createQP(2, cq, cq)
-		qp.connect()
+		qp, cq := w.connected(16, -1)
 		qp.write(cq)
 		r.must(qp.bell()) // nothing new
 		n, err := cq.c.Ready()
 		r.say("a bell for nothing: %d completions, %s", n, errText(err))
 	}),
 	onFile("abi/query-qp", func(r *rig, w *raw) {
-		cq := w.createCQ(1, 16, -1)
-		qp := w.createQP(2, cq, cq)
-		qp.connect()
+		qp, _ := w.connected(16, -1)
 		var resp abi.QueryQPResp
 		r.result("asked for nothing", w.command(abi.CmdQueryQP, &abi.QueryQP{QPHandle: qp.handle}, 16, &resp, 128, nil, 0))
 		r.say("state %v, timeout %d, sends %d, receives %d, pieces %d and %d", resp.QPState, resp.Timeout, resp.MaxSendWR, resp.MaxRecvWR, resp.MaxSendSGE, resp.MaxRecvSGE)

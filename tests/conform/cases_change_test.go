@@ -118,9 +118,7 @@ var changeTests = []test{
 		b.recvs(3)
 	}),
 	onFile("abi/resize-rings", func(r *rig, w *raw) {
-		cq := w.createCQ(1, 10, -1)
-		qp := w.createQP(2, cq, cq)
-		qp.connect()
+		qp, cq := w.connected(10, -1)
 		qp.post(qp.rdmaWrite())
 		eventually(func() bool { n, _ := cq.c.Ready(); return n == 1 })
 		resp, mi, err := w.resize(cq.handle, 100)
@@ -141,9 +139,7 @@ var changeTests = []test{
 		r.result("mapping it twice", errOf(w.f.Mmap(other.Offset, int(other.Size))))
 	}),
 	onFile("abi/resize-too-small", func(r *rig, w *raw) {
-		cq := w.createCQ(1, 15, -1)
-		qp := w.createQP(2, cq, cq)
-		qp.connect()
+		qp, cq := w.connected(15, -1)
 		for range 9 {
 			qp.post(qp.rdmaWrite())
 		}

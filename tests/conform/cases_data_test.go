@@ -63,8 +63,7 @@ var dataTests = append(sizeTests(), []test{
 		b.recv(0, 8192)
 		a.send(100, b)
 		r.saySame("message", a.buf[:100], b.buf[:100])
-		want := make([]byte, 8192)
-		fill(want, 24)
+		want := filled(8192, 24)
 		r.saySame("behind it", want[100:], b.buf[100:8192])
 	}),
 	onPair("send/exact-receive", func(r *rig, a, b *end) {
@@ -120,8 +119,7 @@ var dataTests = append(sizeTests(), []test{
 		fill(b.buf[:12000], 29)
 		a.complete(a.rdma(abi.WRRDMAWrite, 3, 5000, b, 4097))
 		r.saySame("target", a.buf[3:5003], b.buf[4097:9097])
-		want := make([]byte, 12000)
-		fill(want, 29)
+		want := filled(12000, 29)
 		r.saySame("before it", want[:4097], b.buf[:4097])
 		r.saySame("behind it", want[9097:12000], b.buf[9097:12000])
 	}),
@@ -130,8 +128,7 @@ var dataTests = append(sizeTests(), []test{
 		fill(a.buf[:12000], 31)
 		a.complete(a.rdma(abi.WRRDMARead, 1001, 5000, b, 4097))
 		r.saySame("target", b.buf[4097:9097], a.buf[1001:6001])
-		want := make([]byte, 12000)
-		fill(want, 31)
+		want := filled(12000, 31)
 		r.saySame("behind it", want[6001:12000], a.buf[6001:12000])
 	}),
 	onPair("write/nothing-with-no-key", func(r *rig, a, _ *end) {

@@ -72,8 +72,7 @@ var datagramTests = []test{
 			wc := b.recvs(1)
 			r.say("from a: %t", len(wc) == 1 && wc[0].SrcQP == a.qp.Num() && wc[0].QPN == b.qp.Num() && wc[0].PkeyIndex == 0)
 			r.saySame("message", a.buf[:n], b.buf[grhLen:grhLen+n])
-			want := make([]byte, 2*portMTU)
-			fill(want, 99)
+			want := filled(2*portMTU, 99)
 			r.saySame("behind it", want[grhLen+n:], b.buf[grhLen+n:2*portMTU])
 		}
 	}),
@@ -204,8 +203,7 @@ var datagramTests = []test{
 			a.complete(a.datagram(abi.WRSend, 0, c.n, way, b))
 			b.recvs(1)
 			b.sayState()
-			want := make([]byte, 200)
-			fill(want, 34)
+			want := filled(200, 34)
 			r.saySame(fmt.Sprintf("behind %d", c.room), want[c.room:], b.buf[c.room:200])
 		}
 		a, b, way := r.datagrams()

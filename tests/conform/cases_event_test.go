@@ -124,18 +124,14 @@ var eventTests = []test{
 	}),
 	{"event/no-channel", func(r *rig) {
 		w, async := r.raw()
-		scq := w.createCQ(sendQueue, 16, -1)
-		qp := w.createQP(queuePair, scq, scq)
-		qp.connect()
+		qp, scq := w.connected(16, -1)
 		scq.arm(false)
 		qp.write(scq)
 		r.sayNoEvent(async)
 	}},
 	onFile("event/small-buffer", func(r *rig, w *raw) {
 		fd, ch := w.channel()
-		scq := w.createCQ(sendQueue, 16, fd)
-		qp := w.createQP(queuePair, scq, scq)
-		qp.connect()
+		qp, scq := w.connected(16, fd)
 		scq.arm(false)
 		qp.write(scq)
 		eventually(func() bool {
@@ -146,8 +142,7 @@ var eventTests = []test{
 	{"event/deadline", func(r *rig) {
 		w, async := r.raw()
 		_, ch := w.channel()
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
-		defer cancel()
+		ctx := r.within(10 * time.Millisecond)
 		r.result("completion channel", errOf(ch.Read(ctx, make([]byte, 64))))
 		r.result("asynchronous events", errOf(async.Read(ctx, make([]byte, 64))))
 	}},
@@ -176,9 +171,7 @@ var eventTests = []test{
 	}},
 	onFile("event/unread-ones-go-with-the-queue", func(r *rig, w *raw) {
 		fd, ch := w.channel()
-		scq := w.createCQ(sendQueue, 16, fd)
-		qp := w.createQP(queuePair, scq, scq)
-		qp.connect()
+		qp, scq := w.connected(16, fd)
 		scq.arm(false)
 		qp.write(scq)
 		must(qp.destroy())(r)
@@ -208,9 +201,7 @@ var eventTests = []test{
 	{"event/drained-not-asked-for", func(r *rig) { r.drained(0) }},
 	{"event/none-on-a-failure", func(r *rig) {
 		w, async := r.raw()
-		scq := w.createCQ(sendQueue, 16, -1)
-		qp := w.createQP(queuePair, scq, scq)
-		qp.connect()
+		qp, scq := w.connected(16, -1)
 		wr := qp.rdmaWrite()
 		wr.RKey ^= 0x5a00
 		qp.post(wr)
@@ -219,9 +210,7 @@ var eventTests = []test{
 	}},
 	{"event/none-on-the-first-packet", func(r *rig) {
 		w, async := r.raw()
-		scq := w.createCQ(sendQueue, 16, -1)
-		qp := w.createQP(queuePair, scq, scq)
-		qp.connect()
+		qp, scq := w.connected(16, -1)
 		qp.write(scq)
 		r.sayNoEvent(async)
 	}},
@@ -238,9 +227,7 @@ var eventTests = []test{
 // drained goes to SQD with nothing outstanding.
 func (r *rig) drained(notify uint8) {
 	w, async := r.raw()
-	scq := w.createCQ(sendQueue, 16, -1)
-	qp := w.createQP(queuePair, scq, scq)
-	qp.connect()
+	qp, scq := w.connected(16, -1)
 	qp.write(scq)
 	r.result("to SQD", qp.modify(abi.ModifyQP{QPState: abi.QPSSQD, EnSQDAsyncNotify: notify}, abi.QPMaskState|abi.QPMaskEnSQDAsyncNotify))
 	r.sayEvent(async)

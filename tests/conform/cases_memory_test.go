@@ -42,9 +42,7 @@ var memoryTests = []test{
 	onPair("pd/remote-key-of-another", func(r *rig, a, b *end) {
 		pd := must(b.ctx.AllocPD())(r)
 		other := must(pd.RegMR(b.buf, allAccess))(r)
-		wr := a.wr(abi.WRRDMAWrite, 0, 64)
-		wr.RemoteAddr, wr.RKey = other.Addr(), other.RKey()
-		a.complete(wr)
+		a.complete(a.writeTo(other, 64))
 		b.sayStateOnce(abi.QPSErr)
 	}),
 
@@ -135,9 +133,7 @@ var memoryTests = []test{
 		r.say("its own key: %t", second.RKey() != b.mr.RKey())
 		r.result("Dereg of the first", b.mr.Dereg())
 		fill(a.buf[:64], 3)
-		wr := a.wr(abi.WRRDMAWrite, 0, 64)
-		wr.RemoteAddr, wr.RKey = second.Addr(), second.RKey()
-		a.complete(wr)
+		a.complete(a.writeTo(second, 64))
 		r.saySame("target", a.buf[:64], b.buf[:64])
 	}),
 	onPair("mr/same-memory-in-two-contexts", func(r *rig, a, b *end) {
@@ -154,23 +150,17 @@ var memoryTests = []test{
 		small, err := b.pd.RegMR(b.buf[4095:4096], allAccess)
 		r.result("RegMR", err)
 		a.buf[0] = 0xee
-		wr := a.wr(abi.WRRDMAWrite, 0, 1)
-		wr.RemoteAddr, wr.RKey = small.Addr(), small.RKey()
-		a.complete(wr)
+		a.complete(a.writeTo(small, 1))
 		r.say("byte: %#x", b.buf[4095])
 		r.sayUntouched("before it", b.buf[:4095], 5)
-		wr = a.wr(abi.WRRDMAWrite, 0, 2)
-		wr.RemoteAddr, wr.RKey = small.Addr(), small.RKey()
-		a.complete(wr)
+		a.complete(a.writeTo(small, 2))
 		r.say("the byte behind it changed: %t", b.buf[4096] != 5^0x10*7)
 	}),
 	onPair("mr/unaligned", func(r *rig, a, b *end) {
 		mr, err := b.pd.RegMR(b.buf[4001:12003], allAccess)
 		r.result("RegMR", err)
 		fill(a.buf[:8002], 6)
-		wr := a.wr(abi.WRRDMAWrite, 0, 8002)
-		wr.RemoteAddr, wr.RKey = mr.Addr(), mr.RKey()
-		a.complete(wr)
+		a.complete(a.writeTo(mr, 8002))
 		r.saySame("target", a.buf[:8002], b.buf[4001:12003])
 	}),
 	{"mr/large", func(r *rig) {
@@ -184,9 +174,7 @@ var memoryTests = []test{
 		mr, err := b.pd.RegMR(mem, allAccess)
 		r.result("RegMR", err)
 		fill(a.buf[:len(mem)], 8)
-		wr := a.wr(abi.WRRDMAWrite, 0, len(mem))
-		wr.RemoteAddr, wr.RKey = mr.Addr(), mr.RKey()
-		a.complete(wr)
+		a.complete(a.writeTo(mr, len(mem)))
 		r.saySame("target", a.buf[:len(mem)], mem)
 		r.result("Dereg", mr.Dereg())
 	}),

@@ -44,8 +44,7 @@ var queueTests = []test{
 	}},
 	{"cq/wait-deadline", func(r *rig) {
 		cq := must(r.open(0).CreateCQ(4))(r)
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
-		defer cancel()
+		ctx := r.within(20 * time.Millisecond)
 		r.number("Wait")(cq.Wait(ctx, make([]verbs.WC, 4)))
 		canceled, cancel := context.WithCancel(context.Background())
 		cancel()

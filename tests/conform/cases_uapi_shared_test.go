@@ -3,8 +3,6 @@
 package conform
 
 import (
-	"context"
-
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -51,8 +49,7 @@ var uapiSharedTests = []test{
 	}},
 	{"uapi/shared-limit", func(r *rig) {
 		a, _, b, _, srq := r.uapiSharing(uapi.SRQConfig{Depth: 4, Limit: 2})
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
+		ctx := r.withDeadline()
 		events := b.Events(ctx)
 		say := func(what string) {
 			info := must(b.QuerySRQ(srq))(r)

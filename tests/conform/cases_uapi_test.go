@@ -3,7 +3,6 @@
 package conform
 
 import (
-	"context"
 	"encoding/binary"
 	"net"
 	"net/netip"
@@ -360,8 +359,7 @@ var uapiTests = []test{
 		var err error
 		eventually(func() bool { n, err = a.PollCQ(a.qp, wcs); return n != 0 })
 		r.say("one: %d, %s, %s", n, errText(err), handleText(&wcs[0]))
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
-		defer cancel()
+		ctx := r.within(10 * time.Millisecond)
 		r.number("waiting for nothing")(a.WaitCQ(ctx, a.qp, wcs))
 	}),
 	onHandles("uapi/wait-then-destroy", func(r *rig, a, _ *handles) {

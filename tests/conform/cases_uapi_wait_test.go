@@ -3,8 +3,6 @@
 package conform
 
 import (
-	"context"
-
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -14,8 +12,7 @@ var uapiWaitTests = []test{
 	onHandles("uapi/wake", func(r *rig, a, b *handles) {
 		info := must(a.QueryQP(a.qp))(r)
 		cqs := []uapi.CQ{info.SendCQ}
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
+		ctx := r.withDeadline()
 		wc := make([]uapi.WC, 4)
 		r.must(a.WakeCQ(cqs[0]))
 		r.number("a wait after WakeCQ")(a.WaitCQ(ctx, a.qp, wc))
@@ -48,8 +45,7 @@ var uapiWaitTests = []test{
 			info := must(h.QueryQP(h.qp))(r)
 			cqs = append(cqs, info.SendCQ)
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
+		ctx := r.withDeadline()
 		came := map[uapi.QP]int{}
 		wc := make([]uapi.WC, 4)
 		for range 3 {

@@ -81,14 +81,12 @@ func (c *cmFile) do(cmd abi.UCMCommand, in abi.Struct, size int, response *uint6
 
 // create makes an id of the port space TCP.
 func (c *cmFile) create(name string) *cmID {
-	id := must(c.createIn(name, abi.UCMPSTCP, abi.QPTRC))(c.r)
-	return id
+	return must(c.createIn(name, abi.UCMPSTCP, abi.QPTRC))(c.r)
 }
 
 // datagrams makes an id of the port space UDP.
 func (c *cmFile) datagrams(name string) *cmID {
-	id := must(c.createIn(name, abi.UCMPSUDP, abi.QPTUD))(c.r)
-	return id
+	return must(c.createIn(name, abi.UCMPSUDP, abi.QPTUD))(c.r)
 }
 
 func (c *cmFile) createIn(name string, ps abi.UCMPortSpace, typ abi.QPType) (*cmID, error) {
@@ -217,8 +215,7 @@ func (id *cmID) setOption(level abi.UCMOptionLevel, option abi.UCMOption, value 
 func (c *cmFile) fetch() (ev abi.UCMEventResp, ok bool) {
 	var err error
 	eventually(func() bool {
-		req := abi.UCMGetEvent{}
-		err = c.do(abi.UCMCmdGetEvent, &req, abi.UCMGetEventSize, &req.Response, &ev, abi.UCMEventRespSize)
+		ev, err = c.event()
 		return errText(err) != "EAGAIN"
 	})
 	return ev, err == nil
@@ -226,9 +223,7 @@ func (c *cmFile) fetch() (ev abi.UCMEventResp, ok bool) {
 
 // idle says whether no event waits.
 func (c *cmFile) idle() bool {
-	var ev abi.UCMEventResp
-	req := abi.UCMGetEvent{}
-	err := c.do(abi.UCMCmdGetEvent, &req, abi.UCMGetEventSize, &req.Response, &ev, abi.UCMEventRespSize)
+	ev, err := c.event()
 	if err == nil {
 		c.r.say("%s", c.text(&ev))
 	}

@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
@@ -208,26 +210,20 @@ func (e *end) drain() {
 }
 
 func (e *end) drained() {
-	if !eventually(func() bool {
+	require.True(e.r, eventually(func() bool {
 		attr := must(e.qp.Query())(e.r)
 		return attr.State != abi.QPSSQD || attr.SQDraining == 0
-	}) {
-		e.r.Fatalf("%s does not drain", e.name)
-	}
+	}), "%s does not drain", e.name)
 }
 
 // sayState adds the state that the kernel has the queue pair in.
 func (e *end) sayState() {
-	attr := must(e.qp.Query())(e.r)
-	e.r.say("%s state: %v", e.name, attr.State)
+	e.r.say("%s state: %v", e.name, must(e.qp.Query())(e.r).State)
 }
 
 // sayStateOnce waits for a state, then adds the one that it is.
 func (e *end) sayStateOnce(s abi.QPState) {
-	eventually(func() bool {
-		attr := must(e.qp.Query())(e.r)
-		return attr.State == s
-	})
+	eventually(func() bool { return must(e.qp.Query())(e.r).State == s })
 	e.sayState()
 }
 
@@ -247,6 +243,13 @@ func (e *end) wr(op abi.WROpcode, offset, length int) verbs.SendWR {
 func (e *end) rdma(op abi.WROpcode, offset, length int, peer *end, at int) verbs.SendWR {
 	wr := e.wr(op, offset, length)
 	wr.RemoteAddr, wr.RKey = peer.mr.Addr()+uint64(at), peer.mr.RKey()
+	return wr
+}
+
+// writeTo is a WRITE of n bytes to a region's begin.
+func (e *end) writeTo(mr *verbs.MR, n int) verbs.SendWR {
+	wr := e.wr(abi.WRRDMAWrite, 0, n)
+	wr.RemoteAddr, wr.RKey = mr.Addr(), mr.RKey()
 	return wr
 }
 
@@ -399,6 +402,12 @@ func fill(b []byte, seed byte) {
 	}
 }
 
+func filled(n int, seed byte) []byte {
+	b := make([]byte, n)
+	fill(b, seed)
+	return b
+}
+
 // saySame adds whether two pieces of memory are alike, and where not.
 func (r *rig) saySame(what string, want, got []byte) {
 	for i := range want {
@@ -412,10 +421,8 @@ func (r *rig) saySame(what string, want, got []byte) {
 
 // sayUntouched adds whether memory still holds the fill.
 func (r *rig) sayUntouched(what string, b []byte, seed byte) {
-	want := make([]byte, len(b))
-	fill(want, seed)
-	for i := range want {
-		if want[i] != b[i] {
+	for i, want := range filled(len(b), seed) {
+		if b[i] != want {
 			r.say("%s: byte %d was changed", what, i)
 			return
 		}

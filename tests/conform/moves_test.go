@@ -52,8 +52,7 @@ func (r *rig) move(op abi.WROpcode, recv bool, a, b *end, n int) {
 	if op == abi.WRRDMARead {
 		src, dst, at, seed = b.buf[to:to+n], a.buf, from, 11
 	}
-	want := make([]byte, len(dst))
-	fill(want, seed)
+	want := filled(len(dst), seed)
 	copy(want[at:], src)
 	r.saySame("memory", want, dst)
 	a.sayNoMore()
