@@ -24,11 +24,8 @@ var cmConnectionTests = []test{
 		conn := ev.Conn()
 		r.say("queue pair: %t, new id: %t", conn.QPNum == p.qpnA, ev.ID != p.listener.num)
 		p.passive = p.b.made("passive", ev)
-		resp := must(p.passive.query(abi.UCMQueryAddr))(r)
-		src := must(resp.SrcAddr.AddrPort())(r)
-		dst := must(resp.DstAddr.AddrPort())(r)
-		from := must(p.active.query(abi.UCMQueryAddr))(r)
-		want := must(from.SrcAddr.AddrPort())(r)
+		resp, src, dst := p.passive.addrs()
+		_, want, _ := p.active.addrs()
 		r.say("at the listener: %t, from the active side: %t %t, device: %t, port %d, P_Key %#x", src == p.at, dst.Addr() == want.Addr(), dst.Port() == want.Port(),
 			resp.NodeGUID != 0, resp.PortNum, resp.Pkey)
 		reply := cmParam(p.qpnB, "welcome")
@@ -71,8 +68,7 @@ var cmConnectionTests = []test{
 	onCMPair("cm/disconnect-by-both", func(r *rig, p *cmPair) {
 		p.ackTimeout = 8
 		p.connect()
-		done := make(chan error, 1)
-		go func() { done <- p.passive.disconnect() }()
+		done := start(p.passive.disconnect)
 		r.result("DISCONNECT here", p.active.disconnect())
 		r.result("DISCONNECT there", <-done)
 		// The side of the first request has been asked for an answer; the other
@@ -224,8 +220,7 @@ var cmConnectionTests = []test{
 		c := r.cmFile(1)
 		l := c.create("listener")
 		r.must(l.bind(r.cmAddr(1, 0)))
-		resp := must(l.query(abi.UCMQueryAddr))(r)
-		at := must(resp.SrcAddr.AddrPort())(r)
+		_, at, _ := l.addrs()
 		r.must(l.listen(1))
 		p := &cmPair{r: r, a: r.cmFile(0), b: c, at: at, listener: l}
 		one, two := p.dial("one"), p.dial("two")

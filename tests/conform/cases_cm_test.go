@@ -108,8 +108,7 @@ var cmTests = []test{
 		}
 		one := reuse("one", 1)
 		r.must(one.bind(r.cmAddr(1, 0)))
-		resp := must(one.query(abi.UCMQueryAddr))(r)
-		at := must(resp.SrcAddr.AddrPort())(r)
+		_, at, _ := one.addrs()
 		two := reuse("two", 1)
 		r.result("BIND of two", two.bind(at))
 		three := reuse("three", 0)
@@ -156,9 +155,7 @@ var cmTests = []test{
 		r.result("RESOLVE_ROUTE", id.resolveRoute())
 		c.sayEvent()
 		r.result("RESOLVE_ROUTE again", id.resolveRoute())
-		resp := must(id.query(abi.UCMQueryAddr))(r)
-		src := must(resp.SrcAddr.AddrPort())(r)
-		dst := must(resp.DstAddr.AddrPort())(r)
+		resp, src, dst := id.addrs()
 		r.say("from this side: %t, from a port: %t, to %t, device: %t, port %d, P_Key %#x, sizes %d %d", src.Addr() == r.cmAddr(0, 0).Addr(), src.Port() != 0,
 			dst == r.cmAddr(1, 1), resp.NodeGUID != 0, resp.PortNum, resp.Pkey, resp.SrcSize, resp.DstSize)
 		id = resolve("from an address", r.cmAddr(0, 0), r.cmAddr(1, 1))

@@ -90,77 +90,31 @@ var errorTests = append(faultTests(), []test{
 		b.sayStateOnce(abi.QPSErr)
 	}),
 	{"error/local-key", func(r *rig) {
-		for _, c := range []struct {
-			what string
-			make func(a, b *end) verbs.SendWR
-		}{
-			{"SEND from an unknown key", func(a, b *end) verbs.SendWR {
-				wr := a.wr(abi.WRSend, 0, 64)
-				wr.SGE[0].LKey ^= 0x5a00
-				return wr
-			}},
-			{"WRITE from an unknown key", func(a, b *end) verbs.SendWR {
-				wr := a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)
-				wr.SGE[0].LKey ^= 0x5a00
-				return wr
-			}},
-			{"WRITE from beyond the end", func(a, b *end) verbs.SendWR {
-				return a.rdma(abi.WRRDMAWrite, a.config.size-63, 64, b, 0)
-			}},
-			{"WRITE from another domain's region", func(a, b *end) verbs.SendWR {
-				pd := must(a.ctx.AllocPD())(r)
-				mr := must(pd.RegMR(a.buf, allAccess))(r)
-				wr := a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)
-				wr.SGE[0].LKey = mr.LKey()
-				return wr
-			}},
-			{"WRITE from a region that is gone", func(a, b *end) verbs.SendWR {
-				wr := a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)
-				r.must(a.mr.Dereg())
-				return wr
-			}},
-		} {
-			a, b := r.pair()
-			b.recv(0, 64)
-			wr := c.make(a, b)
-			r.say("%s", c.what)
-			a.complete(wr)
-			a.sayState()
-			b.sayState()
-		}
+		r.sayLocal("SEND from an unknown key", func(a, _ *end) verbs.SendWR { return strangeMemory(a.wr(abi.WRSend, 0, 64)) })
+		r.sayLocal("WRITE from an unknown key", func(a, b *end) verbs.SendWR { return strangeMemory(a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)) })
+		r.sayLocal("WRITE from beyond the end", func(a, b *end) verbs.SendWR { return a.rdma(abi.WRRDMAWrite, bufferSize-63, 64, b, 0) })
+		r.sayLocal("WRITE from another domain's region", func(a, b *end) verbs.SendWR {
+			mr := must(must(a.ctx.AllocPD())(r).RegMR(a.buf, allAccess))(r)
+			wr := a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)
+			wr.SGE[0].LKey = mr.LKey()
+			return wr
+		})
+		r.sayLocal("WRITE from a region that is gone", func(a, b *end) verbs.SendWR {
+			wr := a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)
+			r.must(a.mr.Dereg())
+			return wr
+		})
 	}},
 	{"error/local-target", func(r *rig) {
-		for _, c := range []struct {
-			what string
-			make func(a, b *end) verbs.SendWR
-		}{
-			{"READ into an unknown key", func(a, b *end) verbs.SendWR {
-				wr := a.rdma(abi.WRRDMARead, 0, 64, b, 0)
-				wr.SGE[0].LKey ^= 0x5a00
-				return wr
-			}},
-			{"READ beyond the end", func(a, b *end) verbs.SendWR {
-				return a.rdma(abi.WRRDMARead, a.config.size-63, 64, b, 0)
-			}},
-			{"READ into a region that is not to be written", func(a, b *end) verbs.SendWR {
-				mr := must(a.pd.RegMR(a.buf, abi.AccessRemoteRead))(r)
-				wr := a.rdma(abi.WRRDMARead, 0, 64, b, 0)
-				wr.SGE[0].LKey = mr.LKey()
-				return wr
-			}},
-			{"atomic into an unknown key", func(a, b *end) verbs.SendWR {
-				wr := a.rdma(abi.WRAtomicFetchAndAdd, 0, 8, b, 0)
-				wr.SGE[0].LKey ^= 0x5a00
-				return wr
-			}},
-		} {
-			a, b := r.pair()
-			wr := c.make(a, b)
-			r.say("%s", c.what)
-			a.complete(wr)
-			a.sayState()
-			b.sayState()
-		}
+		r.sayLocal("READ into an unknown key", func(a, b *end) verbs.SendWR { return strangeMemory(a.rdma(abi.WRRDMARead, 0, 64, b, 0)) })
+		r.sayLocal("READ beyond the end", func(a, b *end) verbs.SendWR { return a.rdma(abi.WRRDMARead, bufferSize-63, 64, b, 0) })
+		r.sayLocal("READ into a region that is not to be written", func(a, b *end) verbs.SendWR {
+			mr := must(a.pd.RegMR(a.buf, abi.AccessRemoteRead))(r)
+			wr := a.rdma(abi.WRRDMARead, 0, 64, b, 0)
+			wr.SGE[0].LKey = mr.LKey()
+			return wr
+		})
+		r.sayLocal("atomic into an unknown key", func(a, b *end) verbs.SendWR { return strangeMemory(a.rdma(abi.WRAtomicFetchAndAdd, 0, 8, b, 0)) })
 	}},
 	{"error/receive-buffer", func(r *rig) {
 		for _, c := range []struct {
@@ -370,3 +324,21 @@ var errorTests = append(faultTests(), []test{
 		b.sayNoMore()
 	}),
 }...)
+
+// sayLocal posts a request that fails in the requester's own memory. A receive
+// is there, for those that need one.
+func (r *rig) sayLocal(what string, request func(a, b *end) verbs.SendWR) {
+	a, b := r.pair()
+	b.recv(0, 64)
+	wr := request(a, b)
+	r.say("%s", what)
+	a.complete(wr)
+	a.sayState()
+	b.sayState()
+}
+
+// strangeMemory is the request with a local key of nothing.
+func strangeMemory(wr verbs.SendWR) verbs.SendWR {
+	wr.SGE[0].LKey ^= 0x5a00
+	return wr
+}

@@ -148,11 +148,7 @@ var eventTests = []test{
 	}},
 	onFile("event/close-wakes", func(r *rig, w *raw) {
 		_, ch := w.channel()
-		done := make(chan error, 1)
-		go func() {
-			_, err := ch.Read(context.Background(), make([]byte, 64))
-			done <- err
-		}()
+		done := start(func() error { return errOf(ch.Read(context.Background(), make([]byte, 64))) })
 		pause()
 		r.result("Close", ch.Close())
 		r.result("Read", <-done)

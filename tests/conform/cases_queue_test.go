@@ -52,22 +52,14 @@ var queueTests = []test{
 	}},
 	{"cq/wait-then-destroy", func(r *rig) {
 		cq := must(r.open(0).CreateCQ(4))(r)
-		done := make(chan error, 1)
-		go func() {
-			_, err := cq.Wait(r.withDeadline(), make([]verbs.WC, 4))
-			done <- err
-		}()
+		done := start(func() error { return errOf(cq.Wait(r.withDeadline(), make([]verbs.WC, 4))) })
 		pause()
 		r.result("Destroy", cq.Destroy())
 		r.result("Wait", <-done)
 	}},
 	onDevice("cq/wait-then-close", func(r *rig, ctx *verbs.Context) {
 		cq := must(ctx.CreateCQ(4))(r)
-		done := make(chan error, 1)
-		go func() {
-			_, err := cq.Wait(r.withDeadline(), make([]verbs.WC, 4))
-			done <- err
-		}()
+		done := start(func() error { return errOf(cq.Wait(r.withDeadline(), make([]verbs.WC, 4))) })
 		pause()
 		r.result("Close", ctx.Close())
 		r.result("Wait", <-done)

@@ -4,6 +4,7 @@ package conform
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/stretchr/testify/require"
 
@@ -37,41 +38,7 @@ func (r *rig) reach(s abi.QPState) (a, b *end) {
 
 // stateTests are the transitions of IBA 10.3.1, each from every state to every
 // one, and what each needs.
-var stateTests = append(transitionTests(), []test{
-	onEnds("state/init-needs", func(r *rig, a, _ *end) {
-		r.missing(a, a.attrInit(), maskInit)
-	}),
-	onEnds("state/rtr-needs", func(r *rig, a, b *end) {
-		a.toInit()
-		r.missing(a, a.attrRTR(b), maskRTR)
-	}),
-	onEnds("state/rts-needs", func(r *rig, a, b *end) {
-		a.toRTR(b)
-		r.missing(a, a.attrRTS(), maskRTS)
-	}),
-	onEnds("state/init-takes", func(r *rig, a, b *end) {
-		r.superfluous(a, b, abi.QPSInit, maskInit)
-	}),
-	onEnds("state/rtr-takes", func(r *rig, a, b *end) {
-		a.toInit()
-		r.superfluous(a, b, abi.QPSRTR, maskRTR)
-	}),
-	onEnds("state/rts-takes", func(r *rig, a, b *end) {
-		a.toRTR(b)
-		r.superfluous(a, b, abi.QPSRTS, maskRTS)
-	}),
-	onEnds("state/reset-takes", func(r *rig, a, b *end) {
-		r.superfluous(a, b, abi.QPSReset, abi.QPMaskState)
-	}),
-	onPair("state/error-takes", func(r *rig, a, b *end) {
-		r.superfluous(a, b, abi.QPSErr, abi.QPMaskState)
-	}),
-	onPair("state/drain-takes", func(r *rig, a, b *end) {
-		r.superfluous(a, b, abi.QPSSQD, abi.QPMaskState)
-	}),
-	onPair("state/rts-again-takes", func(r *rig, a, b *end) {
-		r.superfluous(a, b, abi.QPSRTS, abi.QPMaskState)
-	}),
+var stateTests = slices.Concat(transitionTests(), attributeTests(), []test{
 	onPair("state/nothing", func(r *rig, a, _ *end) {
 		r.result("no attribute at all", a.qp.Modify(&verbs.QPAttr{}, 0))
 		r.result("an unknown one", a.qp.Modify(&verbs.QPAttr{State: abi.QPSRTS}, abi.QPMaskState|1<<30))
@@ -271,7 +238,42 @@ var stateTests = append(transitionTests(), []test{
 		r.result("SQD to RTS", a.qp.Modify(&verbs.QPAttr{State: abi.QPSRTS}, abi.QPMaskState))
 		a.complete(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
 	}),
-}...)
+})
+
+// attributeTests: what each step to RTS does not go without, and what a
+// transition takes as well.
+func attributeTests() (tests []test) {
+	for _, t := range []struct {
+		name     string
+		from, to abi.QPState
+		needs    bool
+	}{
+		{"init-needs", abi.QPSReset, abi.QPSInit, true},
+		{"rtr-needs", abi.QPSInit, abi.QPSRTR, true},
+		{"rts-needs", abi.QPSRTR, abi.QPSRTS, true},
+		{"init-takes", abi.QPSReset, abi.QPSInit, false},
+		{"rtr-takes", abi.QPSInit, abi.QPSRTR, false},
+		{"rts-takes", abi.QPSRTR, abi.QPSRTS, false},
+		{"reset-takes", abi.QPSReset, abi.QPSReset, false},
+		{"error-takes", abi.QPSRTS, abi.QPSErr, false},
+		{"drain-takes", abi.QPSRTS, abi.QPSSQD, false},
+		{"rts-again-takes", abi.QPSRTS, abi.QPSRTS, false},
+	} {
+		tests = append(tests, test{"state/" + t.name, func(r *rig) {
+			a, b := r.reach(t.from)
+			attr, mask := a.full(b, t.to)
+			switch {
+			case t.needs:
+				r.missing(a, attr, mask)
+			case t.from == abi.QPSRTS:
+				r.superfluous(a, b, t.to, abi.QPMaskState)
+			default:
+				r.superfluous(a, b, t.to, mask)
+			}
+		}})
+	}
+	return tests
+}
 
 // transitionTests: with all attributes that any transition takes, and then with
 // none but the state.

@@ -363,11 +363,7 @@ var uapiTests = []test{
 		r.number("waiting for nothing")(a.WaitCQ(ctx, a.qp, wcs))
 	}),
 	onHandles("uapi/wait-then-destroy", func(r *rig, a, _ *handles) {
-		done := make(chan error, 1)
-		go func() {
-			_, err := a.WaitCQ(r.withDeadline(), a.qp, make([]uapi.WC, 1))
-			done <- err
-		}()
+		done := start(func() error { return errOf(a.WaitCQ(r.withDeadline(), a.qp, make([]uapi.WC, 1))) })
 		require.True(r, awaitBlocked("uapi.(*Context).WaitCQ("))
 		r.result("DestroyQP", a.DestroyQP(a.qp))
 		r.result("WaitCQ", <-done)

@@ -202,6 +202,14 @@ func (id *cmID) query(what abi.UCMQueryOption) (resp abi.UCMQueryAddrResp, err e
 	return resp, err
 }
 
+// addrs are the id's own address and its peer's, which is not valid where there
+// is none yet.
+func (id *cmID) addrs() (resp abi.UCMQueryAddrResp, src, dst netip.AddrPort) {
+	resp = must(id.query(abi.UCMQueryAddr))(id.c.r)
+	dst, _ = resp.DstAddr.AddrPort()
+	return resp, must(resp.SrcAddr.AddrPort())(id.c.r), dst
+}
+
 // setOption has its value behind the response's place.
 func (id *cmID) setOption(level abi.UCMOptionLevel, option abi.UCMOption, value ...byte) error {
 	req := abi.UCMSetOption{OptVal: id.c.addr + cmRoom/2, ID: id.num, Level: level, OptName: option, OptLen: uint32(len(value))}

@@ -33,8 +33,7 @@ func (r *rig) cmPair() *cmPair {
 func (id *cmID) serve() netip.AddrPort {
 	r := id.c.r
 	r.must(id.bind(r.cmAddr(1, 0)))
-	resp := must(id.query(abi.UCMQueryAddr))(r)
-	at := must(resp.SrcAddr.AddrPort())(r)
+	_, at, _ := id.addrs()
 	r.must(id.listen(16))
 	return at
 }

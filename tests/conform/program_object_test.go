@@ -4,6 +4,7 @@ package conform
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
@@ -69,25 +70,15 @@ func (p *program) newMR(s *progSide) {
 }
 
 func (p *program) livePD(s *progSide) *progPD {
-	var list []*progPD
-	for _, d := range s.pds {
-		if !d.gone {
-			list = append(list, d)
-		}
-	}
-	if len(list) == 0 {
-		return nil
-	}
-	return pick(p, list)
+	return pickAny(p, slices.DeleteFunc(slices.Clone(s.pds), func(d *progPD) bool { return d.gone }))
 }
 
 func (p *program) liveCQ(s *progSide) *progCQ {
-	var list []*progCQ
-	for _, c := range s.cqs {
-		if !c.gone {
-			list = append(list, c)
-		}
-	}
+	return pickAny(p, slices.DeleteFunc(slices.Clone(s.cqs), func(c *progCQ) bool { return c.gone }))
+}
+
+// pickAny is pick, or nil where there is none.
+func pickAny[T any](p *program, list []*T) *T {
 	if len(list) == 0 {
 		return nil
 	}

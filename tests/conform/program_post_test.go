@@ -250,10 +250,7 @@ func (p *program) target(q, peer *progQP, s *progSend, i int) *progMR {
 	if p.oneIn(20) {
 		list = peer.side.mrs // any: without the right, in another domain, or gone
 	}
-	if len(list) == 0 {
-		return nil
-	}
-	return pick(p, list)
+	return pickAny(p, list)
 }
 
 // local chooses the source, or where the result goes.

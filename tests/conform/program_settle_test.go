@@ -3,6 +3,8 @@
 package conform
 
 import (
+	"slices"
+
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
@@ -43,12 +45,7 @@ func (p *program) settle(q, peer *progQP, batch []*progSend) {
 }
 
 func indexOf(batch []*progSend, id uint64) int {
-	for i, s := range batch {
-		if s.wr.ID == id {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(batch, func(s *progSend) bool { return s.wr.ID == id })
 }
 
 // settleFailure waits for what follows from how the batch ended.

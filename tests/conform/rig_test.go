@@ -167,15 +167,19 @@ func (r *rig) within(d time.Duration) context.Context {
 
 // eventually waits until cond holds, and reports whether it did in time.
 func eventually(cond func() bool) bool {
-	for deadline := time.Now().Add(patience); ; {
-		if cond() {
-			return true
-		}
+	for deadline := time.Now().Add(patience); !cond(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			return false
 		}
-		time.Sleep(time.Millisecond)
 	}
+	return true
+}
+
+// start makes a call in a goroutine of its own, and gives its error.
+func start(call func() error) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- call() }()
+	return done
 }
 
 // awaitBlocked waits until a goroutine blocks in the function.
