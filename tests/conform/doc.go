@@ -7,13 +7,14 @@
 // does: a system (system_test.go) says how to open two devices, or the same one
 // twice, and nothing else differs.
 //
-// How a test flows: a case (cases_*_test.go) drives objects, which it has from a
-// common set-up (setup_test.go), through a rig (rig_test.go) and writes down what it sees, line by line: errnos, statuses,
-// states, bytes; never keys, numbers or times that depend on the run. The lines
-// are its observation. The one recorded from Linux 6.1 rdma_rxe lies in
-// testdata, a file per group of cases (record_test.go), and every kernel must
-// give the same, line for line, but for the differences that declared_test.go
-// lists with their reasons. Each kernel ends with
+// How a test flows: a case (cases_*_test.go) drives objects, which it may have
+// from a common set-up (setup_test.go), through a rig (rig_test.go) and writes
+// down what it sees, line by line: errnos, statuses, states, bytes; never keys,
+// numbers or times that depend on the run. The lines are its observation. The
+// one recorded from Linux 6.1 rdma_rxe lies in testdata, a file per group of
+// cases (record_test.go), and every kernel must give the same, line for line,
+// but for the differences that declared_test.go lists with their reasons. Each
+// kernel ends with
 //
 //	conform: kernel=… tests=N identical=N declared=N
 //

@@ -251,8 +251,8 @@ func (q *rawQP) modify(m abi.ModifyQP, mask abi.QPAttrMask) error {
 	return q.w.command(abi.CmdModifyQP, &m, abi.ModifyQPSize, nil, 0, nil, 0)
 }
 
-// connected makes a completion queue of n entries and a queue pair on it that is
-// connected to itself.
+// connected makes a completion queue of n entries and a queue pair on it, which
+// is connected to itself.
 func (w *raw) connected(n int, channel int32) (*rawQP, *rawCQ) {
 	cq := w.createCQ(sendQueue, n, channel)
 	qp := w.createQP(queuePair, cq, cq)
