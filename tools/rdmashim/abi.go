@@ -23,7 +23,8 @@ command of rdma_cm that Linux 6.1 has, with sizes or attributes, and whether the
 mini kernel answers it. It is the table that the mini kernel itself goes by.
 
 A command goes by write(), or by the method DEVICE.INVOKE_WRITE. With a NAME (in
-any case, of a method also without its object) abi shows one entry in full.
+any case, of a method also without its object) abi lists that one only; its
+attributes are in the JSON.
 
 JSON keys: name, form (write, write-extended, ioctl, rdma_cm), command or object
 and method (numbers), request and response (bytes), driver (has a part of the
@@ -31,7 +32,7 @@ driver's), attributes (name, id, type, object, min, max, mandatory, longer),
 support, reason, errno.`,
 		Example: `  rdmashim abi
   rdmashim abi CREATE_QP
-  rdmashim abi -j`,
+  rdmashim abi -j QP_CREATE`,
 		Args: cli.MaxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			table := abi.Schema()
@@ -40,14 +41,10 @@ support, reason, errno.`,
 					return fmt.Errorf("the kernel's interface has no %q; 'rdmashim abi' lists what it has", args[0])
 				}
 			}
-			out := cmd.OutOrStdout()
-			switch {
-			case asJSON:
-				return printABIJSON(out, table)
-			case len(args) > 0:
-				return printEntries(out, table)
+			if asJSON {
+				return printABIJSON(cmd.OutOrStdout(), table)
 			}
-			return printTable(out, table)
+			return printTable(cmd.OutOrStdout(), table)
 		},
 	}
 	cli.JSONFlag(cmd, &asJSON)
@@ -143,101 +140,6 @@ func supportOf(e *abi.Entry) string {
 		return "yes"
 	}
 	return fmt.Sprintf("%s: %s", errnoName(e.Errno), e.Lacks)
-}
-
-func printEntries(out io.Writer, list []*abi.Entry) error {
-	for i := range list {
-		if i > 0 {
-			fmt.Fprintln(out)
-		}
-		if err := printEntry(out, list[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func printEntry(out io.Writer, e *abi.Entry) error {
-	fmt.Fprintln(out, e.Name)
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	switch e.Form {
-	case abi.FormIoctl:
-		fmt.Fprintf(w, "  form\tRDMA_VERBS_IOCTL, object %d (%v), method %d\n", e.Object, e.Object, e.Method)
-	case abi.FormCM:
-		fmt.Fprintf(w, "  form\twrite() on rdma_cm, command %d\n", uint32(e.CM))
-	default:
-		fmt.Fprintf(w, "  form\twrite() or INVOKE_WRITE, command %#x\n", uint32(e.Command))
-	}
-	if e.Form != abi.FormIoctl {
-		fmt.Fprintf(w, "  request\t%s\n", bytesOf(e, e.Request.Size))
-		fmt.Fprintf(w, "  response\t%s\n", bytesOf(e, e.Response.Size))
-	}
-	if e.Supported() {
-		fmt.Fprint(w, "  support\tyes\n")
-	} else {
-		fmt.Fprintf(w, "  support\tno, %s: %s\n", errnoName(e.Errno), e.Lacks)
-	}
-	if err := w.Flush(); err != nil || len(e.Attrs) == 0 {
-		return err
-	}
-	fmt.Fprint(w, "  ID\tATTRIBUTE\tTYPE\tBYTES\tMANDATORY\n")
-	for _, a := range e.Attrs {
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\n", attrID(a.ID), a.Name, attrType(&a), attrBytes(&a), yesNo(a.Mandatory))
-	}
-	return w.Flush()
-}
-
-func bytesOf(e *abi.Entry, n int) string {
-	switch {
-	case n == 0 && e.Supported():
-		return "none"
-	case n == 0:
-		return "not in the headers"
-	case e.Form == abi.FormExtended:
-		return fmt.Sprintf("%d bytes at most, then the driver's part", n)
-	case e.Form == abi.FormCM:
-		return fmt.Sprintf("%d bytes at most", n)
-	case e.Driver:
-		return fmt.Sprintf("%d bytes, then the driver's part", n)
-	}
-	return fmt.Sprintf("%d bytes", n)
-}
-
-func attrID(id abi.AttrID) string {
-	if id >= abi.AttrUHWIn {
-		return fmt.Sprintf("%#x", uint16(id))
-	}
-	return fmt.Sprint(uint16(id))
-}
-
-func attrType(a *abi.Attr) string {
-	if a.Max == 0 { // a handle or descriptor
-		return fmt.Sprintf("%v of %v", a.Type, a.Object)
-	}
-	return a.Type.String()
-}
-
-func attrBytes(a *abi.Attr) string {
-	switch {
-	case a.Max == 0:
-		return "-"
-	case a.Min == 0 && a.Max == abi.AnyLength:
-		return "any"
-	case a.Max == abi.AnyLength:
-		return fmt.Sprintf("%d or more", a.Min)
-	case a.Longer:
-		return fmt.Sprintf("%d, or more if zero", a.Max)
-	case a.Min != a.Max:
-		return fmt.Sprintf("%d to %d", a.Min, a.Max)
-	}
-	return fmt.Sprint(a.Max)
-}
-
-func yesNo(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
 }
 
 func errnoName(e syscall.Errno) string {

@@ -1,10 +1,10 @@
 package main
 
 import (
-	"encoding/json"
 	"io"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/tools/internal/cli"
 )
 
 // jsonEntry and jsonAttr are the keys that abi --help promises.
@@ -39,9 +39,7 @@ func printABIJSON(out io.Writer, table []*abi.Entry) error {
 	for i := range table {
 		list = append(list, newJSONEntry(table[i]))
 	}
-	enc := json.NewEncoder(out)
-	enc.SetIndent("", "  ")
-	return enc.Encode(list)
+	return cli.PrintJSON(out, list)
 }
 
 func newJSONEntry(e *abi.Entry) jsonEntry {

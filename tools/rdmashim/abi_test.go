@@ -21,7 +21,6 @@ func TestABI(t *testing.T) {
 		"abi.txt":      {"abi"},
 		"abi-one.txt":  {"abi", "qp_create"},
 		"abi-both.txt": {"abi", "get_context"},
-		"abi-not.txt":  {"abi", "POLL_CQ"},
 		"abi-one.json": {"abi", "-j", "RESIZE_CQ"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -48,9 +47,7 @@ address of this machine. With --device only that one is opened and shown.`,
 				return err
 			}
 			if asJSON {
-				e := json.NewEncoder(cmd.OutOrStdout())
-				e.SetIndent("", "  ")
-				return e.Encode(list)
+				return cli.PrintJSON(cmd.OutOrStdout(), list)
 			}
 			return printDevices(cmd.OutOrStdout(), list)
 		},

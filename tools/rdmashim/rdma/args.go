@@ -3,7 +3,6 @@ package rdma
 import (
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -44,12 +43,7 @@ func newRoot(open func() (*netlinkmgr.Manager, error)) *cobra.Command {
 		return nil
 	}
 	showVersion := root.Flags().BoolP("version", "V", false, "print the version")
-	file := root.Flags().StringP("batch", "b", "", "run the command lines of FILE, or of standard input (-)")
-	force := root.Flags().BoolP("force", "f", false, "with --batch: go on behind a line that fails")
 	root.RunE = func(cmd *cobra.Command, _ []string) error {
-		if *file != "" {
-			return batch(cmd, *file, *force, func() *cobra.Command { return newRoot(open) })
-		}
 		if *showVersion {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), "rdma utility, rdmashim-"+cli.Version)
 			return err
@@ -66,12 +60,6 @@ func newRoot(open func() (*netlinkmgr.Manager, error)) *cobra.Command {
 // when called as rdma, where no other command can be meant.
 func Args(args []string, shorten bool) []string {
 	n := 0
-	args = slices.Clone(args)
-	for i := 0; shorten && i < len(args) && strings.HasPrefix(args[i], "-"); i++ {
-		if args[i] == "-batch" || args[i] == "-force" { // as iproute2 writes them
-			args[i] = "-" + args[i]
-		}
-	}
 	for n < len(args) && isOption(args[n]) {
 		n++
 	}
