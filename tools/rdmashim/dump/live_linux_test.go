@@ -49,9 +49,9 @@ func TestDumpLive(t *testing.T) {
 	require.NotNil(t, p.B.QPN)
 	require.EqualValues(t, 1, p.AB.Messages.Write)
 	require.EqualValues(t, 2, p.AB.Messages.Atomic)
-	require.EqualValues(t, 300_000, p.AB.ReadBytes)
+	require.EqualValues(t, 300_000, p.AB.Read)
 	require.NotZero(t, p.AB.Retransmitted)
-	require.NotZero(t, p.AB.RTT.Samples)
+	require.NotNil(t, p.AB.RTT)
 	require.NotZero(t, counters["fault_loss"])
 	// Every packet was taken apart, and is in the file as tshark reads it.
 	lines, whole := compare(t, path)

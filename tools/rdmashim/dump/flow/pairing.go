@@ -55,7 +55,7 @@ func (t *Tracker) joinKnown(w *way) {
 		return
 	}
 	for _, v := range t.between[[2]netip.Addr{w.key.dst.Addr(), w.key.src}] {
-		if q, ok := t.partners[v.key]; ok && v != w && q == w.key.to && v.key.to == w.pair.A.QPN {
+		if q, ok := t.partners[v.key]; ok && v != w && q == w.key.to && w.pair.A.may(v.key.to) {
 			t.join(v, w)
 			return
 		}
@@ -72,7 +72,7 @@ func (t *Tracker) pairUp(w *way, psn wire.PSN) {
 		if v.service != w.service || len(v.sent) == 0 || !v.waits(psn) {
 			continue
 		}
-		if w.pair.A.Known && w.pair.A.QPN != v.key.to || v.pair.A.Known && v.pair.A.QPN != w.key.to {
+		if !w.pair.A.may(v.key.to) || !v.pair.A.may(w.key.to) {
 			continue
 		}
 		if best == nil || better(v, best, w) {
@@ -108,11 +108,11 @@ func (t *Tracker) join(v, w *way) {
 	v.back, w.back = w, v
 	p := v.pair
 	if v == w { // a queue pair that is connected to itself
-		p.A = End{v.key.src, v.key.to, true}
+		p.A = End{v.key.src, &v.key.to}
 		return
 	}
 	other := w.pair
-	p.A.QPN, p.A.Known = w.key.to, true
+	p.A.QPN = &w.key.to
 	p.BA = other.AB
 	w.sum = &p.BA
 	p.Packets += other.Packets

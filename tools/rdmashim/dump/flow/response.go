@@ -74,7 +74,7 @@ func (w *way) answered(p *dissect.Packet) {
 			break
 		}
 		if s.psn == psn && s.times == 1 && s.tellAt {
-			w.sum.RTT.add(p.Time.Sub(s.at))
+			w.sum.sample(p.Time.Sub(s.at))
 		}
 		if last := s.psn.Add(s.n - 1); last.After(psn) && s.opcode.IsReadRequest() && !p.Wire.Opcode.EndsMessage() {
 			s.times++ // its first answer has been taken

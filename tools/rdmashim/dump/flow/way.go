@@ -93,6 +93,7 @@ func New() *Tracker {
 func (t *Tracker) Pairs() []*Pair {
 	for _, w := range t.ways {
 		w.sum.Missing = uint64(w.seq.missing())
+		w.sum.RetransmissionRate = float64(w.sum.Retransmitted) / float64(max(w.sum.Requests, 1))
 		w.sum.Waiting = len(w.sent)
 	}
 	return t.pairs
@@ -141,7 +142,7 @@ func (t *Tracker) Add(p *dissect.Packet) []Remark {
 		return t.remarks
 	}
 	w.pair.Packets++
-	w.pair.Last = p.Time
+	w.pair.Last = p.Time.UTC()
 	if bad {
 		w.sum.Damaged++
 		t.remark(Damaged, damagedText(p))
@@ -181,19 +182,19 @@ func (t *Tracker) find(p *dissect.Packet, bad bool) *way {
 		return nil
 	}
 	w := &way{key: k, service: p.Wire.Opcode.Service(), srcPort: p.Src.Port()}
-	w.pair = &Pair{Service: w.service, A: End{Addr: k.src}, B: End{k.dst.Addr(), k.to, true}, First: p.Time}
+	w.pair = &Pair{Service: w.service.String(), A: End{Addr: k.src}, B: End{k.dst.Addr(), &k.to}, First: p.Time.UTC()}
 	w.sum = &w.pair.AB
 	t.ways[k] = w
 	t.pairs = append(t.pairs, w.pair)
 	ends := [2]netip.Addr{k.src, k.dst.Addr()}
 	t.between[ends] = append(t.between[ends], w)
 	if q, ok := t.partners[k]; ok {
-		w.pair.A.QPN, w.pair.A.Known = q, true
+		w.pair.A.QPN = &q
 	}
 	if k.from != 0 {
-		w.pair.A.QPN, w.pair.A.Known = k.from, true
+		w.pair.A.QPN = &k.from
 	}
-	if w.pair.A.Known {
+	if w.pair.A.QPN != nil {
 		t.joinKnown(w)
 	}
 	return w
