@@ -181,7 +181,7 @@ var allowed = map[string][]string{
 	"tools/rdmashim/explain":             {"kshim/abi", "rnic/wire", "uapi"},
 	"tools/rdmashim/doctor":              {"kshim/abi", "netlinkmgr", "rnic/link/shm", "rnic/link/udp/ports", "tools/internal/peer", "uapi"},
 	"tools/internal/cli":                 {"uapi", "uapi/loopback"},
-	"tools/internal/cli/clitest":         {"tests/leak"},
+	"tools/internal/cli/clitest":         {"tests/leak", "tools/internal/peer"},
 	"tools/rdmashim": {
 		"uapi",
 		"uapi/stats",

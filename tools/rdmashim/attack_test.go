@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/tools/internal/peer"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
 	"github.com/rdmashim/rdmashim/uapi"
@@ -33,7 +34,7 @@ const (
 
 func newVisitor(t *testing.T) *visitor {
 	t.Helper()
-	c, err := uapi.Open("soft:" + nextSoft())
+	c, err := uapi.Open("soft:" + clitest.Host())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	g := &visitor{Context: c, t: t, buf: make([]byte, visitorBuf)}
@@ -125,20 +126,11 @@ func TestClientsAreApart(t *testing.T) {
 		serve func(t *testing.T) (addr string)
 		visit func(t *testing.T, addr string) *visitor
 	}{
-		{"server", func(t *testing.T) string {
-			addr, _, _ := startTestServer(t)
-			return addr
-		}, visitServer},
-		{"server with a named device", func(t *testing.T) string {
-			addr, _, _ := startTestServer(t, "--device", "soft:"+nextSoft())
-			return addr
-		}, visitServer},
-		{"perf server", func(t *testing.T) string {
-			addr, _, _ := startListening(t, "perf", "server", "--listen", "127.0.0.1:0")
-			return addr
-		}, visitPerf},
-		{"sample write-read", func(t *testing.T) string { return startCM(t, "sample", "write-read", "server").addr }, visitCM},
-		{"sample write-imm", func(t *testing.T) string { return startCM(t, "sample", "write-imm", "server").addr }, visitCM},
+		{"server", func(t *testing.T) string { return serve(t).Addr }, visitServer},
+		{"server with a named device", func(t *testing.T) string { return serve(t, "--device", "soft:"+clitest.Host()).Addr }, visitServer},
+		{"perf server", func(t *testing.T) string { return clitest.Serve(t, "perf", "server", "--listen", "127.0.0.1:0").Addr }, visitPerf},
+		{"sample write-read", func(t *testing.T) string { return startCM(t, "sample", "write-read", "server").Addr }, visitCM},
+		{"sample write-imm", func(t *testing.T) string { return startCM(t, "sample", "write-imm", "server").Addr }, visitCM},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -74,6 +74,6 @@ func TestDemoWhilePortIsHeld(t *testing.T) {
 	require.Equal(t, 1, o.Code)
 	require.Contains(t, o.Stderr, "4791")
 	// Between two shells, too.
-	addr, _, _ := startTestServer(t)
+	addr := serve(t).Addr
 	requireProof(t, decodeReport(t, runTool(t, "client", "--json", addr, path)), path)
 }

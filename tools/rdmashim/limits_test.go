@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/demo"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
 )
@@ -31,7 +32,8 @@ func TestServerLimits(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			addr, _, stop := startListening(t, append(c.words, "--listen", "127.0.0.1:0")...)
+			s := clitest.Serve(t, append(c.words, "--listen", "127.0.0.1:0")...)
+			addr := s.Addr
 			first := c.visit(t, addr)
 			call := func() outcome {
 				if c.words[0] == "perf" {
@@ -45,7 +47,7 @@ func TestServerLimits(t *testing.T) {
 			_ = first.conn.Close() // without a word
 			// The server notices in its own time.
 			require.Eventually(t, func() bool { o = call(); return o.Code == 0 }, time.Minute, time.Millisecond, "%+v", o)
-			require.Contains(t, stop(), c.flag)
+			require.Contains(t, s.Stop().Stderr, c.flag)
 		})
 	}
 }
@@ -57,12 +59,12 @@ func TestServerEndsIdleClients(t *testing.T) {
 		words []string
 		visit func(t *testing.T, addr string) *visitor
 	}{{[]string{"server"}, visitServer}, {[]string{"perf", "server"}, visitPerf}} {
-		addr, _, stop := startListening(t, append(c.words, "--listen", "127.0.0.1:0", "--idle", "100ms")...)
-		quiet := c.visit(t, addr)
+		s := clitest.Serve(t, append(c.words, "--listen", "127.0.0.1:0", "--idle", "100ms")...)
+		quiet := c.visit(t, s.Addr)
 		require.NoError(t, quiet.conn.SetReadDeadline(time.Now().Add(time.Minute)))
 		_, err := io.Copy(io.Discard, quiet.conn)
 		require.False(t, errors.Is(err, os.ErrDeadlineExceeded), "the connection is closed")
-		require.Contains(t, stop(), "--idle")
+		require.Contains(t, s.Stop().Stderr, "--idle")
 	}
 }
 
@@ -70,7 +72,7 @@ func TestServerEndsIdleClients(t *testing.T) {
 // not ended as an idle one.
 func TestConnectingIsNotIdle(t *testing.T) {
 	t.Parallel()
-	addr, _, _ := startListening(t, "perf", "server", "--listen", "127.0.0.1:0", "--idle", "50ms")
+	addr := clitest.Serve(t, "perf", "server", "--listen", "127.0.0.1:0", "--idle", "50ms").Addr
 	conn := visit(t, addr, "perf server", perf.Config{Op: perf.Read, Sizes: []int{8}, Iterations: 1, QPs: 1, Depth: 1, List: 1, Moderation: 1}).conn
 	require.NoError(t, conn.SetReadDeadline(time.Now().Add(500*time.Millisecond)))
 	_, err := io.Copy(io.Discard, conn) // its introduction

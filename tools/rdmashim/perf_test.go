@@ -1,18 +1,16 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"io"
 	"net"
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/tools/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/tools/internal/peer"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
 )
@@ -281,13 +279,7 @@ func TestPerfErrors(t *testing.T) {
 // TestPerfServerDies: when the server goes in the middle of a run, the client
 // ends and says so.
 func TestPerfServerDies(t *testing.T) {
-	cmd := tool(t, "perf", "server", "--listen", "127.0.0.1:0")
-	stdout, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	require.NoError(t, err)
-	addr := strings.TrimSpace(strings.TrimPrefix(line, cli.ListeningPrefix))
+	s := clitest.Serve(t, "perf", "server", "--listen", "127.0.0.1:0")
 	// The client's messages pass through here, which tells when the run begins.
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -300,7 +292,7 @@ func TestPerfServerDies(t *testing.T) {
 			return
 		}
 		defer client.Close()
-		server, err := net.Dial("tcp", addr)
+		server, err := net.Dial("tcp", s.Addr)
 		if err != nil {
 			return
 		}
@@ -313,7 +305,7 @@ func TestPerfServerDies(t *testing.T) {
 				n, err := server.Read(b)
 				_, _ = client.Write(b[:n])
 				if strings.HasSuffix(string(b[:n]), "{}") { // ready
-					_ = cmd.Process.Kill()
+					_ = s.Cmd.Process.Kill()
 				}
 				if err != nil {
 					client.Close()
@@ -327,7 +319,6 @@ func TestPerfServerDies(t *testing.T) {
 	}()
 	o := runPerfTool(t, "write", "bw", "-D", "600", "-d", "soft?port=0", ln.Addr().String())
 	<-passed
-	_ = cmd.Wait()
 	require.Equal(t, 1, o.Code)
 	require.Contains(t, o.Stderr, "the other process went away")
 	require.Equal(t, 1, strings.Count(o.Stderr, "\n"), o.Stderr)
@@ -358,23 +349,15 @@ func TestPerfSaysHelloFirst(t *testing.T) {
 
 // TestPerfServer serves two clients and one that makes no sense.
 func TestPerfServer(t *testing.T) {
-	cmd := tool(t, "perf", "server", "--listen", "127.0.0.1:0", "--max-bytes", "1000000")
-	stdout, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	require.NoError(t, err)
-	addr, ok := strings.CutPrefix(strings.TrimSpace(line), cli.ListeningPrefix)
-	require.True(t, ok, line)
-	o := runPerfTool(t, "write", "bw", "-s", "2000000", "-n", "1", addr)
+	s := clitest.Serve(t, "perf", "server", "--listen", "127.0.0.1:0", "--max-bytes", "1000000")
+	o := runPerfTool(t, "write", "bw", "-s", "2000000", "-n", "1", s.Addr)
 	require.Equal(t, 1, o.Code)
 	require.Contains(t, o.Stderr, "--max-bytes")
-	host, port, err := net.SplitHostPort(addr)
+	host, port, err := net.SplitHostPort(s.Addr)
 	require.NoError(t, err)
-	for _, there := range [][]string{{addr}, {host, "-p", port}} {
+	for _, there := range [][]string{{s.Addr}, {host, "-p", port}} {
 		r := runPerfJSON(t, append([]string{"write", "bw", "-n", "10", "--check"}, there...)...)
-		require.Equal(t, cmd.Process.Pid, r.ServerPID)
+		require.Equal(t, s.Cmd.Process.Pid, r.ServerPID)
 	}
-	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
-	require.NoError(t, cmd.Wait(), "a server that is told to end ends well")
+	s.Stop()
 }

@@ -1,18 +1,13 @@
 package main
 
 import (
-	"bufio"
-	"io"
 	"net/netip"
-	"strings"
-	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/netns"
-	"github.com/rdmashim/rdmashim/tools/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 )
 
 // TestSampleFindsDevices: without --device, the server serves on what there is,
@@ -21,27 +16,15 @@ func TestSampleFindsDevices(t *testing.T) {
 	if !netns.Own(t) {
 		return
 	}
-	cmd := tool(t, "sample", "write-read", "server", "--port", "0", "--once")
-	stdout, err := cmd.StdoutPipe()
+	s := clitest.Serve(t, "sample", "write-read", "server", "--port", "0", "--once")
+	at, err := netip.ParseAddrPort(s.Addr)
 	require.NoError(t, err)
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	require.NoError(t, cmd.Start())
-	out := bufio.NewReader(stdout)
-	line, err := out.ReadString('\n')
-	if err != nil {
-		_ = cmd.Wait()
-		t.Fatal(stderr.String())
-	}
-	at, err := netip.ParseAddrPort(strings.TrimSpace(strings.TrimPrefix(line, cli.ListeningPrefix)))
-	require.NoError(t, err)
-	require.True(t, at.Addr().IsUnspecified(), line)
+	require.True(t, at.Addr().IsUnspecified(), s.Addr)
 	o := runTool(t, "sample", "write-read", "client", netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), at.Port()).String())
 	require.Zero(t, o.Code, o.Stderr)
-	line, err = out.ReadString('\n')
-	require.NoError(t, err, "%s", &stderr)
-	require.Contains(t, line, "verified")
-	require.NoError(t, cmd.Wait(), "%s", &stderr)
+	o = s.Wait()
+	require.Zero(t, o.Code, o.Stderr)
+	require.Contains(t, o.Stdout, "verified")
 }
 
 // TestServersOfOneMachine: servers on different ports are reached at the same
@@ -51,26 +34,11 @@ func TestServersOfOneMachine(t *testing.T) {
 		return
 	}
 	ports := []string{"7001", "7002", "7003"}
-	var ends []func()
+	var servers []*clitest.Server
 	for _, port := range ports {
-		cmd := tool(t, "ping", "server", "--port", port)
-		stdout, err := cmd.StdoutPipe()
-		require.NoError(t, err)
-		var stderr strings.Builder
-		cmd.Stderr = &stderr
-		require.NoError(t, cmd.Start())
-		end := sync.OnceFunc(func() {
-			_ = cmd.Process.Signal(syscall.SIGTERM)
-			_, _ = io.Copy(io.Discard, stdout)
-			require.NoError(t, cmd.Wait(), "%s", &stderr)
-		})
-		defer end() // before the test's context ends
-		ends = append(ends, end)
-		line, err := bufio.NewReader(stdout).ReadString('\n')
-		if err != nil {
-			t.Fatal(cmd.Wait(), &stderr)
-		}
-		require.Equal(t, cli.ListeningPrefix+"[::]:"+port+"\n", line)
+		s := clitest.Serve(t, "ping", "server", "--port", port)
+		require.Equal(t, "[::]:"+port, s.Addr)
+		servers = append(servers, s)
 	}
 	ping := func(ports []string) {
 		t.Helper()
@@ -82,6 +50,9 @@ func TestServersOfOneMachine(t *testing.T) {
 		}
 	}
 	ping(ports)
-	ends[0]()
+	servers[0].Stop()
 	ping(ports[1:])
+	for _, s := range servers[1:] {
+		s.Stop()
+	}
 }

@@ -1,83 +1,32 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"fmt"
-	"io"
-	"net/netip"
-	"os"
+	"net"
 	"strings"
-	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/tools/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
-// softAddrs numbers loopback addresses, one for each process of these tests.
-var softAddrs atomic.Int32
-
-// nextSoft is such an address; other runs of the tests have others.
-func nextSoft() string {
-	pid, n := os.Getpid(), softAddrs.Add(1)
-	return fmt.Sprintf("127.%d.%d.%d", 32+(pid>>8)%192, pid%256, 1+n%254)
-}
-
-// cmServer is a server of the tool, as a process.
-type cmServer struct {
-	t    *testing.T
-	addr string        // HOST:PORT for clients
-	out  *bufio.Reader // the lines after the first
-	stop func() outcome
-	wait func() outcome
-}
-
-func startCM(t *testing.T, args ...string) *cmServer {
+// startCM starts a server that is reached through the connection manager.
+func startCM(t *testing.T, args ...string) *clitest.Server {
 	t.Helper()
-	host := nextSoft()
-	cmd := tool(t, append(args, "--device", "soft:"+host, "--port", "0")...)
-	stdout, err := cmd.StdoutPipe()
+	host := clitest.Host()
+	s := clitest.Serve(t, append(args, "--device", "soft:"+host, "--port", "0")...)
+	_, port, err := net.SplitHostPort(s.Addr)
 	require.NoError(t, err)
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	require.NoError(t, cmd.Start())
-	s := &cmServer{t: t, out: bufio.NewReader(stdout)}
-	var ended *outcome
-	s.wait = func() outcome {
-		if ended == nil {
-			rest, _ := io.ReadAll(s.out)
-			_ = cmd.Wait()
-			ended = &outcome{Code: cmd.ProcessState.ExitCode(), Stdout: string(rest), Stderr: stderr.String()}
-		}
-		return *ended
-	}
-	s.stop = func() outcome {
-		if ended == nil {
-			_ = cmd.Process.Signal(syscall.SIGTERM)
-		}
-		return s.wait()
-	}
-	t.Cleanup(func() { s.stop() })
-	line, err := s.out.ReadString('\n')
-	if err != nil {
-		t.Fatalf("the server ended: %+v", s.wait())
-	}
-	addr, ok := strings.CutPrefix(strings.TrimSpace(line), cli.ListeningPrefix)
-	require.True(t, ok, line)
-	at, err := netip.ParseAddrPort(addr)
-	require.NoError(t, err)
-	s.addr = fmt.Sprintf("%s:%d", host, at.Port())
+	s.Addr = net.JoinHostPort(host, port)
 	return s
 }
 
 func callCM(t *testing.T, args ...string) outcome {
 	t.Helper()
-	return runTool(t, append(args, "--device", "soft:"+nextSoft())...)
+	return runTool(t, append(args, "--device", "soft:"+clitest.Host())...)
 }
 
 // TestSamples: the output of both ends, with --once.
@@ -93,10 +42,10 @@ func TestSamples(t *testing.T) {
 			t.Parallel()
 			words := strings.Fields(c.words)
 			s := startCM(t, append(words, "server", "--once")...)
-			o := callCM(t, append(words, "client", s.addr)...)
+			o := callCM(t, append(words, "client", s.Addr)...)
 			require.Zero(t, o.Code, o.Stderr)
 			require.Contains(t, o.Stdout, c.client)
-			o = s.wait()
+			o = s.Wait()
 			require.Zero(t, o.Code, o.Stderr)
 			require.Contains(t, o.Stdout, c.server)
 		})
@@ -108,11 +57,11 @@ func TestSampleServesMany(t *testing.T) {
 	t.Parallel()
 	for _, words := range [][]string{{"sample", "write-read"}, {"sample", "write-imm"}, {"ping"}} {
 		s := startCM(t, append(words, "server")...)
-		require.Zero(t, callCM(t, append(words, "client", s.addr)...).Code)
+		require.Zero(t, callCM(t, append(words, "client", s.Addr)...).Code)
 		done := make(chan outcome)
 		const n = 3
 		for range n {
-			go func() { done <- callCM(t, append(words, "client", s.addr)...) }()
+			go func() { done <- callCM(t, append(words, "client", s.Addr)...) }()
 		}
 		for range n {
 			o := <-done
@@ -120,12 +69,11 @@ func TestSampleServesMany(t *testing.T) {
 		}
 		// A client may have ended before the server has said so.
 		for seen := 0; seen < n+1; {
-			line, err := s.out.ReadString('\n')
-			require.NoError(t, err, "the server ended: %+v", s)
+			line := s.Line()
+			require.NotEmpty(t, line, "the server ended")
 			seen += strings.Count(line, "client ")
 		}
-		o := s.stop()
-		require.Zero(t, o.Code, "a server that is told to end ends well: %s", o.Stderr)
+		o := s.Stop()
 		require.NotContains(t, o.Stdout, "client ")
 		require.Empty(t, o.Stderr)
 	}
@@ -135,7 +83,7 @@ func TestSampleServesMany(t *testing.T) {
 // goes away, is a failed one, at either end.
 func TestSampleSeesMistakes(t *testing.T) {
 	t.Parallel()
-	c, err := uapi.Open("soft:" + nextSoft())
+	c, err := uapi.Open("soft:" + clitest.Host())
 	require.NoError(t, err)
 	defer c.Close()
 	for _, m := range []struct {
@@ -161,7 +109,7 @@ func TestSampleSeesMistakes(t *testing.T) {
 		s := startCM(t, append(strings.Fields(m.words), "server", "--once")...)
 		mr, err := c.RegMR([]byte("client-wrote-that\x00\x00\x00\x00\x00"), uapi.AccessLocalWrite)
 		require.NoError(t, err)
-		qp, err := c.Dial(t.Context(), s.addr, uapi.DialConfig{})
+		qp, err := c.Dial(t.Context(), s.Addr, uapi.DialConfig{})
 		require.NoError(t, err)
 		if m.do != nil {
 			info, err := c.QueryConn(qp)
@@ -179,7 +127,7 @@ func TestSampleSeesMistakes(t *testing.T) {
 		}
 		require.NoError(t, c.DestroyQP(qp))
 		require.NoError(t, c.DeregMR(mr))
-		o := s.wait()
+		o := s.Wait()
 		require.Equal(t, 1, o.Code, "%s: %s", m.words, o.Stdout)
 		require.Contains(t, o.Stderr, m.want)
 		require.Equal(t, 1, strings.Count(o.Stderr, "\n"), o.Stderr)
@@ -188,7 +136,7 @@ func TestSampleSeesMistakes(t *testing.T) {
 
 // TestSampleErrors: exit status, one line, and what to do.
 func TestSampleErrors(t *testing.T) {
-	elsewhere := nextSoft()
+	elsewhere := clitest.Host()
 	for _, c := range []struct {
 		args string
 		code int
@@ -202,7 +150,7 @@ func TestSampleErrors(t *testing.T) {
 		{"ping client -C 0 127.0.0.1", 2, "count"},
 		{"sample write-read server --device nosuch0", 1, "soft devices need no kernel device"},
 		{"sample write-read client --device nosuch0 127.0.0.1", 1, "nosuch0"},
-		{"ping server --listen 10.255.255.1 --device soft:" + nextSoft(), 1, "10.255.255.1"},
+		{"ping server --listen 10.255.255.1 --device soft:" + clitest.Host(), 1, "10.255.255.1"},
 		{"sample write-read client --device soft:" + elsewhere + " 10.255.255.1", 1, elsewhere},
 	} {
 		t.Run(c.args, func(t *testing.T) {
@@ -219,14 +167,14 @@ func TestSampleErrors(t *testing.T) {
 	t.Run("a closed port", func(t *testing.T) {
 		t.Parallel()
 		s := startCM(t, "ping", "server")
-		host, _, _ := strings.Cut(s.addr, ":")
+		host, _, _ := strings.Cut(s.Addr, ":")
 		o := callCM(t, "sample", "write-read", "client", host+":9")
 		require.Equal(t, 1, o.Code)
 		require.Contains(t, o.Stderr, "nobody listens there")
 		require.Contains(t, o.Stderr, "rdmashim sample write-read server")
 		// And the wrong program: nothing in its acceptance says where its page
 		// is.
-		o = callCM(t, "sample", "write-read", "client", s.addr)
+		o = callCM(t, "sample", "write-read", "client", s.Addr)
 		require.Equal(t, 1, o.Code)
 		require.Contains(t, o.Stderr, "12 bytes")
 	})

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/tests/netns"
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/uapi/stats"
 )
 
@@ -33,11 +34,11 @@ func TestServerIsSeen(t *testing.T) {
 		{"server", "--listen", ":0"},
 		{"perf", "server", "--listen", "127.0.0.1:0"},
 	} {
-		addr, cmd, stop := startListening(t, args...)
-		_, port, err := net.SplitHostPort(addr)
+		s := clitest.Serve(t, args...)
+		_, port, err := net.SplitHostPort(s.Addr)
 		require.NoError(t, err)
 		seen := func() (list []stats.Device) {
-			o := runReader(t, "stats", "-j", "127.0.0.1", "-p", strconv.Itoa(cmd.Process.Pid))
+			o := runReader(t, "stats", "-j", "127.0.0.1", "-p", strconv.Itoa(s.Cmd.Process.Pid))
 			require.Zero(t, o.Code, "%v: %s", args, o.Stderr)
 			require.NoError(t, json.Unmarshal([]byte(o.Stdout), &list))
 			require.Len(t, list, 1, "%v", args)
@@ -48,7 +49,7 @@ func TestServerIsSeen(t *testing.T) {
 			requireProof(t, decodeReport(t, runTool(t, "client", "--json", "127.0.0.1:"+port, path)), path)
 			require.NotZero(t, seen()[0].Ports[0].Counters["rcvd_pkts"])
 		}
-		stop()
+		s.Stop()
 	}
 }
 
@@ -103,7 +104,7 @@ func TestPlainSoftAwayFromLoopback(t *testing.T) {
 	addr, err := netlink.ParseAddr("192.0.2.9/32")
 	require.NoError(t, err)
 	require.NoError(t, netlink.AddrAdd(lo, addr))
-	at, _, _ := startListening(t, "server", "--listen", "192.0.2.9:0", "-d", "soft?mtu=1024")
+	at := clitest.Serve(t, "server", "--listen", "192.0.2.9:0", "-d", "soft?mtu=1024").Addr
 	o := runTool(t, "client", "--json", "-d", "soft?mtu=512", at, writeFile(t, 100))
 	r := decodeReport(t, o)
 	require.Equal(t, "192.0.2.9", strings.Split(r.ServerDevice.Address, ":")[0])

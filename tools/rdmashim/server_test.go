@@ -1,73 +1,41 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"io"
 	"net"
-	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/tools/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/tools/internal/peer"
 )
 
-// startTestServer starts 'rdmashim server' and returns where it listens.
-func startTestServer(t *testing.T, args ...string) (addr string, cmd *exec.Cmd, stderr func() string) {
+// serve starts 'rdmashim server'.
+func serve(t *testing.T, args ...string) *clitest.Server {
 	t.Helper()
-	return startListening(t, append([]string{"server", "--listen", "127.0.0.1:0"}, args...)...)
-}
-
-// startListening starts a command that says where it listens.
-func startListening(t *testing.T, args ...string) (addr string, cmd *exec.Cmd, stderr func() string) {
-	t.Helper()
-	cmd = tool(t, args...)
-	stdout, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	var errors strings.Builder
-	cmd.Stderr = &errors
-	require.NoError(t, cmd.Start())
-	ended := false
-	stop := func() string {
-		if !ended {
-			ended = true
-			_ = cmd.Process.Signal(syscall.SIGTERM)
-			_ = cmd.Wait()
-		}
-		return errors.String()
-	}
-	t.Cleanup(func() { stop() })
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil {
-		require.NoError(t, err, "the server ended: %s", stop())
-	}
-	addr, ok := strings.CutPrefix(strings.TrimSpace(line), cli.ListeningPrefix)
-	require.True(t, ok, line)
-	return addr, cmd, stop
+	return clitest.Serve(t, append([]string{"server", "--listen", "127.0.0.1:0"}, args...)...)
 }
 
 // TestServerAndClient is the demo between two shells, twice on one server.
 func TestServerAndClient(t *testing.T) {
-	addr, cmd, _ := startTestServer(t)
+	s := serve(t)
 	path := writeFile(t, 2*demoChunk+5)
 	for range 2 {
-		r := decodeReport(t, runTool(t, "client", "--json", addr, path))
+		r := decodeReport(t, runTool(t, "client", "--json", s.Addr, path))
 		requireProof(t, r, path)
-		require.Equal(t, cmd.Process.Pid, r.ServerPID)
+		require.Equal(t, s.Cmd.Process.Pid, r.ServerPID)
 		require.True(t, strings.HasPrefix(r.ClientDevice.Address, "127.0.0.1:"), "the route's source address: %s", r.ClientDevice.Address)
 	}
-	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
-	require.NoError(t, cmd.Wait(), "a server that is told to end ends well")
+	s.Stop()
 }
 
 // TestServerServesManyAtOnce with one device for all.
 func TestServerServesManyAtOnce(t *testing.T) {
-	addr, _, _ := startTestServer(t, "--device", "soft")
+	addr := serve(t, "--device", "soft").Addr
 	path := writeFile(t, demoChunk+5)
 	done := make(chan outcome)
 	for range 4 {
@@ -86,7 +54,7 @@ func TestServerTakesDefaultDevice(t *testing.T) {
 	require.Equal(t, 1, o.Code)
 	require.Contains(t, o.Stderr, "nosuch0")
 	require.Empty(t, o.Stdout)
-	addr, _, _ := startTestServer(t)
+	addr := serve(t).Addr
 	cmd = tool(t, "client", addr)
 	cmd.Env = append(cmd.Env, "RDMASHIM_DEVICE=nosuch0")
 	o = finish(t, cmd)
@@ -95,7 +63,7 @@ func TestServerTakesDefaultDevice(t *testing.T) {
 }
 
 func TestServerRefusesTooMuch(t *testing.T) {
-	addr, _, _ := startTestServer(t, "--max-bytes", "1000")
+	addr := serve(t, "--max-bytes", "1000").Addr
 	o := runTool(t, "client", addr, writeFile(t, 1001))
 	require.Equal(t, 1, o.Code)
 	require.Contains(t, o.Stderr, "--max-bytes")
@@ -106,7 +74,8 @@ func TestServerRefusesTooMuch(t *testing.T) {
 // TestServerSurvivesNonsense: after any message of a peer, the next client is
 // served.
 func TestServerSurvivesNonsense(t *testing.T) {
-	addr, _, stop := startTestServer(t)
+	s := serve(t)
+	addr := s.Addr
 	encode := func(v any) string {
 		b, err := json.Marshal(v)
 		require.NoError(t, err)
@@ -146,7 +115,7 @@ func TestServerSurvivesNonsense(t *testing.T) {
 	require.Contains(t, heard, "speaks version 99")
 	path := writeFile(t, 5000)
 	requireProof(t, decodeReport(t, runTool(t, "client", "--json", addr, path)), path)
-	said := stop()
+	said := s.Stop().Stderr
 	require.NotContains(t, said, "panic")
 	require.Contains(t, said, "clients more", "a line a second tells of them")
 }

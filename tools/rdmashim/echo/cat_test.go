@@ -71,11 +71,11 @@ func TestCatEcho(t *testing.T) {
 	t.Parallel()
 	for _, over := range []string{overRDMA, overQMux} {
 		s := start(t, over)
-		cmd := clitest.Tool(t, tool("cat "+over, s.addr)...)
+		cmd := clitest.Tool(t, tool("cat "+over, s.Addr)...)
 		cmd.Stdin = strings.NewReader("hello\n")
 		o := clitest.Finish(t, cmd)
 		require.Equal(t, clitest.Outcome{Stdout: "hello\n"}, o)
-		c := s.connection()
+		c := s.Connection()
 		require.Equal(t, []any{"closed", int64(6)}, []any{c.End, c.There})
 	}
 }

@@ -43,12 +43,12 @@ func TestClient(t *testing.T) {
 			s := start(t, c.over, strings.Fields(c.server)...)
 			run := func(stdin, more string) (r Report) {
 				t.Helper()
-				cmd := clitest.Tool(t, tool("client --json --count 10 --size 100 "+s.addr+" "+c.over+" "+c.client+" "+more)...)
+				cmd := clitest.Tool(t, tool("client --json --count 10 --size 100 "+s.Addr+" "+c.over+" "+c.client+" "+more)...)
 				cmd.Stdin = strings.NewReader(stdin)
 				o := clitest.Finish(t, cmd)
 				require.Zero(t, o.Code, o.Stderr)
 				require.NoError(t, json.Unmarshal([]byte(o.Stdout), &r))
-				require.Equal(t, []any{s.addr, over, c.network, strings.Contains(c.name, "TLS"), 10, 100}, []any{r.Server, r.Over, r.Network, r.TLS, r.Count, r.Size})
+				require.Equal(t, []any{s.Addr, over, c.network, strings.Contains(c.name, "TLS"), 10, 100}, []any{r.Server, r.Over, r.Network, r.TLS, r.Count, r.Size})
 				require.Positive(t, r.P50)
 				require.GreaterOrEqual(t, r.P99, r.P50)
 				require.Equal(t, over == "qmux", r.RecordsSent > 0)
@@ -58,7 +58,7 @@ func TestClient(t *testing.T) {
 				t.Helper()
 				var there, back, on int64
 				for range map[bool]int{true: 1, false: max(streams, 1)}[many] {
-					n := s.connection()
+					n := s.Connection()
 					require.Equal(t, "closed", n.End, n.Error)
 					there, back, on = there+n.There, back+n.Back, on+n.Streams
 				}
@@ -79,7 +79,7 @@ func TestClient(t *testing.T) {
 			if many {
 				r = run("", "--datagrams 100 --streams 0")
 				require.Equal(t, 100, r.Datagrams)
-				n := s.connection()
+				n := s.Connection()
 				if over == "qmux" { // QUIC may lose one on its way
 					require.Equal(t, []int64{100, 100}, []int64{int64(r.DatagramsBack), n.Datagrams})
 				}
@@ -87,10 +87,11 @@ func TestClient(t *testing.T) {
 			if over == "qmux" {
 				r = run("", "--uni --streams 3 --bytes 50000")
 				require.True(t, r.OneWay)
-				n := s.connection()
+				n := s.Connection()
 				require.Equal(t, []int64{1, 3, 151_000, 1000}, []int64{n.Streams, n.UniStreams, n.There, n.Back})
 			}
-			require.Zero(t, s.stop().Broken)
+			total, _ := s.Total()
+			require.Zero(t, total.Broken)
 		})
 	}
 }
@@ -99,7 +100,7 @@ func TestClient(t *testing.T) {
 func TestText(t *testing.T) {
 	t.Parallel()
 	s := start(t, overQMuxTCP)
-	o := clitest.RunTool(t, tool("client --streams 2 --bytes 1M --datagrams 1 "+s.addr+" "+overQMuxTCP)...)
+	o := clitest.RunTool(t, tool("client --streams 2 --bytes 1M --datagrams 1 "+s.Addr+" "+overQMuxTCP)...)
 	require.Zero(t, o.Code, o.Stderr)
 	require.Empty(t, o.Stderr)
 	require.Regexp(t, `\A127\.0\.0\.1:\d+ over qmux on tcp: 1000 round trips of 64 B: p50 [\d.]+ µs, p99 [\d.]+ µs
@@ -107,9 +108,9 @@ func TestText(t *testing.T) {
 1 datagrams, 1 came back
 \d+ records sent, \d+ received
 \z`, o.Stdout)
-	c := s.connection()
+	c := s.Connection()
 	require.Regexp(t, `^127\.0\.0\.1:\d+: 2161152 bytes there, 2161152 back, 2 streams, 0 one-way, 1 datagrams in [\d.]+ s: closed$`, c.String())
-	total := s.stop()
+	total, _ := s.Total()
 	require.Equal(t, "1 connections, 0 broken: 2.1 MiB there, 2.1 MiB back, 2 streams, 0 one-way, 1 datagrams", total.String())
 }
 
@@ -117,13 +118,13 @@ func TestText(t *testing.T) {
 // with another, and an error names the variable that named the device.
 func TestAtDevice(t *testing.T) {
 	t.Parallel()
-	host, _, _ := net.SplitHostPort(ownAddr())
+	host := clitest.Host()
 	device := "soft:" + host + "?loss=1%"
 	first := startCommand(t, tool("server --listen 0 -d "+device)...)
-	second := startCommand(t, "proxy", "-d", device, "--listen", "rdma:0", "--to", "rdma:"+first.addr)
-	for _, s := range []*process{first, second} {
-		require.Equal(t, host, netip.MustParseAddrPort(s.addr).Addr().String())
-		o := clitest.RunTool(t, tool("client -C 10 --bytes 64K "+s.addr)...)
+	second := startCommand(t, "proxy", "-d", device, "--listen", "rdma:0", "--to", "rdma:"+first.Addr)
+	for _, s := range []*clitest.Server{first, second} {
+		require.Equal(t, host, netip.MustParseAddrPort(s.Addr).Addr().String())
+		o := clitest.RunTool(t, tool("client -C 10 --bytes 64K "+s.Addr)...)
 		require.Zero(t, o.Code, o.Stderr)
 	}
 	for _, args := range []string{"echo server", "proxy --listen rdma:0 --to tcp:1", "echo client 127.0.0.1"} {
@@ -206,10 +207,10 @@ func TestRecord(t *testing.T) {
 		dir := t.TempDir()
 		files := []string{filepath.Join(dir, "server.pcap"), filepath.Join(dir, "client.pcap")}
 		s := start(t, over, "--insecure", "--record", files[0])
-		o := clitest.RunTool(t, tool("client --insecure --count 20 --streams 2 --bytes 100000 --datagrams 1 "+over, s.addr, "--record", files[1])...)
+		o := clitest.RunTool(t, tool("client --insecure --count 20 --streams 2 --bytes 100000 --datagrams 1 "+over, s.Addr, "--record", files[1])...)
 		require.Zero(t, o.Code, o.Stderr)
-		require.Equal(t, "closed", s.connection().End)
-		s.stop()
+		require.Equal(t, "closed", s.Connection().End)
+		s.Stop()
 		for _, file := range files {
 			info, err := os.Stat(file)
 			require.NoError(t, err)
@@ -230,12 +231,12 @@ func TestRecordBytes(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "client.pcap")
 	s := start(t, overRDMA, "--insecure")
-	cmd := clitest.Tool(t, tool("cat --insecure", s.addr, "--record", file)...)
+	cmd := clitest.Tool(t, tool("cat --insecure", s.Addr, "--record", file)...)
 	cmd.Stdin = strings.NewReader("hello, record")
 	o := clitest.Finish(t, cmd)
 	require.Zero(t, o.Code, o.Stderr)
 	recorded, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, 2, strings.Count(string(recorded), "hello, record"), "there and back")
-	s.stop()
+	s.Stop()
 }

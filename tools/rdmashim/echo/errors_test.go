@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
-	"github.com/rdmashim/rdmashim/tools/internal/peer"
 	"github.com/rdmashim/rdmashim/uapi/qmux"
 )
 
@@ -102,14 +101,14 @@ func TestRefused(t *testing.T) {
 
 	cert, key := certificate(t)
 	s := start(t, overQMuxTCP, "--cert", cert, "--key", key)
-	fails(t, 1, "no application protocol", client(s.addr, "--insecure --alpn h3")...)
-	fails(t, 1, "x509: ", client(s.addr, "--tls")...)
-	fails(t, 1, "not localhost2", client(s.addr, "--server-name localhost2 --ca "+cert)...)
-	fails(t, 1, "before it spoke: it may not speak QMux, or want TLS (--tls)", client(s.addr, "")...)
+	fails(t, 1, "no application protocol", client(s.Addr, "--insecure --alpn h3")...)
+	fails(t, 1, "x509: ", client(s.Addr, "--tls")...)
+	fails(t, 1, "not localhost2", client(s.Addr, "--server-name localhost2 --ca "+cert)...)
+	fails(t, 1, "before it spoke: it may not speak QMux, or want TLS (--tls)", client(s.Addr, "")...)
 	for range 4 {
-		require.Equal(t, "failed", s.connection().End)
+		require.Equal(t, "failed", s.Connection().End)
 	}
-	s.stop()
+	s.Stop()
 }
 
 // TestForeignClient: a client that speaks HTTP, and one that says nothing and
@@ -117,21 +116,22 @@ func TestRefused(t *testing.T) {
 func TestForeignClient(t *testing.T) {
 	t.Parallel()
 	s := start(t, overQMuxTCP)
-	web, err := net.Dial("tcp", s.addr)
+	web, err := net.Dial("tcp", s.Addr)
 	require.NoError(t, err)
 	_, err = io.WriteString(web, "GET / HTTP/1.1\r\n\r\n")
 	require.NoError(t, err)
-	c := s.connection()
+	c := s.Connection()
 	require.NoError(t, web.Close())
 	require.Equal(t, "failed", c.End)
 	require.Contains(t, c.Error, `does not speak QMux: it begins with "GET / HTTP/1.1`)
-	silent, err := net.Dial("tcp", s.addr)
+	silent, err := net.Dial("tcp", s.Addr)
 	require.NoError(t, err)
 	require.NoError(t, silent.Close())
-	require.NotEqual(t, "closed", s.connection().End)
-	o := clitest.RunTool(t, tool("client --bytes 10 "+s.addr+" "+overQMuxTCP)...)
+	require.NotEqual(t, "closed", s.Connection().End)
+	o := clitest.RunTool(t, tool("client --bytes 10 "+s.Addr+" "+overQMuxTCP)...)
 	require.Zero(t, o.Code, o.Stderr)
-	require.Equal(t, []int64{3, 2}, func(n peer.Total) []int64 { return []int64{n.Connections, n.Broken} }(s.stop()))
+	total, _ := s.Total()
+	require.Equal(t, []int64{3, 2}, []int64{total.Connections, total.Broken})
 }
 
 // TestCloseWithACode: a client that closes with a code of its own did not fail,
@@ -140,7 +140,7 @@ func TestCloseWithACode(t *testing.T) {
 	t.Parallel()
 	s := start(t, overQMuxTCP)
 	for _, says := range []string{"", "hello"} {
-		c, err := net.Dial("tcp", s.addr)
+		c, err := net.Dial("tcp", s.Addr)
 		require.NoError(t, err)
 		q, err := qmux.Client(c, &qmux.Config{})
 		require.NoError(t, err)
@@ -153,13 +153,14 @@ func TestCloseWithACode(t *testing.T) {
 			require.NoError(t, err)
 		}
 		require.NoError(t, q.CloseWithError(42, "enough\nof it"))
-		ended := s.connection()
+		ended := s.Connection()
 		require.Equal(t, []any{c.LocalAddr().String(), "closed", uint64(42), "enough\nof it", ""},
 			[]any{ended.Client, ended.End, ended.Code, ended.Reason, ended.Error})
 		require.Regexp(t, ` s: closed by the peer with code 42: enough; of it$`, ended.String())
 	}
-	require.Zero(t, s.stop().Broken)
-	require.Empty(t, s.stderr.String())
+	total, stderr := s.Total()
+	require.Zero(t, total.Broken)
+	require.Empty(t, stderr)
 }
 
 // TestKill: a server that is killed fails its client with one line; a client
@@ -170,7 +171,7 @@ func TestKill(t *testing.T) {
 		t.Run(over, func(t *testing.T) {
 			t.Parallel()
 			s := start(t, over)
-			victim := clitest.Tool(t, tool("cat "+s.addr+" "+over)...)
+			victim := clitest.Tool(t, tool("cat "+s.Addr+" "+over)...)
 			in, err := victim.StdinPipe()
 			require.NoError(t, err)
 			out, err := victim.StdoutPipe()
@@ -183,17 +184,17 @@ func TestKill(t *testing.T) {
 			require.NoError(t, victim.Process.Kill())
 			_ = victim.Wait()
 			if strings.HasSuffix(over, "tcp") { // of RDMA's the server learns later
-				require.Contains(t, []string{"failed", "reset", "closed"}, s.connection().End)
+				require.Contains(t, []string{"failed", "reset", "closed"}, s.Connection().End)
 			}
 
-			client := clitest.Tool(t, tool("client --streams 1000000 --count 1 "+s.addr+" "+over)...)
+			client := clitest.Tool(t, tool("client --streams 1000000 --count 1 "+s.Addr+" "+over)...)
 			file := filepath.Join(t.TempDir(), "record")
 			client.Args = append(client.Args, "--bytes", "100", "--record", file)
 			var stderr strings.Builder
 			client.Stderr = &stderr
 			require.NoError(t, client.Start())
 			awaitFile(t, file, 100<<10)
-			require.NoError(t, s.cmd.Process.Kill())
+			require.NoError(t, s.Cmd.Process.Kill())
 			require.Error(t, client.Wait())
 			require.Equal(t, 1, client.ProcessState.ExitCode())
 			require.Equal(t, 1, strings.Count(stderr.String(), "\n"), stderr.String())
@@ -222,7 +223,7 @@ func TestStrangers(t *testing.T) {
 	for _, over := range []string{overTCP, overQMuxTCP, overQMuxTCP + insecureFlag} {
 		s := start(t, over, "--max-clients", "4", "--silence", "0")
 		for i := range 3 {
-			c, err := silent.Dial("tcp", s.addr)
+			c, err := silent.Dial("tcp", s.Addr)
 			if err == nil {
 				defer c.Close()
 			}
@@ -235,13 +236,13 @@ func TestStrangers(t *testing.T) {
 			}
 			require.ErrorIs(t, err, syscall.ECONNRESET)
 		}
-		o := clitest.RunTool(t, tool("client --bytes 10 "+s.addr+" "+over)...)
+		o := clitest.RunTool(t, tool("client --bytes 10 "+s.Addr+" "+over)...)
 		require.Zero(t, o.Code, o.Stderr)
 
 		s = start(t, over, "--silence", "100ms")
-		c, err := silent.Dial("tcp", s.addr)
+		c, err := silent.Dial("tcp", s.Addr)
 		require.NoError(t, err)
 		defer c.Close()
-		require.Contains(t, s.connection().Error, "--silence")
+		require.Contains(t, s.Connection().Error, "--silence")
 	}
 }

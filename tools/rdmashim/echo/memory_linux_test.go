@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 )
@@ -22,16 +23,16 @@ func TestStrangersMemory(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "1MiB") // garbage is no connection's
 	const few, many, kib = 32, 448, 64
 	s := start(t, overRDMA, "--silence", "0", "--max-clients", "1024")
-	device, err := uapi.Open("soft:" + strings.TrimSuffix(ownAddr(), ":0"))
+	device, err := uapi.Open("soft:" + clitest.Host())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = device.Close() })
 	dial := func(n int) (resident int) {
 		for range n {
-			c, err := (&rdmanet.Dialer{Context: device}).DialContext(t.Context(), "rdma", s.addr)
+			c, err := (&rdmanet.Dialer{Context: device}).DialContext(t.Context(), "rdma", s.Addr)
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = c.Close() })
 		}
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.cmd.Process.Pid))
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.Cmd.Process.Pid))
 		require.NoError(t, err)
 		pages, err := strconv.Atoi(strings.Fields(string(text))[1])
 		require.NoError(t, err)

@@ -1,56 +1,23 @@
 package sample
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/tools/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 )
-
-// started numbers the servers.
-var started atomic.Int32
 
 // start runs a server as a process, on an address of its own.
 func start(t *testing.T, args ...string) (address string) {
 	t.Helper()
-	return launch(t, append(args, "--listen", ownHost()+":0")...)
-}
-
-func ownHost() string {
-	return fmt.Sprintf("127.%d.%d.%d", 120+os.Getpid()>>8&0xf, os.Getpid()&0xff, 1+started.Add(1)%254)
-}
-
-// launch runs a server as a process.
-func launch(t *testing.T, args ...string) (address string) {
-	t.Helper()
-	cmd := clitest.Tool(t, args...)
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		_ = cmd.Wait()
-		t.Fatalf("%v: %v: %s", args, err, &stderr)
-	}
-	address, ok := strings.CutPrefix(strings.TrimSpace(line), cli.ListeningPrefix)
-	require.True(t, ok, line)
-	return address
+	return clitest.Serve(t, append(args, "--listen", clitest.Host()+":0")...).Addr
 }
 
 // TestCounter between two processes: acknowledged calls were executed once,
@@ -124,7 +91,7 @@ func TestKV(t *testing.T) {
 // TestServerAtAddress: a plain soft device is put on the address to listen on.
 func TestServerAtAddress(t *testing.T) {
 	t.Parallel()
-	addr := launch(t, "sample", "write-read", "server", "--once", "-d", "soft?loss=1%", "--listen", ownHost(), "--port", "0")
+	addr := clitest.Serve(t, "sample", "write-read", "server", "--once", "-d", "soft?loss=1%", "--listen", clitest.Host(), "--port", "0").Addr
 	o := clitest.RunTool(t, "sample", "write-read", "client", addr)
 	require.Zero(t, o.Code, o.Stderr)
 }

@@ -1,23 +1,17 @@
 package samplequic
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/tools/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump"
 )
@@ -26,36 +20,14 @@ func TestMain(m *testing.M) {
 	clitest.Main(m, func() []*cobra.Command { return []*cobra.Command{Command(), dump.Command()} })
 }
 
-var started atomic.Int32
-
-// start starts a server at an address of its own, which it returns, and the
-// function that ends it.
-func start(t *testing.T, args ...string) (addr string, stop func()) {
+// start starts a server at an address of its own.
+func start(t *testing.T, args ...string) *clitest.Server {
 	t.Helper()
 	host := "127.0.0.1"
 	if runtime.GOOS == "linux" {
-		host = fmt.Sprintf("127.%d.%d.%d", 106+os.Getpid()>>8&7, os.Getpid()&0xff, 1+started.Add(1)%120)
+		host = clitest.Host()
 	}
-	cmd := clitest.Tool(t, append([]string{"quic", "server", "--listen", host + ":0"}, args...)...)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	stdout, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	require.NoError(t, err)
-	addr, ok := strings.CutPrefix(strings.TrimSpace(line), cli.ListeningPrefix)
-	require.True(t, ok, line)
-	return addr, func() {
-		t.Helper()
-		require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
-		require.NoError(t, cmd.Wait())
-		require.Empty(t, stderr.String())
-	}
+	return clitest.Serve(t, append([]string{"quic", "server", "--listen", host + ":0"}, args...)...)
 }
 
 // beside is another address, for the client's devices.
@@ -72,7 +44,8 @@ func TestQUIC(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("other systems have one loopback address; run it on Linux")
 	}
-	addr, stop := start(t)
+	s := start(t)
+	addr := s.Addr
 	capture := filepath.Join(t.TempDir(), "quic.pcapng")
 	o := clitest.RunTool(t, "quic", "client", addr, "--from", beside(addr), "--json", "--streams", "8", "--size", "300000", "--datagrams", "20",
 		"--on", "soft?loss=2%&seed=7&pcap="+capture+",tcp,udp")
@@ -111,7 +84,7 @@ func TestQUIC(t *testing.T) {
 	for _, text := range []string{"queue pair ", "4 streams of 1000 B there and back, every byte right; 100 of 100", "sent: ACK", "timers: pto", "below: sent again"} {
 		require.Contains(t, o.Stdout, text)
 	}
-	stop()
+	require.Empty(t, s.Stop().Stderr)
 }
 
 // TestUsage: options that cannot work are refused in one line.

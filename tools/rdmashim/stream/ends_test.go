@@ -1,9 +1,9 @@
 package stream
 
 import (
-	"bufio"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
+	"github.com/rdmashim/rdmashim/tools/internal/peer"
 )
 
 // TestProxyServerEndsFirst: the server's data ends, and the client's goes on.
@@ -27,7 +29,7 @@ func TestProxyServerEndsFirst(t *testing.T) {
 		b, _ := io.ReadAll(c)
 		got <- string(b)
 	}))
-	c := dial(t, near.addr)
+	c := dial(t, near.Addr)
 	b, err := io.ReadAll(c)
 	require.NoError(t, err)
 	require.Equal(t, "first", string(b))
@@ -35,7 +37,7 @@ func TestProxyServerEndsFirst(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, c.Close())
 	require.Equal(t, "second", <-got)
-	require.Equal(t, "closed", near.connection().End)
+	require.Equal(t, "closed", near.Connection().End)
 }
 
 // TestProxyReset: a reset of either end reaches the other one as a reset.
@@ -55,7 +57,7 @@ func TestProxyReset(t *testing.T) {
 				_, err := io.Copy(io.Discard, c)
 				seen <- err
 			}))
-			c := dial(t, near.addr)
+			c := dial(t, near.Addr)
 			_, err := io.ReadFull(c, make([]byte, 5))
 			require.NoError(t, err)
 			_, err = io.WriteString(c, "hello")
@@ -68,10 +70,10 @@ func TestProxyReset(t *testing.T) {
 				_, err = io.Copy(io.Discard, c)
 			}
 			require.ErrorIs(t, err, syscall.ECONNRESET)
-			for _, p := range []*process{near, far} {
-				r := p.connection()
+			for _, p := range []*clitest.Server{near, far} {
+				r := p.Connection()
 				require.Equal(t, "reset", r.End, r.Error)
-				total, stderr := p.stop()
+				total, stderr := p.Total()
 				require.EqualValues(t, 1, total.Broken)
 				require.Empty(t, stderr)
 			}
@@ -87,14 +89,14 @@ func TestProxyNoTarget(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
 	near, far := pair(t, l.Addr().String())
-	refused(t, near.addr)
-	require.Equal(t, "reset", near.connection().End)
-	require.Equal(t, "failed", far.connection().End)
-	_, stderr := far.stop()
+	refused(t, near.Addr)
+	require.Equal(t, "reset", near.Connection().End)
+	require.Equal(t, "failed", far.Connection().End)
+	_, stderr := far.Total()
 	require.Regexp(t, `\Ardmashim: client [^\n]*: the target: [^\n]*connection refused\n\z`, stderr)
-	refused(t, near.addr) // the far proxy has gone, too
-	require.Equal(t, "failed", near.connection().End)
-	_, stderr = near.stop()
+	refused(t, near.Addr) // the far proxy has gone, too
+	require.Equal(t, "failed", near.Connection().End)
+	_, stderr = near.Total()
 	require.Regexp(t, `\Ardmashim: client [^\n]*: the target: dial rdma [^\n]*\n\z`, stderr)
 }
 
@@ -121,7 +123,7 @@ func TestProxyKilled(t *testing.T) {
 				return errors.Join(err, <-written) // the first of both to see a reset takes it
 			}
 			near, far := pair(t, origin(t, func(c *net.TCPConn) { ended <- flood(c) }))
-			c := dial(t, near.addr)
+			c := dial(t, near.Addr)
 			_, err := io.ReadFull(c, make([]byte, 1<<20))
 			require.NoError(t, err)
 			dead, left := near, far
@@ -130,15 +132,15 @@ func TestProxyKilled(t *testing.T) {
 			}
 			ours := make(chan error, 1)
 			go func() { ours <- flood(c) }()
-			require.NoError(t, dead.cmd.Process.Kill())
+			require.NoError(t, dead.Cmd.Process.Kill())
 			distant := <-map[string]chan error{"near": ended, "far": ours}[victim]
 			require.ErrorIs(t, distant, syscall.ECONNRESET)
-			r := left.connection()
+			r := left.Connection()
 			// A device of this host is known to have gone before its silence
 			// is noticed.
 			require.Contains(t, map[string]string{"failed": "timed out", "reset": "reset by peer"}, r.End)
 			require.Contains(t, r.Error, map[string]string{"failed": "timed out", "reset": "reset by peer"}[r.End])
-			_, stderr := left.stop()
+			_, stderr := left.Total()
 			require.Equal(t, map[string]int{"failed": 1}[r.End], strings.Count(stderr, "\n"), stderr) // a reset is no failure of the proxy's
 		})
 	}
@@ -150,18 +152,18 @@ func TestProxyBounds(t *testing.T) {
 	t.Parallel()
 	target := origin(t, digest)
 	p := start(t, "proxy", "--listen", "tcp:0", "--to", "tcp:"+target, "--max-clients", "1")
-	first := dial(t, p.addr)
+	first := dial(t, p.Addr)
 	echoed(t, first)
-	refused(t, p.addr)
+	refused(t, p.Addr)
 	require.NoError(t, first.Close())
-	require.Equal(t, "closed", p.connection().End)
-	require.NoError(t, exchange(dial(t, p.addr), "", 1000))
-	_, stderr := p.stop()
+	require.Equal(t, "closed", p.Connection().End)
+	require.NoError(t, exchange(dial(t, p.Addr), "", 1000))
+	_, stderr := p.Total()
 	require.Contains(t, stderr, "--max-clients")
 
 	p = start(t, "proxy", "--listen", "tcp:0", "--to", "tcp:"+target, "--idle", "100ms")
-	refused(t, p.addr)
-	require.Contains(t, p.connection().Error, "--idle")
+	refused(t, p.Addr)
+	require.Contains(t, p.Connection().Error, "--idle")
 }
 
 // TestProxyDrains: a proxy that is told to end accepts no client and lets the
@@ -171,19 +173,19 @@ func TestProxyDrains(t *testing.T) {
 	for _, limit := range []string{"1m", "0"} {
 		t.Run(limit, func(t *testing.T) {
 			t.Parallel()
-			far := start(t, "proxy", "--listen", "rdma:"+ownAddr(), "--to", "tcp:"+origin(t, digest), "--drain", limit)
-			near := start(t, "proxy", "--listen", "tcp:0", "--to", "rdma:"+far.addr, "--drain", limit)
-			c := dial(t, near.addr)
+			far := start(t, "proxy", "--listen", "rdma:"+clitest.Host()+":0", "--to", "tcp:"+origin(t, digest), "--drain", limit)
+			near := start(t, "proxy", "--listen", "tcp:0", "--to", "rdma:"+far.Addr, "--drain", limit)
+			c := dial(t, near.Addr)
 			echoed(t, c)
-			require.NoError(t, near.cmd.Process.Signal(syscall.SIGTERM))
+			require.NoError(t, near.Cmd.Process.Signal(syscall.SIGTERM))
 			if limit == "0" {
 				_, err := c.Read(make([]byte, 1))
 				require.ErrorIs(t, err, syscall.ECONNRESET)
-				require.Contains(t, near.connection().Error, "--drain")
+				require.Contains(t, near.Connection().Error, "--drain")
 				return
 			}
 			require.Eventually(t, func() bool {
-				other, err := net.Dial("tcp", near.addr)
+				other, err := net.Dial("tcp", near.Addr)
 				if err == nil {
 					_ = other.Close()
 				}
@@ -194,7 +196,7 @@ func TestProxyDrains(t *testing.T) {
 			require.NoError(t, err)
 			want := sha256.Sum256([]byte("x"))
 			require.Equal(t, want[:], sum)
-			_, stderr := near.stop()
+			_, stderr := near.Total()
 			require.Empty(t, stderr)
 		})
 	}
@@ -208,19 +210,23 @@ func TestProxyLeavesNothing(t *testing.T) {
 	lines, out := io.Pipe()
 	ended := make(chan int, 1)
 	go func() {
-		ended <- cli.Run(ctx, cli.NewRoot("rdmashim", ProxyCommand()), []string{"proxy", "--json", "--listen", "rdma:" + ownAddr(), "--to", "tcp:" + target}, nil, out, io.Discard)
+		ended <- cli.Run(ctx, cli.NewRoot("rdmashim", ProxyCommand()), []string{"proxy", "--json", "--listen", "rdma:" + clitest.Host() + ":0", "--to", "tcp:" + target}, nil, out, io.Discard)
 		_ = out.Close()
 	}()
-	p := &process{t: t, lines: bufio.NewReader(lines)}
-	near := start(t, "proxy", "--listen", "tcp:0", "--to", "rdma:"+p.next().Listening)
-	require.NoError(t, exchange(dial(t, near.addr), "", 100_000))
-	require.Equal(t, "closed", p.connection().End)
-	c := dial(t, near.addr)
+	said := json.NewDecoder(lines)
+	next := func() (l peer.Line) {
+		require.NoError(t, said.Decode(&l))
+		return l
+	}
+	near := start(t, "proxy", "--listen", "tcp:0", "--to", "rdma:"+next().Listening)
+	require.NoError(t, exchange(dial(t, near.Addr), "", 100_000))
+	require.Equal(t, "closed", next().Connection.End)
+	c := dial(t, near.Addr)
 	require.NoError(t, c.SetLinger(0))
 	require.NoError(t, c.Close())
-	require.Equal(t, "reset", p.connection().End)
+	require.Equal(t, "reset", next().Connection.End)
 	cancel()
-	require.NotNil(t, p.next().Total)
-	require.Nil(t, p.next())
+	require.NotNil(t, next().Total)
+	require.ErrorIs(t, said.Decode(new(any)), io.EOF)
 	require.Zero(t, <-ended)
 }

@@ -63,10 +63,10 @@ func digest(c *net.TCPConn) {
 }
 
 // pair starts two proxies, from TCP to RDMA and from RDMA to TCP.
-func pair(t *testing.T, target string) (near, far *process) {
+func pair(t *testing.T, target string) (near, far *clitest.Server) {
 	t.Helper()
-	far = start(t, "proxy", "--listen", "rdma:"+ownAddr(), "--to", "tcp:"+target)
-	return start(t, "proxy", "--listen", "tcp:0", "--to", "rdma:"+far.addr), far
+	far = start(t, "proxy", "--listen", "rdma:"+clitest.Host()+":0", "--to", "tcp:"+target)
+	return start(t, "proxy", "--listen", "tcp:0", "--to", "rdma:"+far.Addr), far
 }
 
 func dial(t *testing.T, addr string) *net.TCPConn {
@@ -132,21 +132,21 @@ func TestProxy(t *testing.T) {
 	}
 	near, far := pair(t, origin(t, digest))
 	socket := filepath.Join(t.TempDir(), "socket")
-	first := start(t, "proxy", "--ring", "16384", "--listen", "unix:"+socket, "--to", "tcp:"+near.addr)
-	relay := start(t, "proxy", "--ring", "16384", "--listen", "rdma:"+ownAddr(), "--to", "unix:"+socket)
-	last := start(t, "proxy", "--listen", "rdma:"+ownAddr(), "--to", "rdma:"+relay.addr)
-	outer := start(t, "proxy", "--listen", "tcp:0", "--to", "rdma:"+last.addr)
-	require.NoError(t, exchange(dial(t, near.addr), "", size))
-	require.NoError(t, exchange(dial(t, outer.addr), "", 1<<20))
-	for _, p := range []*process{outer, last, relay, first, near, far} {
+	first := start(t, "proxy", "--ring", "16384", "--listen", "unix:"+socket, "--to", "tcp:"+near.Addr)
+	relay := start(t, "proxy", "--ring", "16384", "--listen", "rdma:"+clitest.Host()+":0", "--to", "unix:"+socket)
+	last := start(t, "proxy", "--listen", "rdma:"+clitest.Host()+":0", "--to", "rdma:"+relay.Addr)
+	outer := start(t, "proxy", "--listen", "tcp:0", "--to", "rdma:"+last.Addr)
+	require.NoError(t, exchange(dial(t, near.Addr), "", size))
+	require.NoError(t, exchange(dial(t, outer.Addr), "", 1<<20))
+	for _, p := range []*clitest.Server{outer, last, relay, first, near, far} {
 		var connections, there, back int64
 		for _, n := range map[bool][]int64{true: {size, 1 << 20}, false: {1 << 20}}[p == near || p == far] {
-			r := p.connection()
+			r := p.Connection()
 			require.Equal(t, "closed", r.End, r.Error)
 			require.Equal(t, []int64{n, n + sha256.Size}, []int64{r.There, r.Back})
 			connections, there, back = connections+1, there+r.There, back+r.Back
 		}
-		total, stderr := p.stop()
+		total, stderr := p.Total()
 		require.Equal(t, []int64{connections, 0, there, back}, []int64{total.Connections, total.Broken, total.There, total.Back})
 		require.Empty(t, stderr)
 	}
@@ -161,7 +161,7 @@ func TestProxyMany(t *testing.T) {
 	run := func(n int) {
 		conns := make(chan *net.TCPConn, n)
 		for range n {
-			c := dial(t, near.addr)
+			c := dial(t, near.Addr)
 			echoed(t, c)
 			conns <- c
 		}
@@ -178,16 +178,16 @@ func TestProxyMany(t *testing.T) {
 			require.NoError(t, <-results)
 		}
 		for range n {
-			require.Equal(t, "closed", near.connection().End)
-			require.Equal(t, "closed", far.connection().End)
+			require.Equal(t, "closed", near.Connection().End)
+			require.Equal(t, "closed", far.Connection().End)
 		}
 	}
 	run(1) // which opens the devices
-	before := []int{near.descriptors(), far.descriptors()}
+	before := []int{descriptors(t, near), descriptors(t, far)}
 	run(most)
-	for i, p := range []*process{near, far} {
-		require.Eventually(t, func() bool { return p.descriptors() <= before[i] }, patience, 10*time.Millisecond)
-		total, stderr := p.stop()
+	for i, p := range []*clitest.Server{near, far} {
+		require.Eventually(t, func() bool { return descriptors(t, p) <= before[i] }, patience, 10*time.Millisecond)
+		total, stderr := p.Total()
 		require.EqualValues(t, most+1, total.Connections)
 		require.EqualValues(t, (most+1)*(1+size), total.There)
 		require.Empty(t, stderr)
@@ -210,7 +210,7 @@ func TestProxyTLS(t *testing.T) {
 	}))
 	defer s.Close()
 	near, _ := pair(t, s.Listener.Addr().String())
-	r, err := s.Client().Post("https://"+near.addr, "application/octet-stream", bytes.NewReader(body))
+	r, err := s.Client().Post("https://"+near.Addr, "application/octet-stream", bytes.NewReader(body))
 	require.NoError(t, err)
 	got, err := io.ReadAll(r.Body)
 	require.NoError(t, err)
@@ -221,7 +221,7 @@ func TestProxyTLS(t *testing.T) {
 	if err != nil {
 		t.Skip("no curl here, which the proxies are tried with beside Go's client; install it: ", err)
 	}
-	got, err = exec.CommandContext(t.Context(), curl, "--silent", "--show-error", "--insecure", "--noproxy", "*", "https://"+near.addr).Output()
+	got, err = exec.CommandContext(t.Context(), curl, "--silent", "--show-error", "--insecure", "--noproxy", "*", "https://"+near.Addr).Output()
 	require.NoError(t, err)
 	require.True(t, bytes.Equal(body, got))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 )
@@ -22,7 +23,7 @@ func TestStrangers(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		return // the addresses are no other system's
 	}
-	host := func() string { return strings.TrimSuffix(ownAddr(), ":0") }
+	host := clitest.Host
 	over := map[string]func(t *testing.T, from, to string) (net.Conn, error){
 		"tcp": func(_ *testing.T, from, to string) (net.Conn, error) {
 			return (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).Dial("tcp", to)
@@ -39,7 +40,7 @@ func TestStrangers(t *testing.T) {
 	}
 	for _, c := range []struct{ name, network, args string }{
 		{"proxy", "tcp", "proxy --listen tcp:0 --to tcp:" + origin(t, digest)},
-		{"proxy of RDMA", "rdma", "proxy --listen rdma:" + ownAddr() + " --to tcp:" + origin(t, digest)},
+		{"proxy of RDMA", "rdma", "proxy --listen rdma:" + clitest.Host() + ":0" + " --to tcp:" + origin(t, digest)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dial := func(from, to string) (net.Conn, error) {
@@ -59,22 +60,22 @@ func TestStrangers(t *testing.T) {
 			s := start(t, append(strings.Fields(c.args), "--max-clients", "4", "--silence", "0")...)
 			stranger := host()
 			for range 2 {
-				_, err := dial(stranger, s.addr)
+				_, err := dial(stranger, s.Addr)
 				require.NoError(t, err)
 			}
-			gone(dial(stranger, s.addr))
-			honest, err := dial(host(), s.addr)
+			gone(dial(stranger, s.Addr))
+			honest, err := dial(host(), s.Addr)
 			require.NoError(t, err)
 			_, err = io.WriteString(honest, "x")
 			require.NoError(t, err)
 			_, err = io.ReadFull(honest, make([]byte, 1))
 			require.NoError(t, err)
-			require.NoError(t, s.cmd.Process.Kill())
-			require.Contains(t, s.end(), "--max-per-address")
+			require.NoError(t, s.Cmd.Process.Kill())
+			require.Contains(t, s.Wait().Stderr, "--max-per-address")
 
 			s = start(t, append(strings.Fields(c.args), "--silence", "100ms")...)
-			gone(dial(stranger, s.addr))
-			require.Contains(t, s.connection().Error, "--silence")
+			gone(dial(stranger, s.Addr))
+			require.Contains(t, s.Connection().Error, "--silence")
 		})
 	}
 }
