@@ -89,7 +89,7 @@ func PathMTU(room int) int { return abi.FitMTU(room - headRoom).Bytes() }
 // pathMTU returns the path MTU for a peer: the port's, or less if the route to
 // the peer carries less. A route that is missing now may exist when packets go.
 func (d *Device) pathMTU(peer netip.Addr) abi.MTU {
-	room, err := link.PathMTU(d.link, peer)
+	room, err := d.link.PathMTU(peer)
 	if err != nil {
 		return d.mtu
 	}
@@ -105,7 +105,7 @@ const privateShare = 32
 // asked for, of the port or of the connection, counts for it as well: 0. A near
 // way has room for any.
 func (d *Device) privateRoom(peer netip.Addr, asked abi.MTU, near bool) int {
-	room, err := link.PathMTU(d.link, peer)
+	room, err := d.link.PathMTU(peer)
 	if err != nil || d.askedMTU != 0 || asked < abi.FitMTU(room-headRoom) {
 		return 0
 	}

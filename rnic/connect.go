@@ -11,7 +11,6 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/engine"
-	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
@@ -50,7 +49,7 @@ func (d *Device) CMResolve(src, dst netip.Addr) (driver.CMPath, error) {
 	case local.IsLoopback() && !dst.IsLoopback() && !dst.IsMulticast():
 		return driver.CMPath{}, fmt.Errorf("rnic: device %s at %v does not reach %v beyond this host: %w", d.name, local, dst, syscall.ENETUNREACH)
 	case !dst.IsMulticast():
-		if err := link.Reach(d.link, dst, 0); err != nil {
+		if err := d.link.Reach(dst, 0); err != nil {
 			return driver.CMPath{}, fmt.Errorf("rnic: device %s: %w", d.name, err)
 		}
 	}

@@ -175,8 +175,7 @@ func TestConnectByAddress(t *testing.T) {
 // narrow is a link whose routes carry less than its interface.
 type narrow struct{ link.Link }
 
-func (narrow) PathMTU(netip.Addr) (int, error)       { return 1500 - 28, nil }
-func (narrow) Reach(netip.Addr, time.Duration) error { return nil }
+func (narrow) PathMTU(netip.Addr) (int, error) { return 1500 - 28, nil }
 
 // The request says what the route carries, and the peer takes that, too.
 func TestConnectTakesTheRoutesMTU(t *testing.T) {

@@ -137,7 +137,7 @@ func New(c Config) (*Device, error) {
 	if d.near != nil {
 		d.near.SetGone(d.peerGone)
 	}
-	link.SetUndelivered(d.link, d.undelivered)
+	d.link.SetUndelivered(d.undelivered)
 	d.procs.Go(d.drive.Listen)
 	d.procs.Go(d.work)
 	return d, nil

@@ -3,6 +3,7 @@ package rnic
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,6 +21,8 @@ func (u *unscheduled) Wait() error {
 	<-u.over
 	return u.Link.Wait()
 }
+
+func (u *unscheduled) Sleep(time.Duration, bool) error { return u.Wait() }
 
 // TestHearBeforeTimeout: an acknowledgement that waits in the link counts
 // before the timeout that its receiver slept over.

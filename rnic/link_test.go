@@ -3,6 +3,7 @@ package rnic
 import (
 	"errors"
 	"net/netip"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -74,47 +75,35 @@ func TestLoopback(t *testing.T) {
 	}
 }
 
-// failing is a link that breaks.
-type failing struct {
-	*fixed
-	err  error
-	down chan struct{}
+// troubled is a link that can break.
+type troubled struct {
+	link.Link
+	broken atomic.Bool
 }
 
-func (f *failing) Recv([]link.Packet) (int, error) {
-	select {
-	case <-f.down:
-		return 0, f.err
-	case <-f.closed:
-		return 0, f.err
-	default:
-		return 0, nil
-	}
-}
+var errCut = errors.New("cable cut")
 
-func (f *failing) Interrupt() {}
-
-func (f *failing) Wait() error {
-	select {
-	case <-f.down:
-	case <-f.closed:
+func (l *troubled) Recv(batch []link.Packet) (int, error) {
+	if l.broken.Load() {
+		return 0, errCut
 	}
-	return nil
+	return l.Link.Recv(batch)
 }
 
 func TestLinkLost(t *testing.T) {
-	l := &failing{fixed: newFixed("10.0.0.1:4791", 65507), err: errors.New("cable cut"), down: make(chan struct{})}
+	l := &troubled{Link: newFixed("10.0.0.1:4791", 65507)}
 	d := newDevice(t, l, 4096, qpOptions{})
 	d.qp.connectTo(d.qp, defaults())
 	d.qp.postRecv(5)
 	d.qp.post(write(d, d, 1, 0, 8, 8))
-	close(l.down)
+	l.broken.Store(true)
+	l.Interrupt() // a Wait that blocks returns, so that the change is seen
 	d.qp.send.waitStatus(1, abi.WCWRFlushErr)
 	d.qp.recv.waitStatus(5, abi.WCWRFlushErr)
 	require.Equal(t, abi.QPSErr, d.qp.qp.State())
 	err := d.qp.qp.Doorbell()
 	require.ErrorIs(t, err, syscall.EIO)
-	require.ErrorContains(t, err, "cable cut")
+	require.ErrorContains(t, err, errCut.Error())
 	p, err := d.QueryPort(1)
 	require.NoError(t, err)
 	require.Equal(t, abi.PortDown, p.State)

@@ -10,7 +10,6 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/rnic/engine"
 	"github.com/rdmashim/rdmashim/rnic/guard"
-	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
@@ -160,7 +159,7 @@ func (d *Device) reach(peer netip.Addr) error {
 	if peer.IsMulticast() {
 		return nil
 	}
-	return link.Reach(d.link, peer, time.Second) // addr.c: rdma_addr_find_l2_eth_by_grh
+	return d.link.Reach(peer, time.Second) // addr.c: rdma_addr_find_l2_eth_by_grh
 }
 
 // initialAttr returns Query's answer before any attribute is set.

@@ -35,7 +35,7 @@ func (q *QP) AttachMulticast(group netip.Addr) error {
 	case len(members) == 0 && len(d.groups) >= maxGroups, len(members) >= maxMembers:
 		return fmt.Errorf("rnic: attach to %v: %s is in %d groups, and %d queue pairs are in this one: %w", group, d.name, len(d.groups), len(members), syscall.ENOMEM)
 	case len(members) == 0:
-		if err := link.Join(d.link, group); err != nil {
+		if err := d.link.Join(group); err != nil {
 			return fmt.Errorf("rnic: attach to %v: %w", group, err)
 		}
 	}
@@ -69,7 +69,7 @@ func (d *Device) leave(group netip.Addr, q *QP) bool {
 		return true
 	}
 	delete(d.groups, group)
-	link.Leave(d.link, group)
+	d.link.Leave(group)
 	return true
 }
 

@@ -3,7 +3,6 @@ package rnic
 import (
 	"net/netip"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,8 +19,6 @@ type longWay struct {
 
 func (n longWay) Caps() link.Caps                 { return n.caps }
 func (n longWay) PathMTU(netip.Addr) (int, error) { return n.route, nil }
-
-func (longWay) Reach(netip.Addr, time.Duration) error { return nil }
 
 // Packets to soft devices have the least of the route's room, the longest that
 // a link takes, and a 32nd of the buffer; no private MTU where a path MTU was

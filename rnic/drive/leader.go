@@ -5,8 +5,6 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
-
-	"github.com/rdmashim/rdmashim/rnic/link"
 )
 
 // Leader/followers: a program that waits for completion after completion does
@@ -179,9 +177,9 @@ func (d *Driver) sleep() error {
 	defer asleep.Add(-1)
 	switch n, others := asleep.Add(1), int32(d.cores-1); {
 	case n <= others:
-		return link.Sleep(d.link, sleepFor, true)
+		return d.link.Sleep(sleepFor, true)
 	case n == 1:
-		return link.Sleep(d.link, napFor, true)
+		return d.link.Sleep(napFor, true)
 	}
 	return d.link.Wait()
 }

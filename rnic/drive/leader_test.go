@@ -255,6 +255,8 @@ func (l *holding) Wait() error {
 	return l.Link.Wait()
 }
 
+func (l *holding) Sleep(time.Duration, bool) error { return l.Wait() }
+
 // A leader that does not spin, because others want the processor, does not
 // sleep on the room that it holds of a near peer: the peer could not send.
 func TestLeaderHoldsNothingAsleep(t *testing.T) {

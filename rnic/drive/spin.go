@@ -3,8 +3,6 @@ package drive
 import (
 	"runtime"
 	"sync/atomic"
-
-	"github.com/rdmashim/rdmashim/rnic/link"
 )
 
 // Adaptive spinning: before blocking, the receiver spins up to spinFor if
@@ -66,7 +64,7 @@ func (d *Driver) giveWay() {
 		return
 	}
 	if d.contended() {
-		_ = link.Sleep(d.link, dozeFor, false)
+		_ = d.link.Sleep(dozeFor, false)
 		return
 	}
 	at := d.now()

@@ -18,6 +18,7 @@ import (
 
 // recorder is a Link that notes what is sent through it.
 type recorder struct {
+	Link
 	mu      sync.Mutex
 	got     []got
 	sends   int
@@ -59,10 +60,7 @@ func (r *recorder) Send(batch []Packet) error {
 	return nil
 }
 
-func (r *recorder) Recv([]Packet) (int, error) { return 0, net.ErrClosed }
-func (r *recorder) Interrupt()                 {}
-func (r *recorder) Wait() error                { return net.ErrClosed }
-func (r *recorder) Caps() Caps                 { return Caps{MTU: 1500, BatchSize: 16} }
+func (r *recorder) Caps() Caps { return Caps{MTU: 1500, BatchSize: 16} }
 func (r *recorder) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

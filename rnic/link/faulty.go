@@ -2,7 +2,6 @@ package link
 
 import (
 	"net"
-	"net/netip"
 	"sync"
 	"time"
 )
@@ -18,7 +17,7 @@ const (
 // sendOne (loss, corruption) → held (reordering) → queue (delay) → out → the
 // inner link; fire sends the packets that wait.
 type faulty struct {
-	inner Link
+	Link
 	delay time.Duration
 	batch int
 
@@ -51,7 +50,7 @@ func WithFaults(l Link, f Faults) Link {
 	if !f.Any() {
 		return l
 	}
-	return &faulty{inner: l, decide: newDecider(f), delay: max(f.Delay, 0), batch: max(l.Caps().BatchSize, 1)}
+	return &faulty{Link: l, decide: newDecider(f), delay: max(f.Delay, 0), batch: max(l.Caps().BatchSize, 1)}
 }
 
 // Send decides on each packet and passes on those that go now.
@@ -145,7 +144,7 @@ func (f *faulty) flush() error {
 	if len(f.out) == 0 {
 		return nil
 	}
-	err := f.inner.Send(f.out)
+	err := f.Link.Send(f.out)
 	clear(f.out)
 	f.out = f.out[:0]
 	f.free = append(f.free, f.leave...)
@@ -211,33 +210,16 @@ func (f *faulty) fire() {
 	}
 }
 
-// Recv, Wait, Interrupt, Sleep: only sending is faulty.
-func (f *faulty) Recv(batch []Packet) (int, error)        { return f.inner.Recv(batch) }
-func (f *faulty) Wait() error                             { return f.inner.Wait() }
-func (f *faulty) Interrupt()                              { f.inner.Interrupt() }
-func (f *faulty) Sleep(d time.Duration, waits bool) error { return Sleep(f.inner, d, waits) }
+// Caps implements Link: the faults lose packets.
 func (f *faulty) Caps() Caps {
-	c := f.inner.Caps()
+	c := f.Link.Caps()
 	c.Lossless = false
 	return c
 }
 
-// Join and Leave implement Grouper for an inner link that does.
-func (f *faulty) Join(group netip.Addr) error { return Join(f.inner, group) }
-func (f *faulty) Leave(group netip.Addr)      { Leave(f.inner, group) }
-
-// PathMTU and Reach implement Routed for an inner link that does.
-func (f *faulty) PathMTU(peer netip.Addr) (int, error) { return PathMTU(f.inner, peer) }
-func (f *faulty) Reach(peer netip.Addr, patience time.Duration) error {
-	return Reach(f.inner, peer, patience)
-}
-
-// SetUndelivered implements Reporter for an inner link that does.
-func (f *faulty) SetUndelivered(told func(Undelivered)) { SetUndelivered(f.inner, told) }
-
 // Counters adds the faults that were injected to the inner link's counters.
 func (f *faulty) Counters(dst []Counter) []Counter {
-	dst = f.inner.Counters(dst)
+	dst = f.Link.Counters(dst)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append(dst,
@@ -253,7 +235,7 @@ func (f *faulty) Counters(dst []Counter) []Counter {
 // Close closes the inner link first, which ends a Send that blocks, and waits
 // for a timer that fires at this moment.
 func (f *faulty) Close() error {
-	err := f.inner.Close()
+	err := f.Link.Close()
 	f.mu.Lock()
 	f.closed = true
 	if !f.due.IsZero() && f.timer.Stop() {

@@ -2,6 +2,7 @@ package link
 
 import (
 	"net/netip"
+	"syscall"
 	"time"
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
@@ -65,6 +66,40 @@ type Link interface {
 	// be called from anywhere, and after Close.
 	Interrupt()
 
+	// Sleep blocks the calling thread until Recv may find packets, but no
+	// longer than d. With waits it is a Wait that begins so: a packet then
+	// costs one wake-up, and no work of the netpoller. Without, an Interrupt is
+	// left to the goroutine that waits, and the error is nil. Where a thread
+	// cannot sleep it is Wait with waits, and returns at once without.
+	Sleep(d time.Duration, waits bool) error
+
+	// Join begins to receive what is sent to an IP multicast group, at the
+	// link's own UDP port. Such a packet says its Group. A packet whose Peer is
+	// a group reaches every link that has joined it there, the sender's too.
+	// Joining twice is once.
+	Join(group netip.Addr) error
+	// Leave ends it. Packets that came before may still be handed out.
+	Leave(group netip.Addr)
+
+	// PathMTU is Caps.MTU for packets to one peer, as far as this machine
+	// knows: the route's MTU may be smaller than the interface's. An error
+	// says that there is no route.
+	PathMTU(peer netip.Addr) (int, error)
+	// Reach returns nil if packets can leave for a peer, as far as this machine
+	// knows. The errors are those of the kernel's devices
+	// (drivers/infiniband/core/addr.c): ENETUNREACH or EHOSTUNREACH without a
+	// route by the interface that has the link's address, ENODEV if that is
+	// down, ETIMEDOUT if the next hop does not answer within patience; with 0
+	// it is not asked. Reach does not block for longer.
+	Reach(peer netip.Addr, patience time.Duration) error
+
+	// SetUndelivered sets the function that receives the reports of packets
+	// that were not delivered, and SetTap the link's only tap. Both precede the
+	// first Send and Recv, whose goroutines call the function: it must neither
+	// block nor keep Head. A packet may be lost without a report.
+	SetUndelivered(func(Undelivered))
+	SetTap(Tap)
+
 	Caps() Caps
 
 	// Counters adds the link's counters, each with its name, to dst.
@@ -74,26 +109,18 @@ type Link interface {
 	Close() error
 }
 
-// Sleeper is a Link on which a thread can sleep.
-type Sleeper interface {
-	Link
-	// Sleep blocks the calling thread until Recv may find packets, but no
-	// longer than d. With waits it is a Wait that begins so: a packet then
-	// costs one wake-up, and no work of the netpoller. Without, an Interrupt is
-	// left to the goroutine that waits, and the error is nil.
-	Sleep(d time.Duration, waits bool) error
-}
-
-// Sleep is l's Sleep. Where there is none it is Wait with waits, and returns at
-// once without.
-func Sleep(l Link, d time.Duration, waits bool) error {
-	if s, ok := l.(Sleeper); ok {
-		return s.Sleep(d, waits)
-	}
-	if waits {
-		return l.Wait()
-	}
-	return nil
+// Undelivered is a packet that has not reached its peer, as the network
+// (ICMP) or this host's system says.
+type Undelivered struct {
+	Peer netip.AddrPort // where it was sent
+	// Why is ECONNREFUSED when no socket has the peer's UDP port, EHOSTUNREACH
+	// or ENETUNREACH when no way leads to it, EPERM when this host's system
+	// does not let the packet leave.
+	Why syscall.Errno
+	// Head is the packet's beginning, from the BTH on, as much of it as was
+	// returned. ICMP is not authenticated: without the secrets that a packet
+	// carries, anybody may have made it up.
+	Head []byte
 }
 
 // Receive is Recv that waits for at least one packet.

@@ -20,10 +20,3 @@ const (
 	Inbound  Way = 1
 	Outbound Way = 2
 )
-
-// Tappable is a Link that shows its datagrams.
-type Tappable interface {
-	Link
-	// SetTap sets the link's only tap. It must precede the first Send and Recv.
-	SetTap(Tap)
-}

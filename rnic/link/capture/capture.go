@@ -1,13 +1,6 @@
 package capture
 
-import (
-	"fmt"
-	"net/netip"
-	"syscall"
-	"time"
-
-	"github.com/rdmashim/rdmashim/rnic/link"
-)
+import "github.com/rdmashim/rdmashim/rnic/link"
 
 // Options are Wrap's.
 type Options struct {
@@ -29,37 +22,17 @@ type captured struct {
 // error l is as it was.
 //
 // The file replaces one that is there. When it cannot be opened the error Is
-// the system's; EBUSY when another link is being captured into it; ENOTSUP when
-// l is not a link.Tappable. Later errors of the file do not touch the link: its
-// counter pcap_drop counts the packets that are not in the file, pcap_pkts all
-// that were seen.
+// the system's; EBUSY when another link is being captured into it. Later errors
+// of the file do not touch the link: its counter pcap_drop counts the packets
+// that are not in the file, pcap_pkts all that were seen.
 func Wrap(l link.Link, path string, o Options) (link.Link, error) {
-	t, ok := l.(link.Tappable)
-	if !ok {
-		return nil, fmt.Errorf("capture: a link of type %T does not show its packets: %w", l, syscall.ENOTSUP)
-	}
 	f, err := create(path, o.Name, "rdmashim at "+l.Caps().Local.String(), o.Failed)
 	if err != nil {
 		return nil, err
 	}
-	t.SetTap(f)
+	l.SetTap(f)
 	return &captured{l, f}, nil
 }
-
-// Sleep, PathMTU and Reach are the link's, too.
-
-func (c *captured) Sleep(d time.Duration, waits bool) error { return link.Sleep(c.Link, d, waits) }
-func (c *captured) PathMTU(peer netip.Addr) (int, error)    { return link.PathMTU(c.Link, peer) }
-func (c *captured) Reach(peer netip.Addr, patience time.Duration) error {
-	return link.Reach(c.Link, peer, patience)
-}
-
-// SetUndelivered implements link.Reporter for a link that does.
-func (c *captured) SetUndelivered(f func(link.Undelivered)) { link.SetUndelivered(c.Link, f) }
-
-// Join and Leave implement link.Grouper for a link that does.
-func (c *captured) Join(group netip.Addr) error { return link.Join(c.Link, group) }
-func (c *captured) Leave(group netip.Addr)      { link.Leave(c.Link, group) }
 
 // Counters adds the capture's counters to the link's.
 func (c *captured) Counters(dst []link.Counter) []link.Counter {

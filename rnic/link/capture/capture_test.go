@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
@@ -233,34 +232,6 @@ func TestBelowFaults(t *testing.T) {
 	require.InDelta(t, corrupt, bad, float64(corrupt)/8)
 }
 
-// able is a link with all that a link may have besides; it counts.
-type able struct {
-	link.Tappable
-	slept int
-}
-
-func (a *able) Sleep(time.Duration, bool) error       { a.slept++; return nil }
-func (a *able) PathMTU(netip.Addr) (int, error)       { return 777, nil }
-func (a *able) Reach(netip.Addr, time.Duration) error { return nil }
-
-// A wrapped link keeps the abilities of the link inside besides carrying
-// packets: a device with a capture has the MTU of its routes.
-func TestWrapperIsAsAble(t *testing.T) {
-	inner, b := simPair(t, false)
-	a := &able{Tappable: inner.(link.Tappable)}
-	w, err := Wrap(a, filepath.Join(t.TempDir(), "x.pcapng"), Options{})
-	require.NoError(t, err)
-	f := link.WithFaults(w, link.Faults{Loss: 0.1})
-	require.NoError(t, link.Sleep(f, time.Hour, false))
-	require.NoError(t, link.Sleep(f, time.Hour, true))
-	require.Equal(t, 2, a.slept)
-	mtu, err := link.PathMTU(f, b.Caps().Local.Addr())
-	require.NoError(t, err)
-	require.Equal(t, 777, mtu)
-	require.NoError(t, f.Close())
-	require.NoError(t, b.Close())
-}
-
 // A capture holds programs' data: it is made for its user alone, and never
 // where a symbolic link leads.
 func TestPrivate(t *testing.T) {
@@ -388,8 +359,6 @@ func TestCannotOpen(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ENOENT)
 	_, err = Wrap(a, dir, Options{})
 	require.Error(t, err)
-	_, err = Wrap(struct{ link.Link }{a}, filepath.Join(dir, "x"), Options{})
-	require.ErrorIs(t, err, syscall.ENOTSUP)
 
 	path := filepath.Join(dir, "x")
 	require.NoError(t, os.WriteFile(path, []byte(strings.Repeat("old", 1000)), 0o600))
@@ -446,17 +415,6 @@ func TestChecksumOfOddParts(t *testing.T) {
 		require.Equal(t, want, got)
 	}
 	require.Len(t, want, frameLen(six.Addr(), six.Addr(), 301))
-}
-
-func BenchmarkDatagram(b *testing.B) {
-	f := begin(&broken{room: 1 << 60}, "x", "", nil)
-	defer f.close()
-	h, payload, tail := head(1, 4096), fill(4096), make([]byte, 4)
-	b.SetBytes(4096)
-	b.ReportAllocs()
-	for b.Loop() {
-		f.Datagram(link.Outbound, addrA, addrB, 0, h, payload, tail)
-	}
 }
 
 // A pipe without a reader does not keep the link from closing.

@@ -68,34 +68,12 @@ type device struct {
 	in      *inbound  // guarded by Link.rx
 }
 
-var (
-	_ link.Near     = (*Link)(nil)
-	_ link.Routed   = (*Link)(nil)
-	_ link.Sleeper  = (*Link)(nil)
-	_ link.Tappable = (*Link)(nil)
-	_ link.Grouper  = (*Link)(nil)
-	_ link.Reporter = (*Link)(nil)
-)
+var _ link.Near = (*Link)(nil)
 
-// Join, Leave, PathMTU, Reach, SetUndelivered, SetTap and Counters are the
-// other link's as well.
-
-func (l *Link) Join(group netip.Addr) error { return link.Join(l.Link, group) }
-func (l *Link) Leave(group netip.Addr)      { link.Leave(l.Link, group) }
-
-func (l *Link) PathMTU(peer netip.Addr) (int, error) { return link.PathMTU(l.Link, peer) }
-
-func (l *Link) Reach(peer netip.Addr, patience time.Duration) error {
-	return link.Reach(l.Link, peer, patience)
-}
-
-func (l *Link) SetUndelivered(f func(link.Undelivered)) { link.SetUndelivered(l.Link, f) }
-
+// SetTap implements link.Link: the other link has the tap as well.
 func (l *Link) SetTap(t link.Tap) {
 	l.tap = t
-	if other, ok := l.Link.(link.Tappable); ok {
-		other.SetTap(t)
-	}
+	l.Link.SetTap(t)
 }
 
 // Counters implements link.Link.

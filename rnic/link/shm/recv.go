@@ -330,9 +330,9 @@ func (l *Link) leaveIn(d *device) {
 // interrupts the Wait.
 func (l *Link) Wait() error { return l.wait(l.Link.Wait) }
 
-// Sleep implements link.Sleeper.
+// Sleep implements link.Link.
 func (l *Link) Sleep(d time.Duration, waits bool) error {
-	return l.wait(func() error { return link.Sleep(l.Link, d, waits) })
+	return l.wait(func() error { return l.Link.Sleep(d, waits) })
 }
 
 func (l *Link) wait(inner func() error) error {

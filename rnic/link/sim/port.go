@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
@@ -64,10 +65,10 @@ func (p *port) Caps() link.Caps {
 	return link.Caps{Local: p.local, MTU: p.net.mtu, Longest: p.net.mtu, Inside: true, Lossless: true, BatchSize: p.net.batch}
 }
 
-// SetTap implements link.Tappable.
+// SetTap implements link.Link.
 func (p *port) SetTap(t link.Tap) { p.tap = t }
 
-// Join implements link.Grouper.
+// Join implements link.Link.
 func (p *port) Join(group netip.Addr) error {
 	at := netip.AddrPortFrom(wire.Bare(group), p.local.Port())
 	p.net.mu.Lock()
@@ -81,12 +82,21 @@ func (p *port) Join(group netip.Addr) error {
 	return nil
 }
 
-// Leave implements link.Grouper.
+// Leave implements link.Link.
 func (p *port) Leave(group netip.Addr) {
 	p.net.mu.Lock()
 	defer p.net.mu.Unlock()
 	p.net.leaveLocked(p, netip.AddrPortFrom(wire.Bare(group), p.local.Port()))
 }
+
+// PathMTU implements link.Link: all ports reach each other alike.
+func (p *port) PathMTU(netip.Addr) (int, error) { return p.net.mtu, nil }
+
+// Reach implements link.Link.
+func (p *port) Reach(netip.Addr, time.Duration) error { return nil }
+
+// SetUndelivered implements link.Link: a port learns of no packet's fate.
+func (p *port) SetUndelivered(func(link.Undelivered)) {}
 
 // Counters implements link.Link, with the names of rnic/link/udp where the
 // meaning is the same. drop_queue_full counts at the port whose queue

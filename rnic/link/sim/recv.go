@@ -2,6 +2,7 @@ package sim
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
@@ -38,6 +39,14 @@ func (p *port) Wait() error {
 	case <-p.inbox.ready:
 		return nil
 	}
+}
+
+// Sleep implements link.Link: threads do not sleep here.
+func (p *port) Sleep(_ time.Duration, waits bool) error {
+	if waits {
+		return p.Wait()
+	}
+	return nil
 }
 
 // Interrupt implements link.Link.

@@ -19,7 +19,7 @@ import (
 // told collects a link's reports.
 func told(l link.Link) *[]link.Undelivered {
 	var all []link.Undelivered
-	link.SetUndelivered(l, func(u link.Undelivered) {
+	l.SetUndelivered(func(u link.Undelivered) {
 		u.Head = bytes.Clone(u.Head)
 		all = append(all, u)
 	})
@@ -103,7 +103,7 @@ func TestUndeliveredBesideOthers(t *testing.T) {
 func TestUndeliveredNoAllocation(t *testing.T) {
 	a := listen(t, loopback4)
 	reports := 0
-	link.SetUndelivered(a, func(link.Undelivered) { reports++ })
+	a.SetUndelivered(func(link.Undelivered) { reports++ })
 	batch, in := []link.Packet{{Peer: nobody(t, loopback4), Head: head(1, 0)}}, make([]link.Packet, 1)
 	once := func() {
 		_ = a.Send(batch)

@@ -29,7 +29,7 @@ type groups struct {
 	queue  []link.Packet               // guarded by mu
 }
 
-// Join implements link.Grouper.
+// Join implements link.Link.
 func (s *socket) Join(group netip.Addr) error {
 	g := &s.groups
 	group = wire.Bare(group)
@@ -56,7 +56,7 @@ func (s *socket) Join(group netip.Addr) error {
 	return nil
 }
 
-// Leave implements link.Grouper.
+// Leave implements link.Link.
 func (s *socket) Leave(group netip.Addr) {
 	g := &s.groups
 	g.mu.Lock()

@@ -32,7 +32,7 @@ func TestGroups(t *testing.T) {
 	links := []link.Link{a, listen(t, netip.AddrPortFrom(netip.MustParseAddr("127.0.0.2"), port))}
 	for range 2 {
 		for _, l := range links {
-			require.NoError(t, link.Join(l, group))
+			require.NoError(t, l.Join(group))
 		}
 	}
 	payloads := [][]byte{fill(0, 1), fill(1, 2), fill(1000, 3), fill(1000, 4)}
@@ -53,12 +53,12 @@ func TestGroups(t *testing.T) {
 		}
 	}
 	b := links[1]
-	b.(link.Grouper).Leave(group)
+	b.Leave(group)
 	require.NoError(t, a.Send(batch[:1]))
 	require.Equal(t, group, receiveOne(t, a).Group)
 	require.NoError(t, a.Send([]link.Packet{{Peer: b.Caps().Local, Head: head(77, 0)}}))
 	require.False(t, receiveOne(t, b).Group.IsValid(), "it has left")
-	require.NoError(t, link.Join(b, group), "again")
+	require.NoError(t, b.Join(group), "again")
 }
 
 // Rubbish that is sent to a group is counted, and groups that are none are
@@ -66,10 +66,10 @@ func TestGroups(t *testing.T) {
 func TestGroupErrors(t *testing.T) {
 	a := listen(t, loopback4)
 	for _, bad := range []string{"10.0.0.1", "ff0e::1", "::"} {
-		require.ErrorIs(t, link.Join(a, netip.MustParseAddr(bad)), syscall.EINVAL)
+		require.ErrorIs(t, a.Join(netip.MustParseAddr(bad)), syscall.EINVAL)
 	}
 	group := netip.MustParseAddr("239.77.4.93")
-	require.NoError(t, link.Join(a, group))
+	require.NoError(t, a.Join(group))
 	conn, err := net.DialUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}, net.UDPAddrFromAddrPort(netip.AddrPortFrom(group, a.Caps().Local.Port())))
 	require.NoError(t, err)
 	defer conn.Close()
@@ -79,9 +79,5 @@ func TestGroupErrors(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return counter(t, a, "drop_malformed") == 2 && counter(t, a, "drop_icrc") == 1 }, 30*time.Second, time.Millisecond)
 	require.NoError(t, a.Close())
-	require.ErrorIs(t, link.Join(a, group), net.ErrClosed)
-	require.ErrorIs(t, link.Join(plain{a}, group), syscall.EOPNOTSUPP)
+	require.ErrorIs(t, a.Join(group), net.ErrClosed)
 }
-
-// plain is a link without groups.
-type plain struct{ link.Link }

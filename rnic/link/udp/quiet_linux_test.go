@@ -44,7 +44,7 @@ func TestSleep(t *testing.T) {
 	q := b.(*socket).raw.(*quiet)
 	in := make([]link.Packet, 4)
 	slept := make(chan error)
-	sleep := func(d time.Duration) { go func() { slept <- link.Sleep(b, d, true) }() }
+	sleep := func(d time.Duration) { go func() { slept <- b.Sleep(d, true) }() }
 	asleep := func() {
 		require.Eventually(t, func() bool {
 			q.mu.Lock()
@@ -60,7 +60,7 @@ func TestSleep(t *testing.T) {
 	}
 	for range 3 {
 		send()
-		require.NoError(t, link.Sleep(b, long, true))
+		require.NoError(t, b.Sleep(long, true))
 		receive()
 		sleep(long)
 		asleep()
@@ -70,7 +70,7 @@ func TestSleep(t *testing.T) {
 		receive()
 
 		b.Interrupt()
-		require.NoError(t, link.Sleep(b, long, true))
+		require.NoError(t, b.Sleep(long, true))
 		sleep(long)
 		asleep()
 		b.Interrupt()
@@ -103,7 +103,7 @@ func TestSleep(t *testing.T) {
 	asleep()
 	require.NoError(t, b.Close())
 	require.NoError(t, <-slept)
-	require.ErrorIs(t, link.Sleep(b, long, true), net.ErrClosed)
+	require.ErrorIs(t, b.Sleep(long, true), net.ErrClosed)
 }
 
 func readable(fd int) bool {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Reach implements link.Routed.
+// Reach implements link.Link.
 func (s *socket) Reach(peer netip.Addr, patience time.Duration) error {
 	err := reach(s.local.Addr(), peer.Unmap(), s.caps.NetDev, s.caps.IfIndex, patience)
 	if err == nil {

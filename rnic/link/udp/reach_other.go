@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// Reach implements link.Routed: nothing is known of routes on this system.
+// Reach implements link.Link: nothing is known of routes on this system.
 func (s *socket) Reach(netip.Addr, time.Duration) error { return nil }

@@ -56,7 +56,7 @@ func (s *socket) Wait() error {
 	return err
 }
 
-// Sleep implements link.Sleeper.
+// Sleep implements link.Link.
 func (s *socket) Sleep(d time.Duration, waits bool) error {
 	var err error
 	switch {

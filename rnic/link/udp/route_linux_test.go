@@ -64,7 +64,7 @@ func TestPathMTU(t *testing.T) {
 			return
 		}
 		defer l.Close()
-		path := l.(link.Routed).PathMTU
+		path := l.PathMTU
 		for _, c := range []struct {
 			peer string
 			want int
@@ -180,7 +180,7 @@ func TestReach(t *testing.T) {
 				t.Error(err)
 				continue
 			}
-			if err := link.Reach(l, netip.MustParseAddr(c.to), c.patience); !errors.Is(err, c.want) {
+			if err := l.Reach(netip.MustParseAddr(c.to), c.patience); !errors.Is(err, c.want) {
 				t.Errorf("%s to %s: %v, not %v", c.from, c.to, err, c.want)
 			}
 			l.Close()
@@ -198,7 +198,7 @@ func TestReach(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		if err := link.Reach(l, netip.MustParseAddr("10.78.0.2"), brief); !errors.Is(err, syscall.ENODEV) {
+		if err := l.Reach(netip.MustParseAddr("10.78.0.2"), brief); !errors.Is(err, syscall.ENODEV) {
 			t.Errorf("an interface that is down: %v", err)
 		}
 	})

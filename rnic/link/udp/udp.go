@@ -67,13 +67,13 @@ func newLink(conn *net.UDPConn, got granted) (*socket, error) {
 
 func (s *socket) Caps() link.Caps { return s.caps }
 
-// SetTap implements link.Tappable.
+// SetTap implements link.Link.
 func (s *socket) SetTap(t link.Tap) { s.tap = t }
 
-// SetUndelivered implements link.Reporter. Only Linux reports anything.
+// SetUndelivered implements link.Link. Only Linux reports anything.
 func (s *socket) SetUndelivered(f func(link.Undelivered)) { s.errors.told = f }
 
-// PathMTU implements link.Routed.
+// PathMTU implements link.Link.
 func (s *socket) PathMTU(peer netip.Addr) (int, error) {
 	mtu, err := routeMTU(s.local.Addr(), peer.Unmap(), s.caps.IfIndex)
 	if err != nil {

@@ -53,11 +53,9 @@ func startSoft(spec Spec, at netip.AddrPort, name string, log *slog.Logger) (*De
 	if err != nil {
 		return nil, err
 	}
-	if routed, ok := l.(link.Routed); ok {
-		s.Route = func(peer netip.Addr) (int, error) {
-			room, err := routed.PathMTU(peer)
-			return rnic.PathMTU(room), err
-		}
+	s.Route = func(peer netip.Addr) (int, error) {
+		room, err := l.PathMTU(peer)
+		return rnic.PathMTU(room), err
 	}
 	return s, nil
 }
