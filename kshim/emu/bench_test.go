@@ -54,7 +54,7 @@ func BenchmarkDoorbell(b *testing.B) {
 		})
 	}
 	// Queue pairs of one file share nothing that is written to.
-	c.dev.quiet = true
+	c.dev.Quiet = true
 	qps := make(chan []byte, 64)
 	pd := c.pd()
 	for i := range uint64(16) {

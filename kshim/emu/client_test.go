@@ -6,6 +6,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/kerneltest"
 )
 
 // client speaks the ABI by hand: a page of announced memory holds requests'
@@ -13,7 +15,7 @@ import (
 type client struct {
 	t    testing.TB
 	m    *Machine
-	dev  *fakeDevice
+	dev  *kerneltest.Device
 	proc *Process
 	f    kshim.File
 	page []byte
@@ -23,12 +25,12 @@ type client struct {
 // newClient opens a device. With context set, GET_CONTEXT has been done.
 func newClient(t testing.TB, context bool) *client {
 	t.Helper()
-	m, dev := New(Options{}), newFakeDevice("fake0")
+	m, dev := New(Options{}), kerneltest.NewDevice("fake0")
 	require.NoError(t, m.Register(dev))
 	c := &client{t: t, m: m, dev: dev, proc: m.Process("test"), page: make([]byte, 4096)}
 	t.Cleanup(func() {
 		c.proc.Exit()
-		dev.check(t)
+		dev.Check(t)
 		require.Zero(t, int(m.devices[0].counts[kindPD].Load()))
 	})
 	c.open(context)

@@ -81,7 +81,7 @@ func TestUnregisterInUse(t *testing.T) {
 	ch, fd := c.channel()
 	qp, pd, _ := c.rts()
 	cq, mi := c.cq(9, fd)
-	c.dev.lastCQ.ev.Completion()
+	c.dev.LastCQ.Events.Completion()
 	ring, err := c.f.Mmap(mi.Offset, int(mi.Size))
 	require.NoError(t, err)
 	_, err = c.mr(pd, c.addr, 4096, 1)
@@ -89,8 +89,8 @@ func TestUnregisterInUse(t *testing.T) {
 	dev := c.m.devices[0]
 
 	require.NoError(t, c.m.Unregister("fake0"))
-	require.True(t, c.dev.closed)
-	c.dev.check(t)
+	require.True(t, c.dev.Closed)
+	c.dev.Check(t)
 	require.Zero(t, dev.counts[kindQP].Load())
 	c.m.devices[0] = dev // for the client's own clean-up
 
@@ -330,7 +330,7 @@ func TestCloseInTheMiddle(t *testing.T) {
 			ends[rng.IntN(4)]()
 			wg.Wait()
 			_ = c.f.Close()
-			c.dev.check(t)
+			c.dev.Check(t)
 			for k := range numKinds {
 				require.Zero(t, dev.counts[k].Load(), k)
 			}

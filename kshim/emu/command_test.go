@@ -19,7 +19,7 @@ func TestLife(t *testing.T) {
 	_, err = c.proc.Adopt(int32(ctx.AsyncFD))
 	require.ErrorIs(t, err, syscall.EBADF, "adopted twice")
 
-	require.Equal(t, c.dev.attr, must[abi.QueryDeviceResp](c, abi.CmdQueryDevice, &abi.QueryDevice{Response: c.addr}, 176))
+	require.Equal(t, c.dev.Attr, must[abi.QueryDeviceResp](c, abi.CmdQueryDevice, &abi.QueryDevice{Response: c.addr}, 176))
 	port := must[abi.QueryPortResp](c, abi.CmdQueryPort, &abi.QueryPort{Response: c.addr, PortNum: 1}, 40)
 	require.Equal(t, abi.PortActive, port.State)
 
@@ -40,7 +40,7 @@ func TestLife(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EINVAL, "mapped twice")
 	_, err = c.do(abi.CmdReqNotifyCQ, &abi.ReqNotifyCQ{CQHandle: cq}, 0)
 	require.NoError(t, err)
-	require.Equal(t, int64(1), c.dev.arms.Load())
+	require.Equal(t, int64(1), c.dev.Arms.Load())
 
 	qp := c.qp(pd, cq, cq)
 	require.Equal(t, uint32(17), qp.QPN)
@@ -52,7 +52,7 @@ func TestLife(t *testing.T) {
 	require.NoError(t, c.modify(rtsAttr(qp.QPHandle)))
 	_, err = c.f.Write(doorbell(c.addr, qp.QPHandle))
 	require.NoError(t, err)
-	require.Equal(t, int64(1), c.dev.doorbells.Load())
+	require.Equal(t, int64(1), c.dev.Doorbells.Load())
 	attr := must[abi.QueryQPResp](c, abi.CmdQueryQP, &abi.QueryQP{Response: c.addr, QPHandle: qp.QPHandle}, 128)
 	require.Equal(t, abi.QPSRTS, attr.QPState)
 
@@ -75,7 +75,7 @@ func TestLife(t *testing.T) {
 	require.NoError(t, err)
 	_, err = c.do(abi.CmdDeallocPD, &abi.DeallocPD{PDHandle: pd}, 0)
 	require.NoError(t, err)
-	c.dev.check(t)
+	c.dev.Check(t)
 
 	require.NoError(t, channel.Close())
 	require.NoError(t, async.Close())

@@ -11,6 +11,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/kerneltest"
 )
 
 func readAsync(t *testing.T, f kshim.File) abi.AsyncEvent {
@@ -34,14 +36,14 @@ func TestDestroyAfterUnplug(t *testing.T) {
 			ch, fd := c.channel()
 			qp, pd, cq := c.rts()
 			heard, _ := c.cq(5, fd)
-			ev := c.dev.lastCQ.ev
+			ev := c.dev.LastCQ.Events
 			mr, err := c.mr(pd, c.addr, 4096, 1)
 			require.NoError(t, err)
 			ev.Completion()
 			ev.Completion()
 			readComp(t, ch)
-			c.dev.last.ev.Event(abi.EventQPFatal)
-			c.dev.last.ev.Event(abi.EventCommEst)
+			c.dev.Last.Events.Event(abi.EventQPFatal)
+			c.dev.Last.Events.Event(abi.EventCommEst)
 			require.Equal(t, abi.EventQPFatal, readAsync(t, async).EventType)
 
 			require.NoError(t, c.m.Unregister("fake0"))
@@ -141,7 +143,7 @@ func TestUnplugWakes(t *testing.T) {
 
 // portDevice is a device that raises events of its port.
 type portDevice struct {
-	*fakeDevice
+	*kerneltest.Device
 	events driver.DeviceEvents
 }
 
@@ -149,10 +151,10 @@ func (d *portDevice) SetEvents(e driver.DeviceEvents) { d.events = e }
 
 func TestPortEvents(t *testing.T) {
 	m := New(Options{})
-	dev := &portDevice{fakeDevice: newFakeDevice("fake0")}
+	dev := &portDevice{Device: kerneltest.NewDevice("fake0")}
 	require.NoError(t, m.Register(dev))
 	open := func() (*client, kshim.File) {
-		c := &client{t: t, m: m, dev: dev.fakeDevice, proc: m.Process("p"), page: make([]byte, 4096)}
+		c := &client{t: t, m: m, dev: dev.Device, proc: m.Process("p"), page: make([]byte, 4096)}
 		t.Cleanup(c.proc.Exit)
 		c.open(true)
 		return c, c.async()
@@ -165,7 +167,7 @@ func TestPortEvents(t *testing.T) {
 	require.NoError(t, err)
 	qp, _, _ := a.rts()
 	dev.events.Event(1, abi.EventPortActive)
-	dev.last.ev.Event(abi.EventCommEst)
+	dev.Last.Events.Event(abi.EventCommEst)
 	dev.events.Event(1, abi.EventPortActive)
 	dev.events.Event(1, abi.EventGIDChange)
 	require.Equal(t, abi.AsyncEvent{Element: 1, EventType: abi.EventPortErr}, readAsync(t, first))
@@ -187,5 +189,5 @@ func TestPortEvents(t *testing.T) {
 	require.NoError(t, m.Unregister("fake0"))
 	dev.events.Event(1, abi.EventPortActive) // a late one
 	require.Equal(t, abi.EventDeviceFatal, readAsync(t, first).EventType)
-	dev.check(t)
+	dev.Check(t)
 }

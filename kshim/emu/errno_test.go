@@ -203,14 +203,14 @@ func TestBadResponseAddress(t *testing.T) {
 		t.Run(e.entry.Name, func(t *testing.T) {
 			c := newClient(t, e.entry.Command != abi.CmdGetContext)
 			o := e.objects(c)
-			before := len(c.dev.live)
+			before := len(c.dev.Live)
 			b := e.bytes(c, o)
 			for _, addr := range []uint64{0, 1, c.addr - 1, c.addr + 4096, c.addr + 4096 - uint64(e.room()) + 1, 1<<64 - 1, 1<<64 - 8} {
 				le.PutUint64(b, addr)
 				_, err := c.writeRaw(uint32(e.entry.Command), b, e.room())
 				require.ErrorIs(t, err, syscall.EFAULT, "response at %#x", addr)
 			}
-			require.Equal(t, before, len(c.dev.live), "nothing was made or destroyed")
+			require.Equal(t, before, len(c.dev.Live), "nothing was made or destroyed")
 		})
 	}
 }
@@ -304,7 +304,7 @@ func TestExtendedHeader(t *testing.T) {
 	require.NoError(t, query(nil))
 	var attr abi.QueryDeviceResp
 	require.NoError(t, attr.Parse(c.page))
-	require.Equal(t, c.dev.attr, attr)
+	require.Equal(t, c.dev.Attr, attr)
 	require.Equal(t, uint32(304), le.Uint32(c.page[180:]), "response_length as measured")
 	require.Equal(t, uint64(0x1234), le.Uint64(c.page[224:]))
 

@@ -46,11 +46,11 @@ func TestCompletionEvents(t *testing.T) {
 	c := newClient(t, true)
 	ch, fd := c.channel()
 	a, _ := c.cq(0xaaaa, fd)
-	evA := c.dev.lastCQ.ev
+	evA := c.dev.LastCQ.Events
 	b, _ := c.cq(0xbbbb, fd)
-	evB := c.dev.lastCQ.ev
+	evB := c.dev.LastCQ.Events
 	silent, _ := c.cq(0xcccc, -1)
-	c.dev.lastCQ.ev.Completion() // no file takes it
+	c.dev.LastCQ.Events.Completion() // no file takes it
 	none(t, ch)
 
 	evA.Completion()
@@ -81,9 +81,9 @@ func TestPush(t *testing.T) {
 	c := newClient(t, true)
 	ch, fd := c.channel()
 	a, _ := c.cq(0xaaaa, fd)
-	evA := c.dev.lastCQ.ev
+	evA := c.dev.LastCQ.Events
 	c.cq(0xbbbb, fd)
-	evB := c.dev.lastCQ.ev
+	evB := c.dev.LastCQ.Events
 	evA.Completion()
 	evA.Completion()
 	evB.Completion()
@@ -114,9 +114,9 @@ func TestAsyncEvents(t *testing.T) {
 	c := newClient(t, true)
 	f := c.async()
 	qp, pd, cq := c.rts()
-	c.dev.lastCQ.ev.Error()
-	c.dev.last.ev.Event(abi.EventQPFatal)
-	c.dev.last.ev.Event(abi.EventCommEst)
+	c.dev.LastCQ.Events.Error()
+	c.dev.Last.Events.Event(abi.EventQPFatal)
+	c.dev.Last.Events.Event(abi.EventCommEst)
 
 	read := func() abi.AsyncEvent {
 		t.Helper()
@@ -132,8 +132,8 @@ func TestAsyncEvents(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EINVAL)
 	require.Equal(t, abi.AsyncEvent{Element: 1, EventType: abi.EventCQErr}, read())
 	require.Equal(t, abi.AsyncEvent{Element: 0x77, EventType: abi.EventQPFatal}, read())
-	c.dev.last.ev.Event(abi.EventQPFatal)
-	c.dev.lastCQ.ev.Error()
+	c.dev.Last.Events.Event(abi.EventQPFatal)
+	c.dev.LastCQ.Events.Error()
 
 	r := must[abi.DestroyQPResp](c, abi.CmdDestroyQP, &abi.DestroyQP{Response: c.addr, QPHandle: qp}, 4)
 	require.Equal(t, uint32(1), r.EventsReported)
@@ -144,9 +144,9 @@ func TestAsyncEvents(t *testing.T) {
 
 	require.NoError(t, f.Close())
 	cq, _ = c.cq(0, -1) // the context goes on without its file
-	c.dev.lastCQ.ev.Error()
+	c.dev.LastCQ.Events.Error()
 	c.qp(pd, cq, cq)
-	c.dev.last.ev.Event(abi.EventQPFatal)
+	c.dev.Last.Events.Event(abi.EventQPFatal)
 }
 
 // TestBlockingRead: a read waits without a system call, so that time in a
@@ -156,7 +156,7 @@ func TestBlockingRead(t *testing.T) {
 		c := newClient(t, true)
 		ch, fd := c.channel()
 		c.cq(0x1234, fd)
-		ev := c.dev.lastCQ.ev
+		ev := c.dev.LastCQ.Events
 
 		start := time.Now()
 		go func() {
@@ -244,7 +244,7 @@ func TestEventsUnderLoad(t *testing.T) {
 	var raise sync.WaitGroup
 	for i := range queues {
 		c.cq(uint64(i), fd)
-		ev := c.dev.lastCQ.ev
+		ev := c.dev.LastCQ.Events
 		raise.Go(func() {
 			for range each {
 				ev.Completion()

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/kerneltest"
+
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
@@ -81,12 +83,12 @@ func (h *fakeHost) isReady(fd int32) bool {
 // newHostClient is newClient in a process of h.
 func newHostClient(t *testing.T, h *fakeHost) *client {
 	t.Helper()
-	m, dev := New(Options{}), newFakeDevice("fake0")
+	m, dev := New(Options{}), kerneltest.NewDevice("fake0")
 	require.NoError(t, m.Register(dev))
 	c := &client{t: t, m: m, dev: dev, proc: m.ProcessOf(h, "test"), page: h.arena[:4096], addr: address(h.arena)}
 	t.Cleanup(func() {
 		c.proc.Exit()
-		dev.check(t)
+		dev.Check(t)
 	})
 	c.open(false)
 	return c
@@ -133,7 +135,7 @@ func TestHostDescriptors(t *testing.T) {
 	ch, fd := c.channel()
 	require.Equal(t, int32(49), fd)
 	handle, _ := c.cq(0xaaaa, fd)
-	ev := c.dev.lastCQ.ev
+	ev := c.dev.LastCQ.Events
 	require.False(t, h.isReady(fd))
 	for range 3 {
 		ev.Completion()

@@ -17,6 +17,8 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/kerneltest"
 )
 
 // victim is a client of a module's device that is to be killed.
@@ -27,7 +29,7 @@ type victim struct {
 }
 
 func newVictim(t testing.TB) *victim {
-	m, dev := New(Options{}), newFakeDevice("fake0")
+	m, dev := New(Options{}), kerneltest.NewDevice("fake0")
 	require.NoError(t, m.Install(driverModule("soft", dev)))
 	require.NoError(t, m.Insmod("soft"))
 	v := &victim{client: &client{t: t, m: m, dev: dev, proc: m.Process("victim"), page: make([]byte, 4096)}}
@@ -114,7 +116,7 @@ func (v *victim) buried() {
 			require.ErrorIs(v.t, err, net.ErrClosed)
 		}
 	}
-	v.dev.check(v.t)
+	v.dev.Check(v.t)
 	v.proc.mu.Lock()
 	defer v.proc.mu.Unlock()
 	for _, e := range v.proc.files {
@@ -138,7 +140,7 @@ func (v *victim) buried() {
 func TestKillAtEveryStep(t *testing.T) {
 	var steps []string
 	v := newVictim(t)
-	v.dev.hook = func(step string) { steps = append(steps, step) }
+	v.dev.Hook = func(step string) { steps = append(steps, step) }
 	v.script()
 	script := len(steps)
 	require.NoError(t, v.m.Kill(v.proc))
@@ -161,7 +163,7 @@ func killAt(t *testing.T, at int, beside bool) {
 	v := newVictim(t)
 	var seen []byte
 	n := -1
-	v.dev.hook = func(step string) {
+	v.dev.Hook = func(step string) {
 		if n++; n != at {
 			return
 		}
@@ -175,12 +177,12 @@ func killAt(t *testing.T, at int, beside bool) {
 		seen = bytes.Clone(v.page)
 		require.ErrorIs(t, v.m.Kill(v.proc), syscall.ESRCH)
 		// Objects that this command does not hold have gone already.
-		v.dev.mu.Lock()
-		defer v.dev.mu.Unlock()
-		for _, kind := range v.dev.live {
-			require.True(t, strings.Contains(step, "MR") || kind != "mr", "a region is left at %s", step)
-			require.True(t, strings.Contains(step, "Q") || strings.Contains(step, "GID") || kind != "qp", "a queue pair is left at %s", step)
-		}
+		v.dev.Do(func() {
+			for _, kind := range v.dev.Live {
+				require.True(t, strings.Contains(step, "MR") || kind != "mr", "a region is left at %s", step)
+				require.True(t, strings.Contains(step, "Q") || strings.Contains(step, "GID") || kind != "qp", "a queue pair is left at %s", step)
+			}
+		})
 	}
 	v.script()
 	require.NotNil(t, seen)
@@ -201,7 +203,8 @@ func killAt(t *testing.T, at int, beside bool) {
 func TestKillIdle(t *testing.T) {
 	v := newVictim(t)
 	v.script()
-	ring, err := v.f.Mmap(v.dev.last.offset(v), len(v.dev.last.sq))
+	sq := v.dev.Last.SQ.Mapping()
+	ring, err := v.f.Mmap(v.offset(sq), len(sq))
 	require.NoError(t, err)
 	require.NotEmpty(t, ring)
 	require.ErrorIs(t, New(Options{}).Kill(v.proc), syscall.ESRCH, "another machine's")
@@ -215,9 +218,9 @@ func TestKillIdle(t *testing.T) {
 }
 
 // offset finds where the queue pair's send queue can be mapped.
-func (q *fakeQP) offset(v *victim) uint64 {
+func (v *victim) offset(sq []byte) uint64 {
 	for offset, ring := range v.f.(*uverbsFile).rings.pending {
-		if &ring[0] == &q.sq[0] {
+		if &ring[0] == &sq[0] {
 			return offset
 		}
 	}
@@ -238,7 +241,7 @@ func TestKillAfterUnplug(t *testing.T) {
 
 	v = newVictim(t)
 	inside, goOn := make(chan bool), make(chan bool)
-	v.dev.hook = func(step string) {
+	v.dev.Hook = func(step string) {
 		if step == "QP.Query" {
 			inside <- true
 			<-goOn
@@ -253,15 +256,12 @@ func TestKillAfterUnplug(t *testing.T) {
 	for range 1000 {
 		runtime.Gosched()
 	}
-	v.dev.mu.Lock()
-	closed := v.dev.closed
-	v.dev.mu.Unlock()
-	require.False(t, closed, "its user's command is still inside")
+	v.dev.Do(func() { require.False(t, v.dev.Closed, "its user's command is still inside") })
 	close(goOn)
 	wg.Wait()
-	require.True(t, v.dev.closed)
+	require.True(t, v.dev.Closed)
 	v.readers.Wait()
-	v.dev.check(t)
+	v.dev.Check(t)
 }
 
 // TestKillInTheMiddle kills, from beside and from within, among many commands
@@ -300,7 +300,7 @@ func killInTheMiddle(t *testing.T, seed uint64) {
 	}
 	var calls atomic.Int64
 	if within {
-		v.dev.hook = func(string) {
+		v.dev.Hook = func(string) {
 			if calls.Add(1) > int64(after) {
 				kill()
 			}
@@ -338,7 +338,7 @@ func killInTheMiddle(t *testing.T, seed uint64) {
 // waiter.
 func TestKillWithIDs(t *testing.T) {
 	m := New(Options{})
-	require.NoError(t, m.Register(newCMWire().device("one", "10.0.0.1")))
+	require.NoError(t, m.Register(kerneltest.NewCMWire().Device("one", "10.0.0.1")))
 	p := m.Process("p")
 	f, err := p.Open("/dev/infiniband/rdma_cm")
 	require.NoError(t, err)

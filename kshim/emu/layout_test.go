@@ -48,22 +48,22 @@ func TestRecordedLayouts(t *testing.T) {
 	r = c.raw(18, hdr(10, 6), lo, hi, 0x11, 0x22, 63, 0, fd, 0) // CREATE_CQ
 	cq := le.Uint32(r)
 	require.Equal(t, uint32(63), le.Uint32(r[4:]), "cqe")
-	require.Equal(t, uint32(len(c.dev.lastCQ.ring)), le.Uint32(r[16:]), "mi.size")
+	require.Equal(t, uint32(len(c.dev.LastCQ.Queue.Mapping())), le.Uint32(r[16:]), "mi.size")
 	ring, err := c.f.Mmap(le.Uint64(r[8:]), int(le.Uint32(r[16:])))
 	require.NoError(t, err)
-	require.Same(t, &c.dev.lastCQ.ring[0], &ring[0])
+	require.Same(t, &c.dev.LastCQ.Queue.Mapping()[0], &ring[0])
 	c.raw(23, hdr(4, 0), cq, 0) // REQ_NOTIFY_CQ
-	c.dev.lastCQ.ev.Completion()
+	c.dev.LastCQ.Events.Completion()
 
 	r = c.raw(24, hdr(16, 16), lo, hi, 0x33, 0x44, pd, cq, cq, 0, 8, 4, 2, 1, 0, 0x0201) // CREATE_QP: sig_all, RC
 	qp := le.Uint32(r)
 	require.Equal(t, []uint32{17, 8, 4, 2, 1, 32}, []uint32{le.Uint32(r[4:]), le.Uint32(r[8:]), le.Uint32(r[12:]),
 		le.Uint32(r[16:]), le.Uint32(r[20:]), le.Uint32(r[24:])}, "qpn, depths, entries, inline")
-	require.Equal(t, []uint32{2048, 1024}, []uint32{le.Uint32(r[40:]), le.Uint32(r[56:])}, "the receive queue's mmap info comes first")
-	require.True(t, c.dev.last.init.SigAll)
-	sq, err := c.f.Mmap(le.Uint64(r[48:]), 1024)
+	require.Equal(t, []int{len(c.dev.Last.RQ.Mapping()), len(c.dev.Last.SQ.Mapping())}, []int{int(le.Uint32(r[40:])), int(le.Uint32(r[56:]))}, "the receive queue's mmap info comes first")
+	require.True(t, c.dev.Last.Init.SigAll)
+	sq, err := c.f.Mmap(le.Uint64(r[48:]), int(le.Uint32(r[56:])))
 	require.NoError(t, err)
-	require.Same(t, &c.dev.last.sq[0], &sq[0])
+	require.Same(t, &c.dev.Last.SQ.Mapping()[0], &sq[0])
 
 	var m [30]uint32 // header, then struct ib_uverbs_modify_qp, 112 bytes
 	m[0], m[1] = 26, hdr(30, 0)
@@ -74,7 +74,7 @@ func TestRecordedLayouts(t *testing.T) {
 	*at(96) = 1   // state INIT; cur_state, path_mtu, path_mig
 	*at(104) = 1  // port; timeout, retry, rnr_retry
 	modify()
-	require.Equal(t, uint32(1), c.dev.last.state.Load())
+	require.Equal(t, "INIT", c.dev.Last.State().String())
 	*at(68) = 0x129181
 	*at(8), *at(12) = 0xffff0000, 0x0200000a // dgid ::ffff:10.0.0.2
 	*at(24) = 64 << 8                        // sgid_index 0, hop_limit
@@ -83,18 +83,18 @@ func TestRecordedLayouts(t *testing.T) {
 	*at(96) = 2 | 3<<16                      // RTR, path_mtu 1024
 	*at(100) = 1<<16 | 12<<24                // max_dest_rd_atomic @102, min_rnr @103
 	modify()
-	require.Equal(t, [16]byte{10: 0xff, 11: 0xff, 12: 10, 15: 2}, c.dev.last.modified.Dest.DGID)
+	require.Equal(t, [16]byte{10: 0xff, 11: 0xff, 12: 10, 15: 2}, c.dev.Last.Modified.Dest.DGID)
 	*at(68) = 0x12e01
 	*at(80) = 0x333333               // sq_psn
 	*at(96) = 3                      // RTS
 	*at(100) = 1 << 8                // max_rd_atomic @101
 	*at(104) = 14<<8 | 7<<16 | 6<<24 // timeout @105, retry @106, rnr_retry @107
 	modify()
-	a := c.dev.last.modified
+	a := c.dev.Last.Modified
 	require.Equal(t, []uint32{0x333333, 14, 7, 6, 1}, []uint32{a.SQPSN, uint32(a.Timeout), uint32(a.RetryCnt), uint32(a.RNRRetry), uint32(a.MaxRdAtomic)})
 
 	c.raw(28, hdr(8, 1), lo, hi, qp, 0, 0, 56) // POST_SEND, the doorbell: 32 bytes
-	require.Equal(t, int64(1), c.dev.doorbells.Load())
+	require.Equal(t, int64(1), c.dev.Doorbells.Load())
 
 	r = c.raw(25, hdr(6, 32), lo, hi, qp, 0) // QUERY_QP
 	require.Equal(t, byte(3), r[108], "qp_state")
@@ -112,5 +112,5 @@ func TestRecordedLayouts(t *testing.T) {
 	require.Equal(t, []uint32{1, 0}, []uint32{le.Uint32(r), le.Uint32(r[4:])})
 	c.raw(13, hdr(3, 0), mr) // DEREG_MR
 	c.raw(4, hdr(3, 0), pd)  // DEALLOC_PD
-	require.Empty(t, c.dev.live)
+	require.Empty(t, c.dev.Live)
 }

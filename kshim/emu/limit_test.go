@@ -6,13 +6,15 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/kerneltest"
 )
 
 // TestObjectLimits: a device has as many objects as it says, for all its users
 // together; places that are given back can be had again.
 func TestObjectLimits(t *testing.T) {
-	m, dev := New(Options{}), newFakeDevice("fake0")
-	dev.attr.MaxPD, dev.attr.MaxCQ, dev.attr.MaxQP, dev.attr.MaxMR, dev.attr.MaxAH = 7, 6, 5, 4, 3
+	m, dev := New(Options{}), kerneltest.NewDevice("fake0")
+	dev.Attr.MaxPD, dev.Attr.MaxCQ, dev.Attr.MaxQP, dev.Attr.MaxMR, dev.Attr.MaxAH = 7, 6, 5, 4, 3
 	require.NoError(t, m.Register(dev))
 	var users [2]*client
 	var pds, cqs [2]uint32
@@ -95,7 +97,7 @@ func counts(p *Process) (list []int) {
 }
 
 func TestMemlock(t *testing.T) {
-	m, dev := New(Options{Memlock: 4*page + 100}), newFakeDevice("fake0")
+	m, dev := New(Options{Memlock: 4*page + 100}), kerneltest.NewDevice("fake0")
 	require.NoError(t, m.Register(dev))
 	c := &client{t: t, m: m, dev: dev, proc: m.Process("p"), page: make([]byte, 4096)}
 	defer c.proc.Exit()
@@ -138,10 +140,10 @@ func TestMemlock(t *testing.T) {
 	_, err = c.mr(pd, 8, 8, 1)
 	require.ErrorIs(t, err, syscall.EFAULT)
 	locked(2)
-	dev.refuse = syscall.EINVAL
+	dev.Refuse = syscall.EINVAL
 	_, err = c.mr(pd, start, page, 1)
 	require.ErrorIs(t, err, syscall.EINVAL)
-	dev.refuse = nil
+	dev.Refuse = nil
 	locked(2)
 	c.proc.SetMemlock(0)
 	_, err = c.mr(pd, start, page, 1)

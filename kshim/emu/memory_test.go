@@ -10,6 +10,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/fault"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/kerneltest"
 )
 
 func TestPin(t *testing.T) {
@@ -179,10 +181,10 @@ func TestRegionHoldsMemory(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EFAULT, "no longer announced")
 	mr := c.f.(*uverbsFile).handles.get(r.MRHandle).body.(*region)
 	require.Equal(t, 1, mr.pin.users)
-	fake := mr.mr.(*fakeMR)
-	require.Same(t, &buf[1], &fake.mem[0])
-	require.Len(t, fake.mem, 9000)
-	require.Equal(t, addr+1, fake.iova)
+	fake := mr.mr.(*kerneltest.MR)
+	require.Same(t, &buf[1], &fake.Mem[0])
+	require.Len(t, fake.Mem, 9000)
+	require.Equal(t, addr+1, fake.IOVA)
 	_, err = c.do(abi.CmdDeregMR, &abi.DeregMR{MRHandle: r.MRHandle}, 0)
 	require.NoError(t, err)
 	require.Zero(t, mr.pin.users)

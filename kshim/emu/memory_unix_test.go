@@ -64,7 +64,7 @@ func TestVanishedBuffers(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EFAULT)
 	_, err = c.do(abi.CmdCreateCQ, &abi.CreateCQ{Response: addr, CQE: 1, CompChannel: -1}, 24)
 	require.ErrorIs(t, err, syscall.EFAULT)
-	require.Empty(t, c.dev.live, "what the client cannot learn of is destroyed")
+	require.Empty(t, c.dev.Live, "what the client cannot learn of is destroyed")
 	_, err = c.f.Write(b)
 	require.Error(t, err)
 	arg := argument(abi.ObjectDevice, abi.MethodInvokeWrite,

@@ -54,17 +54,17 @@ func TestNativeContext(t *testing.T) {
 	require.Equal(t, uint32(7), le.Uint32(c.page))
 	_, err = c.f.Mmap(le.Uint64(c.page[64:]), int(le.Uint32(c.page[72:])))
 	require.NoError(t, err)
-	c.dev.lastCQ.ev.Error() // lost: there is no file
+	c.dev.LastCQ.Events.Error() // lost: there is no file
 
 	first, _ := c.asyncFile()
 	second, fd := c.asyncFile()
 	_, err = c.nativeCQ(0xb)
 	require.NoError(t, err)
-	c.dev.lastCQ.ev.Error()
+	c.dev.LastCQ.Events.Error()
 	require.Equal(t, abi.AsyncEvent{Element: 0xb, EventType: abi.EventCQErr}, readAsync(t, first))
 	_, err = c.nativeCQ(0xc, attr(abi.AttrCreateCQEventFD, 0, fd))
 	require.NoError(t, err)
-	c.dev.lastCQ.ev.Error()
+	c.dev.LastCQ.Events.Error()
 	require.Equal(t, abi.AsyncEvent{Element: 0xc, EventType: abi.EventCQErr}, readAsync(t, second))
 
 	require.NoError(t, c.ioctl(argument(abi.ObjectDevice, abi.MethodInfoHandles,
@@ -97,7 +97,7 @@ func TestNativeObjectIsUndone(t *testing.T) {
 		attr(abi.AttrCreateCQHandle, 0, 0), attr(abi.AttrCreateCQCQE, 4, 7), attr(abi.AttrCreateCQUserHandle, 8, 1),
 		attr(abi.AttrCreateCQCompVector, 4, 0), attr(abi.AttrCreateCQRespCQE, 4, 0x10), attr(abi.AttrUHWOut, 16, c.addr+64))
 	require.ErrorIs(t, err, syscall.EFAULT)
-	require.Empty(t, c.dev.live)
+	require.Empty(t, c.dev.Live)
 }
 
 // TestNativeAmongDestroys: methods that use objects, and others that destroy
@@ -182,16 +182,16 @@ func TestReregChangesUsers(t *testing.T) {
 	require.ErrorIs(t, dealloc(next), syscall.EBUSY)
 
 	require.ErrorIs(t, rereg(abi.ReregMR{Flags: abi.ReregTranslation, Start: 1, HCAVA: 1, Length: 8}), syscall.EFAULT)
-	c.dev.refuse = syscall.ENOMEM
+	c.dev.Refuse = syscall.ENOMEM
 	require.ErrorIs(t, rereg(abi.ReregMR{Flags: abi.ReregTranslation, Start: at + 4096, HCAVA: at + 4096, Length: 8}), syscall.ENOMEM)
-	c.dev.refuse = nil
-	require.Len(t, c.dev.lastMR.mem, 100)
+	c.dev.Refuse = nil
+	require.Len(t, c.dev.LastMR.Mem, 100)
 	require.NoError(t, rereg(abi.ReregMR{Flags: abi.ReregTranslation, Start: at + 4096, HCAVA: at + 4096, Length: 8}))
-	require.Len(t, c.dev.lastMR.mem, 8)
-	require.Same(t, &buf[4096], &c.dev.lastMR.mem[0])
+	require.Len(t, c.dev.LastMR.Mem, 8)
+	require.Same(t, &buf[4096], &c.dev.LastMR.Mem[0])
 	release() // the region holds it
 	require.NoError(t, rereg(abi.ReregMR{Flags: abi.ReregAccess, AccessFlags: abi.AccessLocalWrite | abi.AccessRemoteRead}))
-	require.Equal(t, abi.AccessLocalWrite|abi.AccessRemoteRead, c.dev.lastMR.access)
+	require.Equal(t, abi.AccessLocalWrite|abi.AccessRemoteRead, c.dev.LastMR.Access)
 }
 
 // TestResizeForgetsRings: of a queue only the newest ring can be mapped.
@@ -212,10 +212,10 @@ func TestResizeForgetsRings(t *testing.T) {
 		_, err := c.f.Mmap(mi.Offset, int(mi.Size))
 		require.ErrorIs(t, err, syscall.EINVAL)
 	}
-	c.dev.refuse = syscall.EINVAL
+	c.dev.Refuse = syscall.EINVAL
 	_, err := c.do(abi.CmdResizeCQ, &abi.ResizeCQ{Response: c.addr, CQHandle: cq, CQE: 2}, 24)
 	require.ErrorIs(t, err, syscall.EINVAL)
-	c.dev.refuse = nil
+	c.dev.Refuse = nil
 	_, err = c.f.Mmap(third.Offset, int(third.Size))
 	require.NoError(t, err, "a refused change leaves what was there")
 	must[abi.DestroyCQResp](c, abi.CmdDestroyCQ, &abi.DestroyCQ{Response: c.addr, CQHandle: cq}, 8)

@@ -9,14 +9,16 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/kerneltest"
 )
 
 // driverModule is a module that brings one fake device.
-func driverModule(name string, dev *fakeDevice) Module {
+func driverModule(name string, dev *kerneltest.Device) Module {
 	return Module{
 		Name: name, Size: 135168, Needs: []string{moduleUverbs},
 		Init: func(this *Driver) error { return this.Register(dev) },
-		Exit: func(this *Driver) error { return this.Unregister(dev.name) },
+		Exit: func(this *Driver) error { return this.Unregister(dev.Name()) },
 	}
 }
 
@@ -31,7 +33,7 @@ func loaded(m *Machine) string {
 
 func TestModules(t *testing.T) {
 	m := New(Options{Bare: true})
-	a := newFakeDevice("fake0")
+	a := kerneltest.NewDevice("fake0")
 	require.NoError(t, m.Install(driverModule("soft", a)))
 	require.ErrorIs(t, m.Install(driverModule("soft", a)), syscall.EEXIST)
 	for _, bad := range []string{"", "a b", "a/b", "a\n", strings.Repeat("x", 56)} {
@@ -71,7 +73,7 @@ func TestModules(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EBUSY)
 	require.ErrorContains(t, err, "needed by soft")
 	require.NoError(t, m.Rmmod("soft"))
-	require.True(t, a.closed)
+	require.True(t, a.Closed)
 	require.NoError(t, m.Rmmod("ib_uverbs"))
 	require.Empty(t, m.Lsmod())
 	require.Empty(t, m.list())
@@ -82,7 +84,7 @@ func TestModules(t *testing.T) {
 // TestWithoutUverbs: a device is there, its file is not.
 func TestWithoutUverbs(t *testing.T) {
 	m := New(Options{Bare: true})
-	a, b := newFakeDevice("a"), newFakeDevice("b")
+	a, b := kerneltest.NewDevice("a"), kerneltest.NewDevice("b")
 	require.NoError(t, m.Register(a))
 	require.NoError(t, m.Register(b))
 	p := m.Process("p")
@@ -117,7 +119,7 @@ func TestWithoutUverbs(t *testing.T) {
 
 // TestModuleHolds: the objects that hold a module, and for how long.
 func TestModuleHolds(t *testing.T) {
-	m, dev := New(Options{}), newFakeDevice("fake0")
+	m, dev := New(Options{}), kerneltest.NewDevice("fake0")
 	require.NoError(t, m.Install(driverModule("soft", dev)))
 	require.NoError(t, m.Insmod("soft"))
 	c := &client{t: t, m: m, dev: dev, proc: m.Process("p"), page: make([]byte, 4096)}
@@ -155,13 +157,13 @@ func TestModuleHolds(t *testing.T) {
 	c.proc.Exit()
 	require.NoError(t, m.Rmmod("soft"))
 	require.NoError(t, m.Rmmod("ib_uverbs"))
-	dev.check(t)
+	dev.Check(t)
 }
 
 // TestDriverAfterUnplug: a device that is taken away under an open file gives
 // its driver back; the file needs ib_uverbs only.
 func TestDriverAfterUnplug(t *testing.T) {
-	m, dev := New(Options{}), newFakeDevice("fake0")
+	m, dev := New(Options{}), kerneltest.NewDevice("fake0")
 	require.NoError(t, m.Install(driverModule("soft", dev)))
 	require.NoError(t, m.Insmod("soft"))
 	c := &client{t: t, m: m, dev: dev, proc: m.Process("p"), page: make([]byte, 4096)}
@@ -180,7 +182,7 @@ func TestDriverAfterUnplug(t *testing.T) {
 // TestInitFails: nothing is left of a module whose init fails, whatever it did
 // before.
 func TestInitFails(t *testing.T) {
-	m, dev := New(Options{}), newFakeDevice("fake0")
+	m, dev := New(Options{}), kerneltest.NewDevice("fake0")
 	p := m.Process("p")
 	defer p.Exit()
 	var this *Driver
@@ -199,10 +201,10 @@ func TestInitFails(t *testing.T) {
 	err := m.Insmod("bad")
 	require.ErrorIs(t, err, why)
 	require.ErrorContains(t, err, "insmod bad")
-	require.True(t, dev.closed)
+	require.True(t, dev.Closed)
 	require.Equal(t, []ModuleInfo{{Name: "ib_uverbs", Refs: 1, State: ModuleLive}}, m.Lsmod(), "the open file")
 	require.Empty(t, m.list())
-	require.ErrorIs(t, this.Register(newFakeDevice("late")), syscall.ENODEV)
+	require.ErrorIs(t, this.Register(kerneltest.NewDevice("late")), syscall.ENODEV)
 	require.ErrorIs(t, m.Insmod("after"), syscall.ENOENT)
 	require.ErrorIs(t, m.Modprobe("after"), why)
 	p.Exit()
@@ -211,13 +213,13 @@ func TestInitFails(t *testing.T) {
 
 // TestExitFails: it has gone all the same.
 func TestExitFails(t *testing.T) {
-	m, dev := New(Options{}), newFakeDevice("fake0")
+	m, dev := New(Options{}), kerneltest.NewDevice("fake0")
 	why := errors.New("forgot how")
 	require.NoError(t, m.Install(Module{
 		Name: "soft",
 		Init: func(d *Driver) error { return d.Register(dev) },
 		Exit: func(d *Driver) error {
-			require.ErrorIs(t, d.Register(newFakeDevice("late")), syscall.ENODEV)
+			require.ErrorIs(t, d.Register(kerneltest.NewDevice("late")), syscall.ENODEV)
 			require.ErrorIs(t, m.Rmmod("soft"), syscall.EBUSY)
 			require.ErrorIs(t, m.Insmod("soft"), syscall.EBUSY)
 			_, err := m.Process("p").Open("/dev/infiniband/uverbs0")
@@ -229,7 +231,7 @@ func TestExitFails(t *testing.T) {
 	require.NoError(t, m.Insmod("soft"))
 	require.ErrorIs(t, m.Rmmod("soft"), why)
 	require.Equal(t, "ib_uverbs", loaded(m))
-	require.True(t, dev.closed)
+	require.True(t, dev.Closed)
 	require.Empty(t, m.list())
 }
 
@@ -258,11 +260,11 @@ func TestModprobe(t *testing.T) {
 func TestModuleStorm(t *testing.T) {
 	m := New(Options{})
 	var mu sync.Mutex
-	var devices []*fakeDevice
+	var devices []*kerneltest.Device
 	require.NoError(t, m.Install(Module{
 		Name: "soft", Needs: []string{moduleUverbs},
 		Init: func(d *Driver) error {
-			dev := newFakeDevice("fake0")
+			dev := kerneltest.NewDevice("fake0")
 			mu.Lock()
 			devices = append(devices, dev)
 			mu.Unlock()
@@ -317,7 +319,7 @@ func TestModuleStorm(t *testing.T) {
 	allowed(m.Rmmod("soft"), syscall.ENOENT)
 	require.NoError(t, m.Rmmod("ib_uverbs"))
 	for _, d := range devices {
-		d.check(t)
-		require.True(t, d.closed)
+		d.Check(t)
+		require.True(t, d.Closed)
 	}
 }

@@ -2,7 +2,6 @@ package emu
 
 import (
 	"net/netip"
-	"slices"
 	"syscall"
 	"testing"
 
@@ -10,22 +9,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/abi/abitest"
-	"github.com/rdmashim/rdmashim/kshim/driver"
 )
-
-var _ driver.MulticastQP = (*fakeQP)(nil)
-
-func (q *fakeQP) AttachMulticast(group netip.Addr) error {
-	defer q.d.step("QP.AttachMulticast")()
-	q.groups = append(q.groups, group)
-	return nil
-}
-
-func (q *fakeQP) DetachMulticast(group netip.Addr) error {
-	defer q.d.step("QP.DetachMulticast")()
-	q.groups = slices.DeleteFunc(q.groups, func(g netip.Addr) bool { return g == group })
-	return nil
-}
 
 var testGroup = netip.MustParseAddr("::ffff:239.1.2.3").As16()
 
@@ -47,14 +31,14 @@ func TestMulticastMembers(t *testing.T) {
 		_, err := c.do(abi.CmdDetachMcast, &abi.DetachMcast{QPHandle: o.UD, GID: testGroup}, 0)
 		return err
 	}
-	qp := c.dev.last
-	require.Equal(t, []netip.Addr{netip.AddrFrom16(testGroup)}, qp.groups)
+	qp := c.dev.Last
+	require.Equal(t, []netip.Addr{netip.AddrFrom16(testGroup)}, qp.Groups)
 	destroy := make([]byte, abi.DestroyQPSize)
 	(&abi.DestroyQP{Response: c.addr, QPHandle: o.UD}).Put(destroy)
 	_, err := c.writeRaw(uint32(abi.CmdDestroyQP), destroy, 4)
 	require.ErrorIs(t, err, syscall.EBUSY)
 	require.NoError(t, detach())
-	require.Empty(t, qp.groups)
+	require.Empty(t, qp.Groups)
 	require.ErrorIs(t, detach(), syscall.EINVAL)
 	attach(c, o)
 	require.NoError(t, c.f.Close())

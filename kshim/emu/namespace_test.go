@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/kerneltest"
+
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
@@ -14,8 +16,8 @@ import (
 // TestNamespaces: a process on a device sees that device only, and has ports of
 // its own, also where another device has the same address.
 func TestNamespaces(t *testing.T) {
-	m, w := New(Options{}), newCMWire()
-	devs := []*cmDevice{w.device("one", "10.0.0.1"), w.device("two", "10.0.0.1")}
+	m, w := New(Options{}), kerneltest.NewCMWire()
+	devs := []*kerneltest.CMDevice{w.Device("one", "10.0.0.1"), w.Device("two", "10.0.0.1")}
 	for _, d := range devs {
 		require.NoError(t, m.Register(d))
 	}
@@ -29,17 +31,17 @@ func TestNamespaces(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ENODEV)
 	other := map[string]string{"one": "uverbs1", "two": "uverbs0"}
 	for _, d := range devs {
-		p, err := m.ProcessOn(d.name, "p")
+		p, err := m.ProcessOn(d.Name(), "p")
 		require.NoError(t, err)
 		defer p.Exit()
 		list, err := p.ReadDir("/sys/class/infiniband")
 		require.NoError(t, err)
-		require.Equal(t, []string{d.name}, list)
+		require.Equal(t, []string{d.Name()}, list)
 		list, err = p.ReadDir("/dev/infiniband")
 		require.NoError(t, err)
 		require.Len(t, list, 2)
-		require.NotContains(t, list, other[d.name])
-		_, err = p.Open("/dev/infiniband/" + other[d.name])
+		require.NotContains(t, list, other[d.Name()])
+		_, err = p.Open("/dev/infiniband/" + other[d.Name()])
 		require.ErrorIs(t, err, syscall.ENOENT)
 
 		ch, err := rdmacm.Open(p)
@@ -57,9 +59,9 @@ func TestNamespaces(t *testing.T) {
 // own device only, and also when such a user is killed.
 func TestStalledDriver(t *testing.T) {
 	m := New(Options{})
-	stalled := newFakeDevice("stalled")
+	stalled := kerneltest.NewDevice("stalled")
 	entered, resume := make(chan struct{}), make(chan struct{})
-	stalled.hook = func(step string) {
+	stalled.Hook = func(step string) {
 		if step == "AllocPD" {
 			close(entered)
 			<-resume
@@ -78,7 +80,7 @@ func TestStalledDriver(t *testing.T) {
 	<-entered
 
 	use := func(name string) {
-		dev := newFakeDevice(name)
+		dev := kerneltest.NewDevice(name)
 		require.NoError(t, m.Install(driverModule(name, dev)))
 		require.NoError(t, m.Insmod(name))
 		p, err := m.ProcessOn(name, "user")
@@ -94,7 +96,7 @@ func TestStalledDriver(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []string{name, "stalled"}, list)
 		require.NoError(t, m.Rmmod(name))
-		dev.check(t)
+		dev.Check(t)
 	}
 	use("beside")
 	require.NoError(t, m.Kill(victim))
@@ -103,5 +105,5 @@ func TestStalledDriver(t *testing.T) {
 	require.ErrorIs(t, <-failed, syscall.ESRCH)
 	<-victim.Done()
 	require.NoError(t, m.Unregister("stalled"))
-	stalled.check(t)
+	stalled.Check(t)
 }

@@ -72,7 +72,7 @@ func newProgram(t testing.TB, in []byte) *program {
 	dev := p.m.devices[0]
 	t.Cleanup(func() { // before the client's
 		p.m.devices[0] = dev
-		p.dev.refuse = nil
+		p.dev.Refuse = nil
 		for _, f := range p.events {
 			require.NoError(t, f.Close())
 		}
@@ -294,19 +294,19 @@ func (p *program) extra(op int) {
 	cancel()
 	d := p.dev
 	if op&15 == 7 || op&15 >= 14 {
-		d.refuse = nil // an object whose end a driver refuses stays for ever
+		d.Refuse = nil // an object whose end a driver refuses stays for ever
 	}
 	switch n := p.draw(); op & 15 {
 	case 0: // a completion, and an error of a queue
-		if d.lastCQ != nil && d.live[d.lastCQ] != "" {
-			d.lastCQ.ev.Completion()
+		if d.LastCQ != nil && d.Live[d.LastCQ] != "" {
+			d.LastCQ.Events.Completion()
 			if n&1 != 0 {
-				d.lastCQ.ev.Error()
+				d.LastCQ.Events.Error()
 			}
 		}
 	case 1:
-		if d.last != nil && d.live[d.last] != "" {
-			d.last.ev.Event(abi.EventType(n % 20))
+		if d.Last != nil && d.Live[d.Last] != "" {
+			d.Last.Events.Event(abi.EventType(n % 20))
 		}
 	case 2:
 		if len(p.events) > 0 {
@@ -319,7 +319,7 @@ func (p *program) extra(op int) {
 			p.events = slices.Delete(p.events, i, i+1)
 		}
 	case 4: // the driver refuses, until told otherwise
-		d.refuse = []error{nil, syscall.ENOMEM, syscall.EBUSY, nil}[n&3]
+		d.Refuse = []error{nil, syscall.ENOMEM, syscall.EBUSY, nil}[n&3]
 	case 5: // the other file
 		p.files = append(p.files, p.f)
 		p.f, p.files = p.files[0], p.files[1:]
@@ -350,7 +350,7 @@ func (p *program) extra(op int) {
 		_, _ = p.f.Read(now, make([]byte, n))
 	case 14:
 		if n >= 0xe0 {
-			p.dead = p.m.Unregister(d.name) == nil || p.dead
+			p.dead = p.m.Unregister(d.Name()) == nil || p.dead
 		}
 	case 15:
 		if n >= 0xe0 {
@@ -365,7 +365,7 @@ func (p *program) check() {
 		return
 	}
 	var live, known [numKinds]int
-	for _, name := range p.dev.live {
+	for _, name := range p.dev.Live {
 		live[slices.Index(kindNames[:], name)]++
 	}
 	for i, f := range append(p.files, p.f) {

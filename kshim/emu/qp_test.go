@@ -53,7 +53,7 @@ func TestModifyMeasured(t *testing.T) {
 	long = rtsAttr(qp)
 	long.SQPSN = 0xff123456
 	require.NoError(t, c.modify(long))
-	require.Equal(t, uint32(0x123456), c.dev.last.modified.SQPSN)
+	require.Equal(t, uint32(0x123456), c.dev.Last.Modified.SQPSN)
 
 	require.NoError(t, c.modify(&abi.ModifyQP{QPHandle: qp, AttrMask: 1, QPState: abi.QPSErr}))
 	fails(rtsAttr(qp), nil, syscall.EINVAL)
@@ -66,9 +66,9 @@ func TestModifyMeasured(t *testing.T) {
 func TestModifyCurrentState(t *testing.T) {
 	c := newClient(t, true)
 	qp, _, _ := c.rts()
-	c.dev.last.state.Store(uint32(abi.QPSErr))
+	c.dev.Last.SetState(abi.QPSErr)
 	require.ErrorIs(t, c.modify(&abi.ModifyQP{QPHandle: qp, AttrMask: 1, QPState: abi.QPSRTS}), syscall.EINVAL)
-	c.dev.last.state.Store(uint32(abi.QPSRTS))
+	c.dev.Last.SetState(abi.QPSRTS)
 	require.NoError(t, c.modify(&abi.ModifyQP{QPHandle: qp, AttrMask: 3, QPState: abi.QPSRTS, CurQPState: abi.QPSRTS}))
 	require.ErrorIs(t, c.modify(&abi.ModifyQP{QPHandle: qp, AttrMask: 3, QPState: abi.QPSRTR, CurQPState: abi.QPSInit}), syscall.EINVAL)
 }
@@ -179,7 +179,7 @@ func TestPostSendForms(t *testing.T) {
 	require.ErrorIs(t, post(abi.PostSend{WQESize: 56, SGECount: 1}), syscall.ENOSPC)
 	require.ErrorIs(t, post(abi.PostSend{WQESize: 56, WRCount: 1}, make([]byte, 56)...), syscall.EINVAL)
 	require.ErrorIs(t, post(abi.PostSend{WQESize: 56}, 1, 0, 0, 0), syscall.EOPNOTSUPP)
-	require.Equal(t, int64(2), c.dev.doorbells.Load())
+	require.Equal(t, int64(2), c.dev.Doorbells.Load())
 	require.Equal(t, []byte{0, 0, 0, 0}, c.page[:4], "bad_wr")
 }
 
@@ -187,7 +187,7 @@ func TestPostSendForms(t *testing.T) {
 // destroyed objects count no more.
 func TestLimits(t *testing.T) {
 	c := newClient(t, true)
-	c.dev.attr.MaxPD = 0 // the core looked when the device was registered
+	c.dev.Attr.MaxPD = 0 // the core looked when the device was registered
 	var pds []uint32
 	for range 64 {
 		pds = append(pds, c.pd())
@@ -210,8 +210,8 @@ func TestDriverRefuses(t *testing.T) {
 	mr, err := c.mr(pd, c.addr, 4096, 1)
 	require.NoError(t, err)
 	buf, _ := c.f.Pin(make([]byte, 5000))
-	before, rings := len(c.dev.live), len(c.f.(*uverbsFile).rings.pending)
-	c.dev.refuse = syscall.ENOMEM
+	before, rings := len(c.dev.Live), len(c.f.(*uverbsFile).rings.pending)
+	c.dev.Refuse = syscall.ENOMEM
 	for _, n := range []abi.Command{abi.CmdAllocPD, abi.CmdCreateCQ, abi.CmdCreateQP, abi.CmdRegMR} {
 		for _, e := range examples(abi.FormWrite) {
 			if e.entry.Command == n {
@@ -225,8 +225,8 @@ func TestDriverRefuses(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ENOMEM)
 	_, err = c.do(abi.CmdDeregMR, &abi.DeregMR{MRHandle: mr.MRHandle}, 0)
 	require.ErrorIs(t, err, syscall.ENOMEM)
-	c.dev.refuse = nil
-	require.Len(t, c.dev.live, before)
+	c.dev.Refuse = nil
+	require.Len(t, c.dev.Live, before)
 	require.Len(t, c.f.(*uverbsFile).rings.pending, rings)
 	_, err = c.do(abi.CmdDestroyQP, &abi.DestroyQP{Response: c.addr, QPHandle: qp}, 4)
 	require.NoError(t, err, "what could not be destroyed is still there")

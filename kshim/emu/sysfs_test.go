@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/kerneltest"
 )
 
 // tree lists everything below a path with its text, a line each.
@@ -59,7 +61,7 @@ func readText(p *Process, name string) (string, error) {
 func TestSysfs(t *testing.T) {
 	c := newClient(t, true)
 	c.rts()
-	c.dev.doorbells.Store(42)
+	c.dev.Doorbells.Store(42)
 	want := `
 /dev/infiniband/uverbs0: invalid argument
 /dev/kmsg: ib_uverbs: module loaded
@@ -129,7 +131,7 @@ DEVMODE=0666
 /sys/module/ib_uverbs/coresize: 0
 /sys/module/ib_uverbs/initstate: live
 /sys/module/ib_uverbs/refcnt: 2`
-	c.dev.gidTblLen = 4
+	c.dev.GIDTblLen = 4
 	lines := tree(t, c.proc, "/")
 	require.Equal(t, want, "\n"+strings.Join(lines, "\n"))
 
@@ -164,12 +166,12 @@ DEVMODE=0666
 // TestDevices: names and numbers of several devices, and their reuse.
 func TestDevices(t *testing.T) {
 	m := New(Options{})
-	a, b, c := newFakeDevice("a"), newFakeDevice("b"), newFakeDevice("c")
+	a, b, c := kerneltest.NewDevice("a"), kerneltest.NewDevice("b"), kerneltest.NewDevice("c")
 	require.NoError(t, m.Register(a))
 	require.NoError(t, m.Register(b))
-	require.ErrorIs(t, m.Register(newFakeDevice("a")), syscall.EEXIST)
+	require.ErrorIs(t, m.Register(kerneltest.NewDevice("a")), syscall.EEXIST)
 	for _, name := range []string{"", "x/y", "."} {
-		require.ErrorIs(t, m.Register(newFakeDevice(name)), syscall.EINVAL)
+		require.ErrorIs(t, m.Register(kerneltest.NewDevice(name)), syscall.EINVAL)
 	}
 	p := m.Process("p")
 	defer p.Exit()
@@ -181,7 +183,7 @@ func TestDevices(t *testing.T) {
 	require.Equal(t, []string{"abi_version", "uverbs0", "uverbs1"}, names())
 	require.NoError(t, m.Unregister("a"))
 	require.ErrorIs(t, m.Unregister("a"), syscall.ENOENT)
-	require.True(t, a.closed)
+	require.True(t, a.Closed)
 	require.Equal(t, []string{"abi_version", "uverbs1"}, names())
 	require.NoError(t, m.Register(c))
 	text, err := readText(p, "/sys/class/infiniband_verbs/uverbs0/ibdev")

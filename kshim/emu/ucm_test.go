@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/kerneltest"
+
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
@@ -21,19 +23,19 @@ import (
 // for each side.
 type cmBed struct {
 	m      *Machine
-	w      *cmWire
+	w      *kerneltest.CMWire
 	a, b   *rdmacm.Channel
 	pa, pb *Process
-	devs   []*cmDevice
+	devs   []*kerneltest.CMDevice
 }
 
 var cmServer = netip.MustParseAddrPort("10.0.0.2:7471")
 
 func newCMBed(t *testing.T) *cmBed {
 	t.Helper()
-	bed := &cmBed{m: New(Options{}), w: newCMWire()}
+	bed := &cmBed{m: New(Options{}), w: kerneltest.NewCMWire()}
 	for name, addr := range map[string]string{"one": "10.0.0.1", "two": "10.0.0.2"} {
-		d := bed.w.device(name, addr)
+		d := bed.w.Device(name, addr)
 		bed.devs = append(bed.devs, d)
 		require.NoError(t, bed.m.Register(d))
 	}
@@ -50,8 +52,7 @@ func newCMBed(t *testing.T) *cmBed {
 		defer bed.m.all.cm.mu.Unlock()
 		require.Empty(t, bed.m.all.cm.ids)
 		require.Empty(t, bed.m.all.cm.ports)
-		require.Empty(t, bed.w.conns)
-		require.Empty(t, bed.w.listeners)
+		require.Zero(t, bed.w.Left())
 	})
 	return bed
 }
@@ -289,7 +290,7 @@ func TestCMErrnos(t *testing.T) {
 	p := m.Process("raw")
 	_, err := p.Open("/dev/infiniband/rdma_cm")
 	require.ErrorIs(t, err, syscall.ENOENT, "no device has one")
-	require.NoError(t, m.Register(newCMWire().device("one", "10.0.0.1")))
+	require.NoError(t, m.Register(kerneltest.NewCMWire().Device("one", "10.0.0.1")))
 	f, err := p.Open("/dev/infiniband/rdma_cm")
 	require.NoError(t, err)
 	defer f.Close()
@@ -370,8 +371,8 @@ func FuzzCM(f *testing.F) {
 	f.Add(slices.Concat(fuzzed(abi.UCMCmdCreateID, 16, 0x11, 1), fuzzed(silent+abi.UCMCmdBindIP, 8, port7...), fuzzed(abi.UCMCmdJoinIPMcast, 16, port7...)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m := New(Options{})
-		w := newCMWire()
-		if err := m.Register(w.device("one", "10.0.0.1")); err != nil {
+		w := kerneltest.NewCMWire()
+		if err := m.Register(w.Device("one", "10.0.0.1")); err != nil {
 			t.Fatal(err)
 		}
 		p := m.Process("fuzz")
@@ -402,9 +403,7 @@ func FuzzCM(f *testing.F) {
 			}
 		}
 		p.Exit()
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if len(w.conns)+len(w.listeners)+len(m.all.cm.ids)+len(m.all.cm.ports) != 0 {
+		if w.Left()+len(m.all.cm.ids)+len(m.all.cm.ports) != 0 {
 			t.Fatal("something is left")
 		}
 	})

@@ -11,13 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/tests/kerneltest"
 )
 
 // TestNoMoreEvents: a kernel that gives none any more ends all waiting, with
 // its reason.
 func TestNoMoreEvents(t *testing.T) {
 	k := newFake(t)
-	k.silent = true
+	k.Silence(true)
 	a := k.open()
 	id, err := a.NewID()
 	require.NoError(t, err)
@@ -27,10 +28,8 @@ func TestNoMoreEvents(t *testing.T) {
 	go func() { ends <- id.ResolveAddr(t.Context(), nowhere, server, 0) }()
 	go func() { _, err := id.Next(t.Context()); ends <- err }()
 	go func() { _, err := l.Accept(t.Context()); ends <- err }()
-	k.do(func() {
-		k.fail[abi.UCMCmdGetEvent] = syscall.EACCES
-		k.raw(k.files[0], fakeEvent{})
-	})
+	k.fail(abi.UCMCmdGetEvent, syscall.EACCES)
+	a.inject(abi.UCMEventResp{})
 	for range 3 {
 		err := <-ends
 		require.ErrorIs(t, err, syscall.EACCES)
@@ -44,7 +43,7 @@ func TestNoMoreEvents(t *testing.T) {
 	require.NoError(t, late.Destroy())
 	require.NoError(t, id.Destroy())
 	require.NoError(t, l.Close())
-	require.Zero(t, k.left())
+	require.Zero(t, k.IDs())
 }
 
 // TestRefusedCommands: each is an error of its caller, and nothing is left.
@@ -57,7 +56,7 @@ func TestRefusedCommands(t *testing.T) {
 			a, b := k.open(), k.open()
 			l, err := b.Listen(server, 0, Options{})
 			require.NoError(t, err)
-			k.do(func() { k.fail[cmd] = syscall.ENOMEM })
+			k.fail(cmd, syscall.ENOMEM)
 			ends := make(chan error, 1)
 			go func() {
 				id, err := a.Resolve(t.Context(), nowhere, server, Options{TOS: 1})
@@ -79,7 +78,7 @@ func TestRefusedCommands(t *testing.T) {
 				require.EqualError(t, err, "cm: "+op+": cannot allocate memory", "which call it was is said once")
 			}
 			require.NoError(t, l.Close())
-			require.Zero(t, k.left())
+			require.Zero(t, k.IDs())
 		})
 	}
 }
@@ -90,16 +89,16 @@ func TestRefusedDestroy(t *testing.T) {
 	a := k.open()
 	id, err := a.NewID()
 	require.NoError(t, err)
-	k.do(func() { k.fail[abi.UCMCmdDestroyID] = syscall.EACCES })
+	k.fail(abi.UCMCmdDestroyID, syscall.EACCES)
 	require.ErrorIs(t, id.Destroy(), syscall.EACCES)
-	k.do(func() { delete(k.fail, abi.UCMCmdDestroyID) })
+	k.fail(abi.UCMCmdDestroyID, nil)
 	require.NoError(t, id.Destroy())
 }
 
 func TestAShortWrite(t *testing.T) {
 	k := newFake(t)
 	a := k.open()
-	k.do(func() { k.room = 1 })
+	k.Do(func() { k.Short = 1 })
 	_, err := a.NewID()
 	require.ErrorIs(t, err, syscall.EIO)
 }
@@ -108,39 +107,36 @@ func TestAShortWrite(t *testing.T) {
 // many.
 func TestMisplacedEvents(t *testing.T) {
 	k := newFake(t)
-	k.silent = true
+	k.Silence(true)
 	a := k.open()
 	id, err := a.NewID()
 	require.NoError(t, err)
-	var orphan *fakeID
-	k.do(func() {
-		f := k.files[0]
-		for _, uid := range []uint64{0, 77, 1 << 63} {
-			for ev := range abi.UCMEvent(20) {
-				if ev != abi.UCMEventConnectRequest {
-					k.raw(f, fakeEvent{nil, abi.UCMEventResp{UID: uid, ID: 0, Event: ev}})
-				}
+	for _, uid := range []uint64{0, 77, 1 << 63} {
+		for ev := range abi.UCMEvent(20) {
+			if ev != abi.UCMEventConnectRequest {
+				a.inject(abi.UCMEventResp{UID: uid, ID: 0, Event: ev})
 			}
 		}
-		// A request to an id that is no listener: the new id must not stay.
-		orphan = k.newID(f, 0)
-		k.raw(f, fakeEvent{nil, abi.UCMEventResp{UID: id.uid, ID: orphan.num, Event: abi.UCMEventConnectRequest}})
-		k.post(k.ids[id.num], abi.UCMEventEstablished, 0, nil, 0, nil)
-		k.post(k.ids[id.num], abi.UCMEventConnectResponse, 0, nil, 255, nil)
-	})
+	}
+	// A request to an id that is no listener: the new id must not stay.
+	orphan, err := a.NewID()
+	require.NoError(t, err)
+	a.inject(abi.UCMEventResp{UID: id.uid, ID: orphan.num, Event: abi.UCMEventConnectRequest})
+	id.inject(abi.UCMEventEstablished, 0)
+	full := abi.UCMEventResp{UID: id.uid, ID: id.num, Event: abi.UCMEventConnectResponse}
+	(&abi.UCMConnParam{PrivateDataLen: 255}).Put(full.Param[:])
+	a.inject(full)
 	ev, err := id.Next(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, abi.UCMEventEstablished, ev.Type)
 	ev, err = id.Next(t.Context())
 	require.NoError(t, err)
 	require.Len(t, ev.Peer.Private, 255)
-	require.Equal(t, 1, k.left(), "the orphan was destroyed")
+	require.Equal(t, 1, k.IDs(), "the orphan was destroyed")
 
-	k.do(func() {
-		for range maxEvents + 10 {
-			k.post(k.ids[id.num], abi.UCMEventAddrChange, 0, nil, 0, nil)
-		}
-	})
+	for range maxEvents + 10 {
+		id.inject(abi.UCMEventAddrChange, 0)
+	}
 	<-id.Context().Done()
 	for range maxEvents {
 		_, err := id.Next(t.Context())
@@ -182,11 +178,13 @@ func TestCloseInTheMiddle(t *testing.T) {
 		}
 		n := rand.IntN(200)
 		seen := make(chan struct{})
-		k.do(func() {
-			k.hook = func(*fakeFile, abi.UCMCommand) {
-				if n--; n == 0 {
-					close(seen)
-				}
+		k.Do(func() {
+			k.Before = func(*kerneltest.Call) {
+				k.Do(func() {
+					if n--; n == 0 {
+						close(seen)
+					}
+				})
 			}
 			if n == 0 {
 				close(seen)
@@ -196,8 +194,8 @@ func TestCloseInTheMiddle(t *testing.T) {
 		require.NoError(t, b.Close())
 		require.NoError(t, a.Close())
 		wg.Wait()
-		require.Zero(t, k.left())
-		k.do(func() { require.Empty(t, k.pins) })
+		require.Zero(t, k.IDs())
+		k.Do(func() { require.Zero(t, k.Pins) })
 		_, err = a.NewID()
 		require.ErrorIs(t, err, net.ErrClosed)
 	}
@@ -215,16 +213,12 @@ func FuzzEvents(f *testing.F) {
 		require.NoError(t, err)
 		id, err := a.NewID()
 		require.NoError(t, err)
-		k.do(func() {
-			for len(b) > 0 {
-				var ev abi.UCMEventResp
-				one := make([]byte, abi.UCMEventRespSize)
-				b = b[copy(one, b):]
-				_ = ev.Parse(one)
-				k.raw(k.files[0], fakeEvent{nil, ev})
-			}
-			k.raw(k.files[0], fakeEvent{nil, abi.UCMEventResp{UID: id.uid, ID: id.num, Event: abi.UCMEventAddrResolved}})
-		})
+		for len(b) > 0 {
+			one := make([]byte, abi.UCMEventRespSize)
+			b = b[copy(one, b):]
+			k.Do(func() { k.Opened[0].Give(one) })
+		}
+		id.inject(abi.UCMEventAddrResolved, 0)
 		for { // the last one comes, unless one before ended the id
 			ev, err := id.Next(t.Context())
 			if err != nil || ev.Type == abi.UCMEventAddrResolved {
@@ -262,13 +256,15 @@ func TestCancelAtEveryCommand(t *testing.T) {
 			ended <- err
 		}()
 		ctx, cancel := context.WithCancel(t.Context())
-		k.do(func() {
+		k.Do(func() {
 			left := n
-			k.hook = func(_ *fakeFile, cmd abi.UCMCommand) {
-				if cmd != abi.UCMCmdGetEvent {
-					if left--; left == 0 {
-						cancel()
-					}
+			k.Before = func(c *kerneltest.Call) {
+				if c.Cmd != abi.UCMCmdGetEvent {
+					k.Do(func() {
+						if left--; left == 0 {
+							cancel()
+						}
+					})
 				}
 			}
 		})
@@ -285,7 +281,7 @@ func TestCancelAtEveryCommand(t *testing.T) {
 		}
 		require.NoError(t, l.Close())
 		<-ended
-		require.Zero(t, k.left(), "at command %d", n)
+		require.Zero(t, k.IDs(), "at command %d", n)
 		cancel()
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/tests/kerneltest"
 )
 
 var (
@@ -52,12 +53,8 @@ func TestConnection(t *testing.T) {
 		require.NoError(t, r.Accept(t.Context(), qb, ConnParam{Private: []byte("back"), ResponderResources: 9, InitiatorDepth: 1, MinRNRTimer: 12}))
 		accepted <- r
 	})
-	k.taken()
 	id, err := a.Resolve(t.Context(), nowhere, server, Options{TOS: 8})
 	require.NoError(t, err)
-	k.do(func() {
-		require.Equal(t, map[abi.UCMOption]string{abi.UCMOptionTOS: "\x08"}, k.ids[id.num].options)
-	})
 	name, err := id.Device()
 	require.NoError(t, err)
 	require.Equal(t, "rxe0", name)
@@ -72,12 +69,14 @@ func TestConnection(t *testing.T) {
 	require.Equal(t, uint32(0x111), r.Peer.QPN)
 
 	// The second INIT of the active side brings the accesses.
-	require.Equal(t, []string{"INIT 0", "INIT REMOTE_WRITE|REMOTE_READ", "RTR", "RTS"}, qa.seen)
-	require.Equal(t, []string{"INIT REMOTE_WRITE|REMOTE_READ", "RTR", "RTS"}, qb.seen)
+	require.Equal(t, []string{"INIT 0", "INIT REMOTE_WRITE|REMOTE_READ|REMOTE_ATOMIC", "RTR", "RTS"}, qa.seen)
+	require.Equal(t, []string{"INIT REMOTE_WRITE|REMOTE_READ|REMOTE_ATOMIC", "RTR", "RTS"}, qb.seen)
 	require.Equal(t, uint32(0x222), qa.last[abi.QPSRTR].DestQPNum)
 	require.Equal(t, []uint8{2, 1}, []uint8{qb.last[abi.QPSRTR].MaxDestRdAtomic, qb.last[abi.QPSRTS].MaxRdAtomic}, "cut to the offer")
 	require.Equal(t, []uint8{0, 12}, []uint8{qa.last[abi.QPSRTR].MinRNRTimer, qb.last[abi.QPSRTR].MinRNRTimer})
-	k.do(func() { require.Equal(t, uint8(7), k.ids[id.num].asked.RetryCount) })
+	asked := k.wire.Asked()
+	require.Equal(t, uint8(8), asked.TOS)
+	require.Equal(t, uint8(7), asked.Param.RetryCount)
 
 	require.NoError(t, id.Context().Err())
 	require.NoError(t, r.Context().Err())
@@ -92,17 +91,25 @@ func TestConnection(t *testing.T) {
 		require.Equal(t, abi.UCMEventDisconnected, ev.Type)
 		require.NoError(t, end.Destroy())
 		require.ErrorIs(t, end.Destroy(), syscall.EBADF)
-		_, err = end.Next(t.Context())
+		for err == nil { // TIMEWAIT_EXIT may have come
+			ev, err = end.Next(t.Context())
+		}
 		require.ErrorIs(t, err, syscall.EBADF)
 	}
-	require.Equal(t, 1, k.left(), "the listener")
+	require.Equal(t, 1, k.IDs(), "the listener")
 }
 
 // An acceptor that hears that the peer has gone, and never that it was
 // connected, was connected: the peer may have written all that it had to.
 func TestThePeersWordIsLost(t *testing.T) {
 	k := newFake(t)
-	k.forgetful = true
+	k.After = func(c *kerneltest.Call) {
+		var ev abi.UCMEventResp
+		if c.Cmd == abi.UCMCmdGetEvent && ev.Parse(c.Out) == nil && ev.Event == abi.UCMEventEstablished {
+			ev.Event = 99 // an unknown one
+			ev.Put(c.Out)
+		}
+	}
 	a, b := k.open(), k.open()
 	accepted := make(chan *Request, 1)
 	listen(t, b, func(r *Request) {
@@ -134,11 +141,11 @@ func TestThePeerGivesUp(t *testing.T) {
 		_ = r.Destroy()
 	})
 	asked := 0
-	k.do(func() {
-		k.hook = func(f *fakeFile, c abi.UCMCommand) {
-			if f == a.file && c == abi.UCMCmdInitQPAttr {
+	k.Do(func() {
+		k.Before = func(c *kerneltest.Call) {
+			if c.File == a.file && c.Cmd == abi.UCMCmdInitQPAttr {
 				if asked++; asked == 2 { // after the reply
-					k.fail[c] = syscall.EINVAL
+					k.fail(abi.UCMCmdInitQPAttr, syscall.EINVAL)
 				}
 			}
 		}
@@ -156,13 +163,14 @@ func TestThePeerGivesUp(t *testing.T) {
 // TestTheCommands of a connection are those that librdmacm gives.
 func TestTheCommands(t *testing.T) {
 	k := newFake(t)
+	k.Record = true
 	a, b := k.open(), k.open()
 	accepted := make(chan *Request, 1)
 	listen(t, b, func(r *Request) {
 		require.NoError(t, r.Accept(t.Context(), newFakeQP(2), ConnParam{}))
 		accepted <- r
 	})
-	require.Equal(t, []string{"CREATE_ID 0", "BIND 0", "QUERY 0", "LISTEN 0"}, k.taken())
+	require.Equal(t, []string{"CREATE_ID", "BIND 0", "QUERY 0", "LISTEN 0"}, k.taken())
 	id, err := a.Resolve(t.Context(), nowhere, server, Options{})
 	require.NoError(t, err)
 	_, err = id.Connect(t.Context(), newFakeQP(1), ConnParam{})
@@ -172,7 +180,7 @@ func TestTheCommands(t *testing.T) {
 	<-r.Context().Done()
 	require.NoError(t, r.Destroy())
 	require.ElementsMatch(t, []string{
-		"CREATE_ID 1", "RESOLVE_ADDR 1", "RESOLVE_ROUTE 1", "INIT_QP_ATTR 1", "CONNECT 1",
+		"CREATE_ID", "RESOLVE_ADDR 1", "RESOLVE_ROUTE 1", "INIT_QP_ATTR 1", "CONNECT 1",
 		"INIT_QP_ATTR 2", "INIT_QP_ATTR 2", "INIT_QP_ATTR 2", "INIT_QP_ATTR 2", "ACCEPT 2",
 		"INIT_QP_ATTR 1", "INIT_QP_ATTR 1", "INIT_QP_ATTR 1", "ACCEPT 1", "DESTROY_ID 1", "DISCONNECT 2", "DESTROY_ID 2",
 	}, k.taken())
@@ -181,10 +189,12 @@ func TestTheCommands(t *testing.T) {
 func TestReject(t *testing.T) {
 	k := newFake(t)
 	a, b := k.open(), k.open()
+	rejected := make(chan struct{})
 	listen(t, b, func(r *Request) {
 		require.ErrorIs(t, r.Reject(abi.UCMRejNoResources, nil), syscall.EINVAL)
 		require.ErrorIs(t, r.Reject(0, make([]byte, 149)), syscall.EINVAL)
 		require.NoError(t, r.Reject(abi.UCMRejVendorOptionNotSupported, []byte("no")))
+		close(rejected)
 	})
 	id, err := a.Resolve(t.Context(), nowhere, server, Options{})
 	require.NoError(t, err)
@@ -196,7 +206,8 @@ func TestReject(t *testing.T) {
 	require.Equal(t, "no", string(r.Private[:2]))
 	require.EqualError(t, err, "cm: connect to 10.0.0.1:7471: connection rejected: VENDOR_OPTION_NOT_SUPPORTED")
 	require.NoError(t, id.Destroy())
-	require.Equal(t, 1, k.left())
+	<-rejected
+	require.Equal(t, 1, k.IDs())
 }
 
 func TestNobodyListens(t *testing.T) {
@@ -232,17 +243,15 @@ func TestFailures(t *testing.T) {
 	} {
 		t.Run(c.ev.String(), func(t *testing.T) {
 			k := newFake(t)
-			k.silent = true
+			k.Silence(true)
 			a := k.open()
 			id, err := a.NewID()
 			require.NoError(t, err)
 			failed := make(chan error)
 			go func() { failed <- id.ResolveAddr(t.Context(), nowhere, server, 0) }()
-			k.do(func() {
-				k.post(k.ids[0], 99, 0, nil, 0, nil) // an unknown event is passed over
-				k.post(k.ids[0], abi.UCMEventAddrChange, 0, nil, 0, nil)
-				k.post(k.ids[0], c.ev, c.status, nil, 0, nil)
-			})
+			id.inject(99, 0) // an unknown event is passed over
+			id.inject(abi.UCMEventAddrChange, 0)
+			id.inject(c.ev, c.status)
 			err = <-failed
 			require.ErrorIs(t, err, c.is)
 			require.ErrorContains(t, err, c.text)
@@ -266,27 +275,27 @@ func TestDeadlines(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 
-		k.do(func() { k.silent = true })
+		k.Silence(true)
 		ctx, cancel = within()
 		_, err = a.Resolve(ctx, nowhere, server, Options{})
 		cancel()
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, "10.0.0.1:7471")
-		require.Equal(t, 1, k.left())
+		require.Equal(t, 1, k.IDs())
 		_, err = a.Resolve(ctx, nowhere, server, Options{})
 		require.ErrorIs(t, err, context.DeadlineExceeded, "before anything was asked")
 
-		k.do(func() { k.silent = false })
+		k.Silence(false)
 		id, err := a.Resolve(t.Context(), nowhere, server, Options{})
 		require.NoError(t, err)
-		k.do(func() { k.silent = true })
+		k.wire.Silence(true)
 		ctx, cancel = within()
 		_, err = id.Connect(ctx, newFakeQP(1), ConnParam{})
 		cancel()
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.NoError(t, id.Destroy())
 
-		k.do(func() { k.silent = false })
+		k.wire.Silence(false)
 		id, err = a.Resolve(t.Context(), nowhere, server, Options{})
 		require.NoError(t, err)
 		ctx, cancel = within()
@@ -301,7 +310,7 @@ func TestDeadlines(t *testing.T) {
 		require.ErrorContains(t, err, "the peer gave up")
 		require.NoError(t, r.Destroy())
 		require.NoError(t, l.Close())
-		require.Zero(t, k.left())
+		require.Zero(t, k.IDs())
 	})
 }
 
@@ -326,12 +335,12 @@ func TestListener(t *testing.T) {
 	a, b := k.open(), k.open()
 	_, err := b.Listen(netip.AddrPort{}, 0, Options{})
 	require.ErrorIs(t, err, syscall.EAFNOSUPPORT)
-	require.Zero(t, k.left())
+	require.Zero(t, k.IDs())
 	l, err := b.Listen(netip.MustParseAddrPort("0.0.0.0:0"), 2, Options{})
 	require.NoError(t, err)
 	require.NotZero(t, l.Addr().Port())
 	_, err = b.Listen(l.Addr(), 2, Options{})
-	require.ErrorIs(t, err, syscall.EADDRINUSE)
+	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL, "a wildcard has the port")
 	to := netip.AddrPortFrom(server.Addr(), l.Addr().Port())
 	ends := make(chan error, 3)
 	for range 3 {
@@ -358,7 +367,7 @@ func TestListener(t *testing.T) {
 	require.NoError(t, l.Close())
 	_, err = l.Accept(t.Context())
 	require.ErrorIs(t, err, net.ErrClosed)
-	require.Zero(t, k.left())
+	require.Zero(t, k.IDs())
 
 	l, err = b.Listen(server, 0, Options{})
 	require.NoError(t, err)
@@ -382,23 +391,17 @@ func TestListener(t *testing.T) {
 // next one, which has its number.
 func TestNumbersAreReused(t *testing.T) {
 	k := newFake(t)
-	k.silent = true
+	k.Silence(true)
 	a := k.open()
 	first, err := a.NewID()
 	require.NoError(t, err)
-	var late fakeEvent
-	k.do(func() {
-		late = fakeEvent{nil, abi.UCMEventResp{UID: first.uid, ID: first.num, Event: abi.UCMEventDisconnected}}
-	})
 	require.NoError(t, first.Destroy())
 	second, err := a.NewID()
 	require.NoError(t, err)
 	require.Equal(t, first.num, second.num)
 	require.NotEqual(t, first.uid, second.uid)
-	k.do(func() {
-		k.raw(k.files[0], late)
-		k.post(k.ids[0], abi.UCMEventAddrChange, 0, nil, 0, nil)
-	})
+	first.inject(abi.UCMEventDisconnected, 0)
+	second.inject(abi.UCMEventAddrChange, 0)
 	ev, err := second.Next(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, abi.UCMEventAddrChange, ev.Type)
@@ -465,29 +468,29 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.Eventually(t, func() bool { return k.left() <= 1 }, time.Minute, time.Millisecond, "AfterFunc")
+	require.Eventually(t, func() bool { return k.IDs() <= 1 }, time.Minute, time.Millisecond, "AfterFunc")
 }
 
 func TestOpen(t *testing.T) {
 	k := newFake(t)
-	k.sys["gone"] = "yes"
+	k.Hidden = []string{node}
 	_, err := Open(k)
 	require.ErrorIs(t, err, syscall.ENOENT)
 	require.ErrorContains(t, err, "rdma_ucm")
 	k = newFake(t)
-	k.sys[versionFile] = "5\n"
+	k.Sys[versionFile] = "5\n"
 	_, err = Open(k)
 	require.ErrorIs(t, err, syscall.EPROTONOSUPPORT)
 	k = newFake(t)
-	k.mute = true
+	k.Mute = true
 	_, err = Open(k)
 	require.ErrorIs(t, err, syscall.ENOTSUP)
 	k = newFake(t)
-	delete(k.sys, versionFile)
+	k.Hidden = []string{versionFile}
 	c := k.open()
 	require.NoError(t, c.Close())
 	require.NoError(t, c.Close())
-	k.do(func() { require.Empty(t, k.pins) })
+	k.Do(func() { require.Zero(t, k.Pins) })
 	_, err = c.NewID()
 	require.ErrorIs(t, err, net.ErrClosed)
 	_, err = c.Listen(server, 0, Options{})
@@ -500,18 +503,18 @@ func TestDevice(t *testing.T) {
 	id, err := a.Resolve(t.Context(), nowhere, server, Options{})
 	require.NoError(t, err)
 	defer id.Destroy()
-	k.do(func() { // another of the same GUID, with another address
-		k.sys["/sys/class/infiniband_verbs/uverbs1/ibdev"] = "rxe1\n"
-		k.sys["/sys/class/infiniband_verbs/uverbs1/abi_version"] = "2\n"
-		k.sys["/sys/class/infiniband/rxe1/node_guid"] = "0200:00ff:fe00:0001\n"
-		k.sys["/sys/class/infiniband/rxe1/ports/1/gids/0"] = "0000:0000:0000:0000:0000:ffff:0a00:0002\n"
+	const guid = "/sys/class/infiniband/%s/node_guid"
+	k.Do(func() { // another of the same GUID, with another address
+		k.Sys["/sys/class/infiniband_verbs/uverbs1/ibdev"] = "rxe1\n"
+		k.Sys["/sys/class/infiniband_verbs/uverbs1/abi_version"] = "2\n"
+		k.Sys[fmt.Sprintf(guid, "rxe1")] = "0200:0aff:fe00:0006\n"
+		k.Sys["/sys/class/infiniband/rxe1/ports/1/gids/0"] = "0000:0000:0000:0000:0000:ffff:0a00:0002\n"
 	})
 	name, err := id.Device()
 	require.NoError(t, err)
 	require.Equal(t, "rxe0", name)
-	k.do(func() {
-		k.sys["/sys/class/infiniband/rxe0/node_guid"] = "0200:00ff:fe00:0009\n"
-		k.sys["/sys/class/infiniband/rxe1/node_guid"] = "0200:00ff:fe00:0008\n"
+	k.Do(func() {
+		k.Sys[fmt.Sprintf(guid, "rxe0")], k.Sys[fmt.Sprintf(guid, "rxe1")] = "0200:00ff:fe00:0009\n", "0200:00ff:fe00:0008\n"
 	})
 	_, err = id.Device()
 	require.ErrorIs(t, err, syscall.ENODEV)

@@ -1,7 +1,6 @@
 package verbs
 
 import (
-	"encoding/binary"
 	"errors"
 	"syscall"
 	"testing"
@@ -9,22 +8,13 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/kerneltest"
 )
 
 func TestDataPathDoesNotAllocate(t *testing.T) {
 	b := newBed(t, QPInit{MaxSendWR: 64, MaxRecvWR: 64, MaxSendSGE: 2, MaxInline: 32}).connect()
-	b.do(func() {
-		b.record = false
-		b.bell = func(qp *fakeQP) {
-			n, _ := qp.sqc.Ready()
-			for i := range n {
-				id := binary.LittleEndian.Uint64(qp.sqc.Slot(i))
-				_ = ring.EncodeWC(qp.scq.p.Slot(0), &ring.WC{ID: id})
-				qp.scq.p.Publish(1)
-			}
-			qp.sqc.Release(n)
-		}
-	})
+	b.Record = false
 	wc := make([]WC, 4)
 	data := []byte("inline")
 	bad := 0
@@ -44,14 +34,10 @@ func TestDataPathDoesNotAllocate(t *testing.T) {
 	require.Zero(t, bad)
 	require.Zero(t, allocs, "post, doorbell and poll")
 
+	receive := func() { b.kernel.Recv(&ring.WC{}) }
 	allocs = testing.AllocsPerRun(200, func() {
 		n, err := b.qp.PostRecv([]RecvWR{{ID: 1, SGE: []SGE{{Addr: 1, Length: 2, LKey: 3}}}})
-		b.mu.Lock()
-		slot := b.kernel.rqc.Slot(0)
-		_ = ring.EncodeWC(b.kernel.rcq.p.Slot(0), &ring.WC{ID: binary.LittleEndian.Uint64(slot)})
-		b.kernel.rcq.p.Publish(1)
-		b.kernel.rqc.Release(1)
-		b.mu.Unlock()
+		b.do(receive)
 		if m, perr := b.rcq.Poll(wc); n != 1 || m != 1 || err != nil || perr != nil {
 			bad++
 		}
@@ -59,7 +45,7 @@ func TestDataPathDoesNotAllocate(t *testing.T) {
 	require.Zero(t, bad)
 	require.Zero(t, allocs, "receive and poll")
 
-	b.do(func() { b.bell = func(*fakeQP) {} })
+	b.do(func() { b.dev.Bell = func(*kerneltest.QP) {} })
 	_, err := b.qp.Post(sends(sig, make([]uint64, 64)...))
 	require.NoError(t, err)
 	full := sends(sig, 1)
@@ -74,15 +60,7 @@ func TestDataPathDoesNotAllocate(t *testing.T) {
 
 func BenchmarkPostPoll(b *testing.B) {
 	bed := newBed(b, QPInit{MaxSendWR: 64}).connect()
-	bed.do(func() {
-		bed.record = false
-		bed.bell = func(qp *fakeQP) {
-			id := binary.LittleEndian.Uint64(qp.sqc.Slot(0))
-			_ = ring.EncodeWC(qp.scq.p.Slot(0), &ring.WC{ID: id})
-			qp.scq.p.Publish(1)
-			qp.sqc.Release(1)
-		}
-	})
+	bed.Record = false
 	wc := make([]WC, 1)
 	batch := []SendWR{{Opcode: abi.WRRDMAWrite, Flags: sig, SGE: []SGE{{Addr: 1, Length: 2, LKey: 3}}}}
 	b.ReportAllocs()

@@ -4,22 +4,26 @@ import (
 	"testing"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/tests/kerneltest"
 	"github.com/stretchr/testify/require"
 )
 
-// bed is a context with the objects that most tests need.
+// bed is a context with the objects that most tests need, and the device's side
+// of them.
 type bed struct {
 	*fake
-	c      *Context
-	pd     *PD
-	scq    *CQ
-	rcq    *CQ
-	qp     *QP
-	kernel *fakeQP
+	c        *Context
+	pd       *PD
+	scq      *CQ
+	rcq      *CQ
+	qp       *QP
+	kernel   *kerneltest.QP
+	ksc, krc *kerneltest.CQ
 }
 
 func newBed(t testing.TB, init QPInit) *bed {
 	b := &bed{fake: newFake(t)}
+	b.Record = true
 	b.c = b.open()
 	var err error
 	b.pd, err = b.c.AllocPD()
@@ -28,29 +32,42 @@ func newBed(t testing.TB, init QPInit) *bed {
 	require.NoError(t, err)
 	b.rcq, err = b.c.CreateCQ(64)
 	require.NoError(t, err)
-	if init.SendCQ == nil {
-		init.SendCQ = b.scq
-	}
-	if init.RecvCQ == nil {
-		init.RecvCQ = b.rcq
-	}
+	init.SendCQ, init.RecvCQ = b.scq, b.rcq
 	b.qp, err = b.pd.CreateQP(init)
 	require.NoError(t, err)
-	b.kernel = b.kernelQP(b.qp)
+	b.kernel = b.dev.Last
+	b.ksc, b.krc = b.kernel.Init.SendCQ.(*kerneltest.CQ), b.kernel.Init.RecvCQ.(*kerneltest.CQ)
 	return b
+}
+
+// least is what a queue pair takes to a state.
+var least = map[abi.QPState]abi.QPAttrMask{
+	abi.QPSInit: abi.QPMaskState | abi.QPMaskPkeyIndex | abi.QPMaskPort | abi.QPMaskAccessFlags,
+	abi.QPSRTR: abi.QPMaskState | abi.QPMaskAV | abi.QPMaskPathMTU | abi.QPMaskDestQPN | abi.QPMaskRQPSN |
+		abi.QPMaskMaxDestRdAtomic | abi.QPMaskMinRNRTimer,
+	abi.QPSRTS: abi.QPMaskState | abi.QPMaskTimeout | abi.QPMaskRetryCnt | abi.QPMaskRNRRetry | abi.QPMaskMaxQPRdAtomic | abi.QPMaskSQPSN,
+}
+
+// move takes a queue pair to a state.
+func move(qp *QP, s abi.QPState) error {
+	mask := least[s] | abi.QPMaskState
+	if qp.State() == abi.QPSSQD {
+		mask = abi.QPMaskState
+	}
+	return qp.Modify(&QPAttr{State: s, PortNum: 1, PathMTU: abi.MTU1024, AV: abi.QPDest{IsGlobal: 1, PortNum: 1}}, mask)
 }
 
 func (b *bed) modify(states ...abi.QPState) {
 	b.t.Helper()
 	for _, s := range states {
-		require.NoError(b.t, b.qp.Modify(&QPAttr{State: s}, abi.QPMaskState))
+		require.NoError(b.t, move(b.qp, s))
 		require.Equal(b.t, s, b.qp.State())
 	}
 }
 
 func (b *bed) connect() *bed {
 	b.modify(abi.QPSInit, abi.QPSRTR, abi.QPSRTS)
-	b.taken()
+	b.Taken()
 	return b
 }
 

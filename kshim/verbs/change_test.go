@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/kerneltest"
+
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
@@ -21,12 +23,12 @@ func TestAddressHandles(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EINVAL)
 	ah, err := pd.CreateAH(attr)
 	require.NoError(t, err)
-	require.EqualValues(t, ah.handle+100, ah.Num(), "the driver's part of the answer")
+	require.EqualValues(t, 9, ah.Num(), "the driver's part of the answer")
 	require.Equal(t, attr, ah.Attr())
 
-	k.fail[abi.CmdDestroyAH] = syscall.EBUSY
+	k.fail(syscall.EBUSY, abi.CmdDestroyAH)
 	require.ErrorIs(t, ah.Destroy(), syscall.EBUSY)
-	delete(k.fail, abi.CmdDestroyAH)
+	k.fail(nil, abi.CmdDestroyAH)
 	require.NoError(t, ah.Destroy())
 	require.ErrorIs(t, ah.Destroy(), syscall.EBADF)
 	left, err := pd.CreateAH(attr) // Close destroys it
@@ -39,7 +41,7 @@ func TestAddressHandles(t *testing.T) {
 	_, err = gone.CreateAH(attr)
 	require.ErrorIs(t, err, syscall.EBADF)
 	require.NoError(t, c.Close())
-	require.Empty(t, k.obj, "left in the kernel")
+	k.dev.Check(t)
 	require.ErrorIs(t, left.Destroy(), net.ErrClosed)
 }
 
@@ -51,14 +53,14 @@ func TestResize(t *testing.T) {
 		_, err := b.qp.Post([]SendWR{wr})
 		require.NoError(t, err)
 	}
-	maps := len(b.mapped)
+	maps := b.Mapped
 	require.ErrorIs(t, b.scq.Resize(4), syscall.EINVAL, "five wait")
 	require.ErrorIs(t, b.scq.Resize(0), syscall.EINVAL)
 	require.ErrorIs(t, b.scq.Resize(1<<30), syscall.EINVAL)
 	require.Equal(t, 64, b.scq.Cap())
 	require.NoError(t, b.scq.Resize(500))
 	require.Equal(t, 500, b.scq.Cap())
-	require.Len(t, b.mapped, maps, "the old ring was given back")
+	require.Equal(t, maps, b.Mapped, "the old ring was given back")
 	wr.ID = 5
 	_, err := b.qp.Post([]SendWR{wr})
 	require.NoError(t, err)
@@ -76,10 +78,10 @@ func TestResize(t *testing.T) {
 // client does not go on as if it had not.
 func TestResizeThatCannotBeMapped(t *testing.T) {
 	b := newBed(t, eight)
-	b.lie = func(_ []byte, mi *abi.MMInfo) { mi.Offset++ }
+	b.lie(0, func(mi *abi.MMInfo) { mi.Offset++ })
 	err := b.scq.Resize(100)
 	require.ErrorIs(t, err, syscall.EINVAL)
-	b.lie = nil
+	b.Do(func() { b.After = nil })
 	_, err = b.scq.Poll(make([]WC, 1))
 	require.ErrorContains(t, err, "cannot be mapped")
 	require.NoError(t, b.qp.Destroy())
@@ -131,39 +133,47 @@ func TestRereg(t *testing.T) {
 	require.NoError(t, err)
 	mr, err := pd.RegMR(make([]byte, 100), abi.AccessLocalWrite)
 	require.NoError(t, err)
-	pins := len(k.pins)
+	pins := k.Pins
 	before := *mr.state.Load()
 
 	require.ErrorIs(t, mr.Rereg(Rereg{}), syscall.EINVAL)
 	require.ErrorIs(t, mr.Rereg(Rereg{Flags: abi.ReregTranslation}), syscall.EINVAL, "no memory")
 	require.ErrorIs(t, mr.Rereg(Rereg{Flags: abi.ReregPD}), syscall.EINVAL, "no domain")
-	k.fail[abi.CmdReregMR] = syscall.EOPNOTSUPP
+	k.fail(syscall.EOPNOTSUPP, abi.CmdReregMR)
 	all := Rereg{Flags: abi.ReregSupported, Buf: make([]byte, 300), PD: other, Access: abi.AccessLocalWrite | abi.AccessRemoteRead}
 	require.ErrorIs(t, mr.Rereg(all), syscall.EOPNOTSUPP)
-	delete(k.fail, abi.CmdReregMR)
+	k.fail(nil, abi.CmdReregMR)
 	require.Equal(t, before, *mr.state.Load(), "nothing has changed")
-	require.Len(t, k.pins, pins)
+	require.Equal(t, pins, k.Pins)
 
+	var asked abi.ReregMR
+	k.After = func(c *kerneltest.Call) {
+		_ = asked.Parse(c.In)
+		(&abi.ReregMRResp{LKey: before.lkey, RKey: before.rkey + 1}).Put(c.Out) // another key, as a driver may give
+	}
 	require.NoError(t, mr.Rereg(all))
-	require.Len(t, k.pins, pins, "the old memory was let go")
+	require.Equal(t, pins, k.Pins, "the old memory was let go")
 	require.EqualValues(t, 300, mr.Length())
 	require.Equal(t, all.Access, mr.Access())
 	require.NotEqual(t, before.addr, mr.Addr())
 	require.Equal(t, before.rkey+1, mr.RKey())
 	require.Equal(t, abi.ReregMR{
-		Response: k.rereg[0].Response, MRHandle: mr.handle, Flags: 7, Start: mr.Addr(), Length: 300, HCAVA: mr.Addr(),
+		Response: asked.Response, MRHandle: mr.handle, Flags: 7, Start: mr.Addr(), Length: 300, HCAVA: mr.Addr(),
 		PDHandle: other.handle, AccessFlags: all.Access,
-	}, k.rereg[0])
+	}, asked)
 	require.NoError(t, mr.Rereg(Rereg{Flags: abi.ReregAccess, Access: abi.AccessLocalWrite}))
 	require.EqualValues(t, 300, mr.Length())
-	require.Zero(t, k.rereg[1].Start)
+	k.After = nil
+	require.Zero(t, asked.Start)
 
 	strange := newFake(t).open()
 	foreign, err := strange.AllocPD()
 	require.NoError(t, err)
 	require.ErrorIs(t, mr.Rereg(Rereg{Flags: abi.ReregPD, PD: foreign}), syscall.EINVAL)
-	require.NoError(t, other.Dealloc())
-	require.ErrorIs(t, mr.Rereg(Rereg{Flags: abi.ReregPD, PD: other}), syscall.EBADF)
+	gone, err := c.AllocPD()
+	require.NoError(t, err)
+	require.NoError(t, gone.Dealloc())
+	require.ErrorIs(t, mr.Rereg(Rereg{Flags: abi.ReregPD, PD: gone}), syscall.EBADF)
 	require.NoError(t, mr.Dereg())
 	require.ErrorIs(t, mr.Rereg(Rereg{Flags: abi.ReregAccess}), syscall.EBADF)
 }

@@ -11,22 +11,24 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/kerneltest"
 )
 
 func TestDoorbellFallsBackToIoctl(t *testing.T) {
 	b := newBed(t, eight).connect()
-	b.do(func() { b.writes = syscall.EACCES })
+	b.Do(func() { b.Writes = syscall.EACCES })
 	n, err := b.qp.Post([]SendWR{{ID: 5, Opcode: abi.WRSend, Flags: abi.SendSignaled}})
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
-	calls := b.taken()
+	calls := b.Taken()
 	require.Len(t, calls, 1)
-	require.Equal(t, "ioctl", calls[0].how)
-	require.Equal(t, abi.CmdPostSend, calls[0].cmd)
+	require.False(t, calls[0].Written)
+	require.Equal(t, abi.CmdPostSend, calls[0].Cmd)
 	checkInvoke(t, &calls[0])
 	require.Equal(t, []uint64{5}, ids(poll(t, b.scq)))
 
-	b.do(func() { b.writes = syscall.EIO })
+	b.Do(func() { b.Writes = syscall.EIO })
 	n, err = b.qp.Post([]SendWR{{ID: 6, Opcode: abi.WRSend, Flags: abi.SendSignaled}})
 	require.ErrorIs(t, err, syscall.EIO)
 	require.Equal(t, 1, n)
@@ -40,7 +42,7 @@ func TestCommandsSideBySide(t *testing.T) {
 	var mu sync.Mutex
 	inside, most := 0, 0
 	full, leave := make(chan struct{}), make(chan struct{})
-	k.inside = func() {
+	k.Before = func(*kerneltest.Call) {
 		mu.Lock()
 		if inside++; inside > most {
 			if most = inside; most == maxScratch {
@@ -104,7 +106,7 @@ func TestCommandsTakeTurns(t *testing.T) {
 // TestConcurrentUse runs everything at once; it means most under -race.
 func TestConcurrentUse(t *testing.T) {
 	b := newBed(t, QPInit{MaxSendWR: 64, MaxRecvWR: 64}).connect()
-	b.do(func() { b.record = false })
+	b.Record = false
 	const each = 300
 	var wg sync.WaitGroup
 	ctx := t.Context()

@@ -9,6 +9,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/kerneltest"
 )
 
 const sig = abi.SendSignaled
@@ -32,7 +34,7 @@ func recvs(ids ...uint64) (batch []RecvWR) {
 func TestFullMeansTheAskedDepth(t *testing.T) {
 	for _, depth := range []int{1, 5, 7, 8} {
 		b := newBed(t, QPInit{MaxSendWR: depth, MaxRecvWR: depth}).connect()
-		b.do(func() { b.bell = func(*fakeQP) {} }) // a device that is busy
+		b.do(func() { b.dev.Bell = func(*kerneltest.QP) {} }) // a device that is busy
 		many := sends(sig, make([]uint64, depth+3)...)
 		n, err := b.qp.Post(many)
 		require.ErrorIs(t, err, syscall.ENOMEM)
@@ -45,7 +47,7 @@ func TestFullMeansTheAskedDepth(t *testing.T) {
 		require.ErrorIs(t, err, syscall.ENOMEM)
 		require.Equal(t, depth, n)
 
-		b.do(b.kernel.succeed)
+		b.do(b.kernel.Succeed)
 		n, err = b.qp.Post(many[:1])
 		require.ErrorIs(t, err, syscall.ENOMEM, "a slot is free when its completion is polled, not before")
 		require.Zero(t, n)
@@ -132,7 +134,7 @@ func TestCompletionsCarryWhatTheKernelLeavesOut(t *testing.T) {
 	n, err := b.qp.Post(batch)
 	require.NoError(t, err)
 	require.Equal(t, len(ops), n)
-	require.Equal(t, 1, b.kernel.bells, "one doorbell a batch")
+	require.Equal(t, 1, b.kernel.Bells, "one doorbell a batch")
 	for i, wc := range poll(t, b.scq) {
 		require.Equal(t, WC{ID: math.MaxUint64 - uint64(i), Opcode: ops[i].want, ByteLen: 8, QPN: b.qp.Num()}, wc)
 	}
@@ -140,9 +142,9 @@ func TestCompletionsCarryWhatTheKernelLeavesOut(t *testing.T) {
 	_, err = b.qp.PostRecv(recvs(math.MaxUint64, 1<<63, 9))
 	require.NoError(t, err)
 	b.do(func() {
-		b.kernel.recv(&ring.WC{Opcode: abi.WCRecvRDMAWithImm, ByteLen: 12, Imm: 0x01020304, Flags: abi.WCWithImm | abi.WCGRH, SrcQP: 5})
-		b.kernel.recv(&ring.WC{Opcode: abi.WCRecv, ByteLen: 3})
-		b.kernel.recv(&ring.WC{Status: abi.WCLocQPOpErr, VendorErr: 4})
+		b.kernel.Recv(&ring.WC{Opcode: abi.WCRecvRDMAWithImm, ByteLen: 12, Imm: 0x01020304, Flags: abi.WCWithImm | abi.WCGRH, SrcQP: 5})
+		b.kernel.Recv(&ring.WC{Opcode: abi.WCRecv, ByteLen: 3})
+		b.kernel.Recv(&ring.WC{Status: abi.WCLocQPOpErr, VendorErr: 4})
 	})
 	require.Equal(t, []WC{
 		{ID: math.MaxUint64, Opcode: abi.WCRecvRDMAWithImm, ByteLen: 12, Imm: 0x01020304, Flags: abi.WCWithImm | abi.WCGRH, SrcQP: 5, QPN: b.qp.Num()},
@@ -154,7 +156,7 @@ func TestCompletionsCarryWhatTheKernelLeavesOut(t *testing.T) {
 
 func TestFailureAndFlush(t *testing.T) {
 	b := newBed(t, eight).connect()
-	b.do(func() { b.bell = func(qp *fakeQP) { qp.failFirst(abi.WCRemAccessErr) } })
+	b.do(func() { b.dev.Bell = func(qp *kerneltest.QP) { qp.FailFirst(abi.WCRemAccessErr) } })
 	_, err := b.qp.PostRecv(recvs(100, 101))
 	require.NoError(t, err)
 	_, err = b.qp.Post([]SendWR{{ID: 1, Opcode: abi.WRRDMARead}, {ID: 2, Opcode: abi.WRSend, Flags: sig}})
@@ -208,8 +210,8 @@ func TestMoveToErrFlushesInOrder(t *testing.T) {
 // flush yet, later ones wait behind them.
 func TestFlushWaitsForTheKernelsOwn(t *testing.T) {
 	b := newBed(t, eight).connect()
-	b.kernel.deafInErr = true
-	b.do(func() { b.kernel.state = abi.QPSErr }) // silently
+	b.kernel.DeafInErr = true
+	b.do(func() { b.kernel.SetState(abi.QPSErr) }) // silently
 	_, err := b.qp.PostRecv(recvs(1))
 	require.NoError(t, err)
 	_, err = b.qp.Query()
@@ -218,7 +220,7 @@ func TestFlushWaitsForTheKernelsOwn(t *testing.T) {
 	_, err = b.qp.PostRecv(recvs(2))
 	require.NoError(t, err)
 	require.Empty(t, poll(t, b.rcq))
-	b.do(b.kernel.toErr)
+	b.do(b.kernel.Fail)
 	require.Equal(t, []uint64{1, 2}, ids(poll(t, b.rcq)))
 }
 
@@ -226,7 +228,7 @@ func TestFlushWaitsForTheKernelsOwn(t *testing.T) {
 // polls.
 func TestSpinningFindsASilentError(t *testing.T) {
 	b := newBed(t, eight).connect()
-	b.do(func() { b.kernel.state = abi.QPSErr })
+	b.do(func() { b.kernel.SetState(abi.QPSErr) })
 	_, err := b.qp.PostRecv(recvs(1))
 	require.NoError(t, err)
 	wc := make([]WC, 1)
@@ -238,12 +240,12 @@ func TestSpinningFindsASilentError(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Equal(t, []uint64{1}, ids(wc[:n]))
-	b.taken()
+	b.Taken()
 	for range 2 * patience {
 		_, err = b.rcq.Poll(wc)
 		require.NoError(t, err)
 	}
-	require.Empty(t, b.taken(), "once answered, polling makes no system calls")
+	require.Empty(t, b.Taken(), "once answered, polling makes no system calls")
 }
 
 func TestResetForgets(t *testing.T) {
@@ -263,9 +265,9 @@ func TestResetForgets(t *testing.T) {
 	b.modify(abi.QPSInit, abi.QPSRTR, abi.QPSRTS)
 	saw := 0
 	b.do(func() {
-		b.bell = func(qp *fakeQP) {
-			saw, _ = qp.sqc.Ready()
-			qp.succeed()
+		b.dev.Bell = func(qp *kerneltest.QP) {
+			saw, _ = qp.Sends.Ready()
+			qp.Succeed()
 		}
 	})
 	n, err := b.qp.Post(sends(sig, 11, 12, 13, 14, 15, 16, 17, 18))
@@ -276,12 +278,12 @@ func TestResetForgets(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 8, n)
 	require.Len(t, poll(t, b.scq), 8)
-	b.do(func() { b.kernel.recv(&ring.WC{Opcode: abi.WCRecv}) })
+	b.do(func() { b.kernel.Recv(&ring.WC{Opcode: abi.WCRecv}) })
 	require.Equal(t, []uint64{21}, ids(poll(t, b.rcq)))
 
-	b.fail[abi.CmdModifyQP] = syscall.EIO
+	b.fail(syscall.EIO, abi.CmdModifyQP)
 	require.ErrorIs(t, b.qp.Modify(&QPAttr{State: abi.QPSReset}, abi.QPMaskState), syscall.EIO)
-	delete(b.fail, abi.CmdModifyQP)
+	b.fail(nil, abi.CmdModifyQP)
 	require.Equal(t, abi.QPSRTS, b.qp.State())
 	_, err = b.qp.Post(sends(sig, 31))
 	require.NoError(t, err)
@@ -293,7 +295,7 @@ func TestSharedQueueDropsTheDestroyed(t *testing.T) {
 	other, err := b.pd.CreateQP(QPInit{SendCQ: b.scq, RecvCQ: b.scq, MaxSendWR: 4, MaxRecvWR: 4})
 	require.NoError(t, err)
 	for _, s := range []abi.QPState{abi.QPSInit, abi.QPSRTR, abi.QPSRTS} {
-		require.NoError(t, other.Modify(&QPAttr{State: s}, abi.QPMaskState))
+		require.NoError(t, move(other, s))
 	}
 	post := func(qp *QP, id uint64) {
 		_, err := qp.Post(sends(sig, id))
@@ -342,31 +344,31 @@ func TestOverrunCannotBeMissed(t *testing.T) {
 func TestHostileCompletions(t *testing.T) {
 	for name, spoil := range map[string]func(b *bed) error{
 		"producer beyond the ring": func(b *bed) error {
-			binary.LittleEndian.PutUint32(b.kernel.scq.q.Mapping()[128:], 0xffffff)
+			binary.LittleEndian.PutUint32(b.ksc.Queue.Mapping()[128:], 0xffffff)
 			return ring.ErrIndex
 		},
 		"not outstanding": func(b *bed) error {
-			b.kernel.scq.post(b.fake, &ring.WC{ID: ringID(false, b.qp.gen, 1)})
+			b.ksc.Add(&ring.WC{ID: ringID(false, b.qp.gen, 1)})
 			return syscall.EIO
 		},
 		"sequence wild": func(b *bed) error {
-			b.kernel.scq.post(b.fake, &ring.WC{ID: ringID(false, b.qp.gen, 0x80000000)})
+			b.ksc.Add(&ring.WC{ID: ringID(false, b.qp.gen, 0x80000000)})
 			return syscall.EIO
 		},
 		"wrong direction": func(b *bed) error {
-			b.kernel.scq.post(b.fake, &ring.WC{ID: ringID(true, b.qp.gen, 0)})
+			b.ksc.Add(&ring.WC{ID: ringID(true, b.qp.gen, 0)})
 			return syscall.EIO
 		},
 		"twice": func(b *bed) error {
 			for range 2 {
-				b.kernel.scq.post(b.fake, &ring.WC{ID: ringID(false, b.qp.gen, 0)})
+				b.ksc.Add(&ring.WC{ID: ringID(false, b.qp.gen, 0)})
 			}
 			return syscall.EIO
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t, eight).connect()
-			b.do(func() { b.bell = func(*fakeQP) {} })
+			b.do(func() { b.dev.Bell = func(*kerneltest.QP) {} })
 			_, err := b.qp.Post(sends(sig, 7))
 			require.NoError(t, err)
 			var want error
@@ -384,18 +386,18 @@ func TestHostileCompletions(t *testing.T) {
 	}
 	t.Run("consumer of the send queue beyond the ring", func(t *testing.T) {
 		b := newBed(t, eight).connect()
-		binary.LittleEndian.PutUint32(b.kernel.sq.Mapping()[256:], 99)
+		binary.LittleEndian.PutUint32(b.kernel.SQ.Mapping()[256:], 99)
 		n, err := b.qp.Post(sends(sig, 7))
 		require.ErrorIs(t, err, ring.ErrIndex)
 		require.Zero(t, n)
-		binary.LittleEndian.PutUint32(b.kernel.rq.Mapping()[256:], 99)
+		binary.LittleEndian.PutUint32(b.kernel.RQ.Mapping()[256:], 99)
 		n, err = b.qp.PostRecv(recvs(1))
 		require.ErrorIs(t, err, ring.ErrIndex)
 		require.Zero(t, n)
 	})
 	t.Run("completion of nobody", func(t *testing.T) {
 		b := newBed(t, eight).connect()
-		b.do(func() { b.kernel.scq.post(b.fake, &ring.WC{ID: 0x1234567812345678}) })
+		b.do(func() { b.ksc.Add(&ring.WC{ID: 0x1234567812345678}) })
 		require.Empty(t, poll(t, b.scq))
 	})
 }
@@ -411,7 +413,7 @@ func TestSequenceNumbersWrap(t *testing.T) {
 		require.Equal(t, []uint64{id + 1}, ids(poll(t, b.scq)))
 		_, err = b.qp.PostRecv(recvs(id, id+1))
 		require.NoError(t, err)
-		b.do(func() { b.kernel.recv(&ring.WC{}); b.kernel.recv(&ring.WC{}) })
+		b.do(func() { b.kernel.Recv(&ring.WC{}); b.kernel.Recv(&ring.WC{}) })
 		require.Equal(t, []uint64{id, id + 1}, ids(poll(t, b.rcq)))
 	}
 }
@@ -422,14 +424,14 @@ func TestBellAfterSQD(t *testing.T) {
 	b := newBed(t, eight).connect()
 	b.modify(abi.QPSSQD, abi.QPSRTS)
 	bells := 0
-	b.do(func() { b.bell = func(*fakeQP) { bells++ } })
+	b.do(func() { b.dev.Bell = func(*kerneltest.QP) { bells++ } })
 	b.modify(abi.QPSSQD, abi.QPSRTS)
 	require.Zero(t, bells, "nothing was posted")
 	b.modify(abi.QPSSQD)
 	_, err := b.qp.Post(sends(sig, 1))
 	require.NoError(t, err)
 	require.Equal(t, 1, bells)
-	b.do(func() { b.bell = func(qp *fakeQP) { bells++; qp.succeed() } })
+	b.do(func() { b.dev.Bell = func(qp *kerneltest.QP) { bells++; qp.Succeed() } })
 	b.modify(abi.QPSRTS)
 	require.Equal(t, 2, bells)
 	require.Len(t, poll(t, b.scq), 1)
@@ -438,7 +440,7 @@ func TestBellAfterSQD(t *testing.T) {
 // rdma_rxe does not always hear the bell in ERR: the move there is repeated.
 func TestSendsPostedInErrorAreFlushed(t *testing.T) {
 	b := newBed(t, eight).connect()
-	b.do(func() { b.kernel.deafBell = true })
+	b.do(func() { b.kernel.DeafBell = true })
 	b.modify(abi.QPSErr)
 	for i := range uint64(20) {
 		_, err := b.qp.Post(sends(sig, 3*i, 3*i+1, 3*i+2))
@@ -456,8 +458,8 @@ func TestSendsPostedInErrorAreFlushed(t *testing.T) {
 func TestSendsPostedUnknowinglyAreFlushed(t *testing.T) {
 	b := newBed(t, eight).connect()
 	b.do(func() {
-		b.kernel.deafBell = true
-		b.kernel.toErr()
+		b.kernel.DeafBell = true
+		b.kernel.Fail()
 	})
 	_, err := b.qp.PostRecv(recvs(1))
 	require.NoError(t, err)

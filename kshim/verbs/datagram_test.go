@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/kerneltest"
+
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/ring"
 )
@@ -28,12 +30,12 @@ func TestFailedDatagram(t *testing.T) {
 			require.NoError(t, err)
 			synctest.Wait()
 			b.do(func() {
-				b.bell = func(qp *fakeQP) {
-					qp.sends(func(w *ring.SendWQE) {
-						qp.scq.post(qp.k, &ring.WC{ID: w.WR.ID, Status: abi.WCLocQPOpErr, QPN: qp.num})
+				b.dev.Bell = func(qp *kerneltest.QP) {
+					qp.EachSend(func(w *ring.SendWQE) {
+						b.ksc.Add(&ring.WC{ID: w.WR.ID, Status: abi.WCLocQPOpErr, QPN: qp.Num()})
 					})
 					if stops {
-						qp.state = abi.QPSErr
+						qp.SetState(abi.QPSErr)
 					}
 				}
 			})
@@ -44,7 +46,7 @@ func TestFailedDatagram(t *testing.T) {
 			if !stops {
 				require.Equal(t, abi.QPSRTS, b.qp.State())
 				require.Empty(t, got)
-				b.do(b.kernel.toErr)
+				b.do(b.kernel.Fail)
 			}
 			require.Equal(t, []uint64{9}, <-got)
 			require.Equal(t, abi.QPSErr, b.qp.State())

@@ -5,11 +5,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/kerneltest"
 )
 
 // FuzzCompletions lets the kernel's side of a completion queue be anything,
@@ -27,7 +30,7 @@ func FuzzCompletions(f *testing.F) {
 	f.Add([]byte{1, 0xff, 0xff, 0xff, 0xff, 3, 2, 0, 0, 0, 0x80, 3, 4, 3, 5, 3})
 	f.Fuzz(func(t *testing.T, program []byte) {
 		b := newBed(t, QPInit{MaxSendWR: 8, MaxRecvWR: 8, RecvCQ: nil})
-		b.bell = func(*fakeQP) {}
+		b.dev.Bell = func(*kerneltest.QP) {}
 		b.connect()
 		outstanding := map[uint64]bool{}
 		next := uint64(0)
@@ -50,10 +53,10 @@ func FuzzCompletions(f *testing.F) {
 		}
 		number := func() uint32 { return binary.LittleEndian.Uint32(append(take(4), 0, 0, 0, 0)[:4:4]) }
 		post()
-		queues := []*fakeCQ{b.kernel.scq, b.kernel.rcq}
+		queues := []*kerneltest.CQ{b.ksc, b.krc}
 		for i := 0; len(program) > 0 && i < 200; i++ {
 			op := take(1)[0]
-			q := queues[op>>4&1].q.Mapping()
+			q := queues[op>>4&1].Queue.Mapping()
 			switch op & 15 {
 			case 0: // a slot
 				at := abi.QueueBufData + int(append(take(1), 0)[0])%64*ring.CQElemSize
@@ -86,7 +89,7 @@ func FuzzSysfs(f *testing.F) {
 	f.Add("", "-1", "\x00", "::ffff:1.2.3.4%eth0", "IB/RoCE v1", "18446744073709551616")
 	f.Fuzz(func(t *testing.T, name, version, parent, gid, kind, counter string) {
 		k := newFake(t)
-		k.gids = nil // so that sysfs is asked
+		k.fail(syscall.EOPNOTSUPP, abi.MethodQueryGIDTable) // so that sysfs is asked
 		dir := "/sys/class/infiniband/" + strings.TrimSpace(name)
 		for path, text := range map[string]string{
 			"/sys/class/infiniband_verbs/uverbs0/ibdev":       name,
@@ -98,7 +101,7 @@ func FuzzSysfs(f *testing.F) {
 			dir + "/ports/1/hw_counters/a":       counter,
 			dir + "/ports/1/hw_counters/" + kind: counter,
 		} {
-			k.sys[path] = text + "\n" // the fake's files without text are event files
+			k.Sys[path] = text + "\n" // the fake's files without text are event files
 		}
 		list, err := Devices(k)
 		if err == nil {

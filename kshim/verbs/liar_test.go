@@ -26,6 +26,11 @@ type liar struct {
 	next    uint64
 }
 
+type pin struct {
+	addr uint64
+	buf  []byte
+}
+
 var liarFiles = map[string]string{
 	"/sys/class/infiniband_verbs/uverbs0/ibdev":       "rxe0\n",
 	"/sys/class/infiniband_verbs/uverbs0/abi_version": "2\n",

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/kerneltest"
+
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/ring"
 )
@@ -17,17 +19,17 @@ func TestProbe(t *testing.T) {
 	_, err := b.qp.Probe()
 	require.ErrorIs(t, err, syscall.EINVAL, "not in RTS")
 	b.connect()
-	b.do(func() { b.bell = func(*fakeQP) {} }) // a device that is busy
+	b.do(func() { b.dev.Bell = func(*kerneltest.QP) {} }) // a device that is busy
 	sent, err := b.qp.Probe()
 	require.NoError(t, err)
 	require.True(t, sent)
-	require.Equal(t, 1, len(b.taken()), "one doorbell")
+	require.Equal(t, 1, len(b.Taken()), "one doorbell")
 	b.do(func() {
-		n, err := b.kernel.sqc.Ready()
+		n, err := b.kernel.Sends.Ready()
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
 		var e ring.SendWQE
-		require.NoError(t, e.Decode(b.kernel.sqc.Slot(0)))
+		require.NoError(t, e.Decode(b.kernel.Sends.Slot(0)))
 		require.Equal(t, abi.WRRDMAWrite, e.WR.Opcode)
 		require.Zero(t, e.WR.Flags&abi.SendSignaled)
 	})
@@ -40,16 +42,16 @@ func TestProbe(t *testing.T) {
 	_, err = b.qp.Post(sends(sig, 7))
 	require.NoError(t, err)
 	require.Equal(t, Sends{Posted: 1, Probing: true}, b.qp.Sends())
-	b.do(func() { b.kernel.sqc.Release(1) })
+	b.do(func() { b.kernel.Sends.Release(1) })
 	require.Equal(t, Sends{Posted: 1}, b.qp.Sends(), "the probe is done, the request not")
-	b.do(b.kernel.succeed)
+	b.do(b.kernel.Succeed)
 	require.Equal(t, []uint64{7}, ids(poll(t, b.scq)))
 	require.Equal(t, Sends{Posted: 1, Done: true}, b.qp.Sends())
 
 	// A probe that fails tells of the queue pair's state, and no more.
 	_, err = b.qp.Probe()
 	require.NoError(t, err)
-	b.do(func() { b.kernel.failFirst(abi.WCRetryExcErr) })
+	b.do(func() { b.kernel.FailFirst(abi.WCRetryExcErr) })
 	require.Empty(t, poll(t, b.scq))
 	require.Equal(t, abi.QPSErr, b.qp.State())
 	_, err = b.qp.Probe()

@@ -10,6 +10,8 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/kerneltest"
 )
 
 // cLayout is the recording that kshim/abi holds its layouts against.
@@ -41,7 +43,7 @@ func TestTraffic(t *testing.T) {
 	mr, err := b.pd.RegMR(make([]byte, 4096), abi.AccessLocalWrite|abi.AccessRemoteWrite)
 	require.NoError(t, err)
 	require.NoError(t, b.qp.Modify(&QPAttr{State: abi.QPSInit, AccessFlags: abi.AccessRemoteWrite, PortNum: 1, PkeyIndex: 3}, 0x39))
-	av := abi.QPDest{DGID: [16]byte{15: 9}, SGIDIndex: 2, HopLimit: 64, TrafficClass: 5, IsGlobal: 1, PortNum: 1, DLID: 4792}
+	av := abi.QPDest{DGID: [16]byte{15: 9}, SGIDIndex: 3, HopLimit: 64, TrafficClass: 5, IsGlobal: 1, PortNum: 1, DLID: 4792}
 	require.NoError(t, b.qp.Modify(&QPAttr{State: abi.QPSRTR, AV: av, PathMTU: abi.MTU1024, RQPSN: 0x123456, DestQPNum: 0x654321, MinRNRTimer: 12, MaxDestRdAtomic: 16}, 0x129181))
 	require.NoError(t, b.qp.Modify(&QPAttr{State: abi.QPSRTS, SQPSN: 0xabcdef, Timeout: 14, RetryCnt: 7, RNRRetry: 6, MaxRdAtomic: 15}, 0x12e01))
 	_, err = b.qp.Post([]SendWR{{Opcode: abi.WRSend}})
@@ -84,14 +86,14 @@ func TestTraffic(t *testing.T) {
 		{abi.CmdDeallocPD, "ib_uverbs_dealloc_pd", [2]int{}, fields{"pd_handle": pd}},
 	}
 	l := cLayout(t)
-	calls := b.taken()
+	calls := b.Taken()
 	require.Len(t, calls, len(want))
 	for i, w := range want {
 		got := calls[i]
-		require.Equal(t, w.cmd, got.cmd, i)
-		require.Equal(t, w.outs, got.outs, got.cmd)
-		require.Equal(t, l[w.c][""][1], len(got.in), got.cmd)
-		image := make([]byte, len(got.in))
+		require.Equal(t, w.cmd, got.Cmd, i)
+		require.Equal(t, w.outs, [2]int{len(got.Out), len(got.UHW)}, got.Cmd)
+		require.Equal(t, l[w.c][""][1], len(got.In), got.Cmd)
+		image := make([]byte, len(got.In))
 		set := func(name string, v uint64) {
 			span, ok := l[w.c][name]
 			require.True(t, ok, "%s.%s", w.c, name)
@@ -102,31 +104,31 @@ func TestTraffic(t *testing.T) {
 		for name, v := range w.f {
 			set(name, v)
 		}
-		if got.how == "write" { // carries the address of its response
-			copy(image[:8], got.in[:8])
+		if got.Written { // carries the address of its response
+			copy(image[:8], got.In[:8])
 		}
 		if w.f["attr_mask"] == 0x129181 {
 			d := l["ib_uverbs_qp_dest"]
 			image[d["dgid"][0]+15] = 9
 			binary.LittleEndian.PutUint16(image[d["dlid"][0]:], 4792)
-			for name, v := range map[string]byte{"sgid_index": 2, "hop_limit": 64, "traffic_class": 5, "is_global": 1, "port_num": 1} {
+			for name, v := range map[string]byte{"sgid_index": 3, "hop_limit": 64, "traffic_class": 5, "is_global": 1, "port_num": 1} {
 				image[d[name][0]] = v
 			}
 		}
-		require.Equal(t, image, got.in, got.cmd)
-		if got.how == "ioctl" {
+		require.Equal(t, image, got.In, got.Cmd)
+		if !got.Written {
 			checkInvoke(t, &got)
 		} else {
-			require.Equal(t, []byte{28, 0, 0, 0, 8, 0, 1, 0}, got.raw[:8], "header of the doorbell: 32 bytes in, 4 out")
-			require.Equal(t, abi.CmdPostSend, got.cmd, "only the doorbell goes by write()")
+			require.Equal(t, []byte{28, 0, 0, 0, 8, 0, 1, 0}, got.Raw[:8], "header of the doorbell: 32 bytes in, 4 out")
+			require.Equal(t, abi.CmdPostSend, got.Cmd, "only the doorbell goes by write()")
 		}
 	}
 }
 
 // checkInvoke holds the ioctl's own bytes against the header and attributes
 // measured on Linux.
-func checkInvoke(t *testing.T, c *call) {
-	raw := c.raw
+func checkInvoke(t *testing.T, c *kerneltest.Call) {
+	raw := c.Raw
 	n := binary.LittleEndian.Uint16(raw[6:])
 	require.EqualValues(t, len(raw), binary.LittleEndian.Uint16(raw[0:]))
 	require.EqualValues(t, 24+16*int(n), len(raw))
@@ -138,17 +140,17 @@ func checkInvoke(t *testing.T, c *call) {
 		require.EqualValues(t, 1, flags)
 		switch id {
 		case 0:
-			require.EqualValues(t, len(c.in), length)
+			require.EqualValues(t, len(c.In), length)
 			if length <= 8 {
-				require.Equal(t, c.in, a[8:8+length], "short input stands in the attribute")
+				require.Equal(t, c.In, a[8:8+length], "short input stands in the attribute")
 			}
 		case 1:
-			require.EqualValues(t, c.outs[0], length)
+			require.EqualValues(t, len(c.Out), length)
 		case 2:
 			require.EqualValues(t, 8, length)
-			require.EqualValues(t, c.cmd, binary.LittleEndian.Uint64(a[8:]))
+			require.EqualValues(t, c.Cmd, binary.LittleEndian.Uint64(a[8:]))
 		case 0x1001:
-			require.EqualValues(t, c.outs[1], length)
+			require.EqualValues(t, len(c.UHW), length)
 		default:
 			t.Errorf("attribute %#x", id)
 		}

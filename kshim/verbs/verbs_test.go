@@ -3,22 +3,33 @@ package verbs
 import (
 	"net"
 	"net/netip"
-	"strconv"
 	"syscall"
 	"testing"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/tests/kerneltest"
 	"github.com/stretchr/testify/require"
 )
 
+const parent = "/sys/class/infiniband/rxe0/parent"
+
+// commands are those of calls.
+func commands(calls []kerneltest.Call) (list []any) {
+	for _, c := range calls {
+		list = append(list, c.Cmd)
+	}
+	return list
+}
+
 func TestDevices(t *testing.T) {
 	k := newFake(t)
-	k.sys["/sys/class/infiniband_verbs/uverbs1/ibdev"] = "mlx5_0\n"
-	k.sys["/sys/class/infiniband_verbs/uverbs1/abi_version"] = "1\n"
+	k.Sys["/sys/class/infiniband_verbs/uverbs1/ibdev"] = "mlx5_0\n"
+	k.Sys["/sys/class/infiniband_verbs/uverbs1/abi_version"] = "1\n"
 	list, err := Devices(k)
 	require.NoError(t, err)
 	require.Equal(t, []DeviceInfo{
-		{Name: "rxe0", Node: "/dev/infiniband/uverbs0", NetDev: "eth0", Driver: abi.DriverRXE, ABIVersion: 2},
+		{Name: "rxe0", Node: "/dev/infiniband/uverbs0", NetDev: "lo", Driver: abi.DriverRXE, ABIVersion: 2},
 		{Name: "mlx5_0", Node: "/dev/infiniband/uverbs1", ABIVersion: 1},
 	}, list)
 
@@ -26,18 +37,18 @@ func TestDevices(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ENODEV)
 	require.ErrorContains(t, err, "rxe0, mlx5_0")
 
-	k.sys["/sys/class/infiniband_verbs/uverbs0/abi_version"] = "9"
+	k.Sys["/sys/class/infiniband_verbs/uverbs0/abi_version"] = "9"
 	_, err = Open(k, "rxe0")
 	require.ErrorIs(t, err, syscall.EPROTONOSUPPORT)
-	k.sys["/sys/class/infiniband_verbs/uverbs0/abi_version"] = "x"
+	k.Sys["/sys/class/infiniband_verbs/uverbs0/abi_version"] = "x"
 	_, err = Devices(k)
 	require.Error(t, err)
 
-	clear(k.sys)
-	list, err = Devices(k)
+	bare := emu.New(emu.Options{Bare: true}).Process("bare")
+	list, err = Devices(bare)
 	require.NoError(t, err)
 	require.Empty(t, list)
-	_, err = Open(k, "rxe0")
+	_, err = Open(bare, "rxe0")
 	require.ErrorIs(t, err, syscall.ENODEV)
 }
 
@@ -51,38 +62,38 @@ func TestOtherDrivers(t *testing.T) {
 		99:             "the kernel does not say which",
 	} {
 		k := newFake(t)
-		k.driver = driver
-		delete(k.sys, "/sys/class/infiniband/rxe0/parent")
+		k.dev.Driver, k.Record = driver, true
+		k.Hidden = []string{parent}
 		_, err := Open(k, "rxe0")
 		require.ErrorIs(t, err, syscall.EPROTONOSUPPORT)
 		require.ErrorContains(t, err, says)
-		require.Empty(t, k.calls, "a command was given")
-		require.Empty(t, k.pins)
-		require.Equal(t, 1, k.closed)
+		require.NotContains(t, commands(k.Taken()), abi.CmdGetContext, "a command was given")
+		k.nothingLeft(1)
 	}
 	// An rdma_rxe that sysfs does not show as one is found by asking.
 	k := newFake(t)
-	delete(k.sys, "/sys/class/infiniband/rxe0/parent")
+	k.Hidden = []string{parent}
 	require.Equal(t, abi.DriverRXE, k.open().Device().Driver)
 	// A device that sysfs takes for rdma_rxe and that is none.
 	k = newFake(t)
-	k.driver = abi.DriverSIW
+	k.dev.Driver = abi.DriverSIW
+	k.Sys["/sys/class/infiniband_verbs/uverbs0/abi_version"] = "2\n"
 	_, err := Open(k, "rxe0")
 	require.ErrorIs(t, err, syscall.EPROTONOSUPPORT)
 	require.ErrorContains(t, err, "driven by SIW")
-	require.Empty(t, k.pins)
+	require.Zero(t, k.Pins)
 }
 
 func TestOpenThatFailsLeavesNothing(t *testing.T) {
 	for _, cmd := range []abi.Command{abi.CmdGetContext, abi.CmdCreateCompChannel, abi.CmdQueryPort} {
 		k := newFake(t)
-		k.fail[cmd] = syscall.ENOMEM
+		k.fail(syscall.ENOMEM, cmd)
 		_, err := Open(k, "rxe0")
 		require.ErrorIs(t, err, syscall.ENOMEM)
-		require.Empty(t, k.pins, cmd)
+		require.Zero(t, k.Pins, cmd)
 	}
 	k := newFake(t)
-	k.fail[abi.CmdGetContext] = syscall.EINVAL // which a wrong driver number gives, too
+	k.fail(syscall.EINVAL, abi.CmdGetContext) // which a wrong driver number gives, too
 	_, err := Open(k, "rxe0")
 	require.ErrorIs(t, err, syscall.EINVAL)
 }
@@ -92,8 +103,7 @@ func TestQueries(t *testing.T) {
 	c := k.open()
 	dev, err := c.QueryDevice()
 	require.NoError(t, err)
-	require.EqualValues(t, 16384, dev.MaxQPWR)
-	require.Equal(t, uint64(0x0102030405060708), dev.NodeGUID)
+	require.Equal(t, k.dev.Attr, dev)
 	port, err := c.QueryPort(1)
 	require.NoError(t, err)
 	require.Equal(t, abi.PortActive, port.State)
@@ -101,40 +111,29 @@ func TestQueries(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EINVAL)
 	require.ErrorContains(t, err, "rxe0 port 2")
 
-	want := []GID{{Index: 0, Addr: netip.MustParseAddr("::ffff:10.0.0.1"), Type: abi.GIDTypeRoCEv2, IfIndex: 2}}
+	gids := []GID{
+		{Index: 0, Addr: netip.MustParseAddr("::ffff:10.0.0.1"), Type: abi.GIDTypeRoCEv2, IfIndex: 1},
+		{Index: 3, Addr: netip.MustParseAddr("fe80::1"), Type: abi.GIDTypeRoCEv1, IfIndex: 1},
+	}
 	list, err := c.GIDs(1)
 	require.NoError(t, err)
-	require.Equal(t, want, list)
-	k.do(func() { k.gids[0].PortNum = 2 })
+	require.Equal(t, gids, list)
+	k.fail(syscall.EOPNOTSUPP, abi.MethodQueryGIDTable) // an old kernel
 	list, err = c.GIDs(1)
 	require.NoError(t, err)
-	require.Empty(t, list)
+	gids[0].IfIndex, gids[1].IfIndex = 0, 0 // which sysfs does not tell
+	require.Equal(t, gids, list)
 
-	k.do(func() {
-		k.gids = nil // an old kernel
-		for i, g := range []string{"0000:0000:0000:0000:0000:ffff:0a00:0001", "0000:0000:0000:0000:0000:0000:0000:0000", "fe80::1"} {
-			k.sys["/sys/class/infiniband/rxe0/ports/1/gids/"+strconv.Itoa(i)] = g + "\n"
-		}
-		k.sys["/sys/class/infiniband/rxe0/ports/1/gid_attrs/types/0"] = "RoCE v2\n"
-		k.sys["/sys/class/infiniband/rxe0/ports/1/gid_attrs/types/2"] = "IB/RoCE v1\n"
-	})
-	list, err = c.GIDs(1)
-	require.NoError(t, err)
-	require.Equal(t, []GID{{Index: 0, Addr: netip.MustParseAddr("::ffff:10.0.0.1"), Type: abi.GIDTypeRoCEv2}, {Index: 2, Addr: netip.MustParseAddr("fe80::1"), Type: abi.GIDTypeRoCEv1}}, list)
-
+	const port1 = "/sys/class/infiniband/rxe0/ports/1"
+	k.Do(func() { k.Hidden = []string{port1} })
 	counters, err := c.Counters()
 	require.NoError(t, err)
 	require.Empty(t, counters)
-	k.do(func() {
-		k.sys["/sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts"] = "12\n"
-		k.sys["/sys/class/infiniband/rxe0/ports/1/hw_counters/lifespan"] = "10\n"
-	})
+	k.Do(func() { k.Sys[port1+"/hw_counters/sent_pkts"], k.Sys[port1+"/hw_counters/lifespan"] = "12\n", "10\n" })
 	counters, err = c.Counters()
 	require.NoError(t, err)
 	require.Equal(t, map[string]uint64{"sent_pkts": 12}, counters)
-	k.do(func() {
-		k.sys["/sys/class/infiniband/rxe0/ports/1/hw_counters_now"] = "rcvd_pkts 18446744073709551615\nsent_pkts 13\n"
-	})
+	k.Do(func() { k.Sys[port1+"/hw_counters_now"] = "rcvd_pkts 18446744073709551615\nsent_pkts 13\n" })
 	counters, err = c.Counters()
 	require.NoError(t, err)
 	require.Equal(t, map[string]uint64{"rcvd_pkts": 1<<64 - 1, "sent_pkts": 13}, counters, "one reading for all")
@@ -143,13 +142,11 @@ func TestQueries(t *testing.T) {
 
 func TestQueuePairStatus(t *testing.T) {
 	b := newBed(t, eight)
+	const dir = "/sys/class/infiniband/rxe0/ports/1/qp"
+	b.Do(func() { b.Hidden = []string{dir} })
 	_, err := b.c.QueuePairs()
 	require.ErrorIs(t, err, syscall.ENOENT, "a kernel that shows none")
-	b.do(func() {
-		for _, n := range []string{"9", "10"} {
-			b.sys["/sys/class/infiniband/rxe0/ports/1/qp/"+n] = n + "\n"
-		}
-	})
+	b.Do(func() { b.Sys[dir+"/9"], b.Sys[dir+"/10"] = "9\n", "10\n" })
 	list, err := b.c.QueuePairs()
 	require.NoError(t, err)
 	require.Equal(t, []string{"9", "10"}, list)
@@ -160,6 +157,11 @@ func TestHostileGIDCount(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EIO)
 	_, err = parseGIDs(make([]byte, 64), 1<<63, 1)
 	require.ErrorIs(t, err, syscall.EIO)
+	of2 := make([]byte, abi.GIDEntrySize)
+	(&abi.GIDEntry{GID: [16]byte{15: 1}, PortNum: 2, GIDType: abi.GIDTypeRoCEv2}).Put(of2)
+	list, err := parseGIDs(of2, 1, 1)
+	require.NoError(t, err)
+	require.Empty(t, list, "another port's")
 }
 
 func TestMemoryRegions(t *testing.T) {
@@ -172,27 +174,27 @@ func TestMemoryRegions(t *testing.T) {
 	_, err = pd.RegMR([]byte{}, abi.AccessLocalWrite)
 	require.ErrorIs(t, err, syscall.EINVAL)
 
-	pins := len(k.pins)
-	k.fail[abi.CmdRegMR] = syscall.EFAULT
+	pins := k.Pins
+	k.fail(syscall.EFAULT, abi.CmdRegMR)
 	_, err = pd.RegMR(make([]byte, 10), abi.AccessLocalWrite)
 	require.ErrorIs(t, err, syscall.EFAULT)
-	require.Len(t, k.pins, pins, "a failed registration holds no memory")
-	delete(k.fail, abi.CmdRegMR)
+	require.Equal(t, pins, k.Pins, "a failed registration holds no memory")
+	k.fail(nil, abi.CmdRegMR)
 
 	mr, err := pd.RegMR(make([]byte, 100), abi.AccessLocalWrite|abi.AccessRemoteRead)
 	require.NoError(t, err)
-	require.Len(t, k.pins, pins+1)
+	require.Equal(t, pins+1, k.Pins)
 	require.EqualValues(t, 100, mr.Length())
 	require.NotZero(t, mr.Addr())
 	require.NotZero(t, mr.LKey())
 	require.Equal(t, mr.LKey(), mr.RKey())
 
-	k.fail[abi.CmdDeregMR] = syscall.EBUSY
+	k.fail(syscall.EBUSY, abi.CmdDeregMR)
 	require.ErrorIs(t, mr.Dereg(), syscall.EBUSY)
-	require.Len(t, k.pins, pins+1, "still registered, so still held")
-	delete(k.fail, abi.CmdDeregMR)
+	require.Equal(t, pins+1, k.Pins, "still registered, so still held")
+	k.fail(nil, abi.CmdDeregMR)
 	require.NoError(t, mr.Dereg())
-	require.Len(t, k.pins, pins)
+	require.Equal(t, pins, k.Pins)
 	require.ErrorIs(t, mr.Dereg(), syscall.EBADF)
 
 	require.NoError(t, pd.Dealloc())
@@ -239,11 +241,19 @@ func TestCreateRefuses(t *testing.T) {
 // TestQueueThatDoesNotFit gives the client rings whose headers lie, or that
 // cannot be mapped: the object is destroyed again.
 func TestQueueThatDoesNotFit(t *testing.T) {
-	for name, bad := range map[string]func(k *fake){
-		"header":     func(k *fake) { k.lie = func(m []byte, mi *abi.MMInfo) { m[4]++ } },
-		"no mapping": func(k *fake) { k.lie = func(m []byte, mi *abi.MMInfo) { mi.Offset++ } },
-		"length 0":   func(k *fake) { k.lie = func(m []byte, mi *abi.MMInfo) { mi.Size = 0 } },
-		"length":     func(k *fake) { k.lie = func(m []byte, mi *abi.MMInfo) { mi.Size = 1 << 31 } },
+	for name, bad := range map[string]func(k *fake, spare int){
+		"header": func(k *fake, spare int) {
+			k.Do(func() {
+				k.Map = func(m []byte) {
+					if spare--; spare < 0 {
+						m[4]++
+					}
+				}
+			})
+		},
+		"no mapping": func(k *fake, spare int) { k.lie(spare, func(mi *abi.MMInfo) { mi.Offset++ }) },
+		"length 0":   func(k *fake, spare int) { k.lie(spare, func(mi *abi.MMInfo) { mi.Size = 0 }) },
+		"length":     func(k *fake, spare int) { k.lie(spare, func(mi *abi.MMInfo) { mi.Size = 1 << 31 }) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := newFake(t)
@@ -252,19 +262,17 @@ func TestQueueThatDoesNotFit(t *testing.T) {
 			require.NoError(t, err)
 			cq, err := c.CreateCQ(4)
 			require.NoError(t, err)
-			mapped := len(k.mapped)
-			bad(k)
+			mapped, live := k.Mapped, len(k.dev.Live)
+			bad(k, 0)
 			_, err = c.CreateCQ(4)
 			require.Error(t, err)
 			_, err = pd.CreateQP(QPInit{SendCQ: cq, RecvCQ: cq, MaxSendWR: 4})
 			require.Error(t, err)
-			k.lieAfter = 1 // the first of the two queues is good
+			bad(k, 1) // the first of the two queues is good
 			_, err = pd.CreateQP(QPInit{SendCQ: cq, RecvCQ: cq, MaxSendWR: 4})
 			require.Error(t, err)
-			require.Len(t, k.cqs, 1)
-			require.Empty(t, k.qps)
-			require.Len(t, k.mapped, mapped)
-			k.lie = nil
+			require.Len(t, k.dev.Live, live)
+			require.Equal(t, mapped, k.Mapped)
 		})
 	}
 }
@@ -291,8 +299,8 @@ func TestQueuePairLifecycle(t *testing.T) {
 	require.ErrorIs(t, b.qp.Modify(&QPAttr{State: abi.QPSSQE}, abi.QPMaskState), syscall.EINVAL)
 	require.Equal(t, abi.QPSRTR, b.qp.State(), "a refused transition changes nothing")
 	b.modify(abi.QPSRTS)
-	require.Zero(t, b.kernel.bells, "no request reached the ring before RTS")
-	ready, err := b.kernel.sqc.Ready()
+	require.Zero(t, b.kernel.Bells, "no request reached the ring before RTS")
+	ready, err := b.kernel.Sends.Ready()
 	require.NoError(t, err)
 	require.Zero(t, ready)
 	n, err := b.qp.Post(one)
@@ -323,13 +331,9 @@ func TestCloseAnswersAndIsIdempotent(t *testing.T) {
 	b := newBed(t, eight).connect()
 	mr, err := b.pd.RegMR(make([]byte, 8), 0)
 	require.NoError(t, err)
-	b.taken()
+	b.Taken()
 	require.NoError(t, b.c.Close())
-	var order []abi.Command
-	for _, c := range b.taken() {
-		order = append(order, c.cmd)
-	}
-	require.Equal(t, []abi.Command{abi.CmdDestroyQP, abi.CmdDestroyCQ, abi.CmdDestroyCQ, abi.CmdDeregMR, abi.CmdDeallocPD}, order)
+	require.Equal(t, []any{abi.CmdDestroyQP, abi.CmdDestroyCQ, abi.CmdDestroyCQ, abi.CmdDeregMR, abi.CmdDeallocPD}, commands(b.Taken()))
 	require.NoError(t, b.c.Close())
 
 	wc := make([]WC, 1)
@@ -363,13 +367,11 @@ func TestCloseWhenTheKernelRefuses(t *testing.T) {
 	require.NoError(t, err)
 	_, err = pd.RegMR(make([]byte, 8), 0)
 	require.NoError(t, err)
-	for _, cmd := range []abi.Command{abi.CmdDestroyQP, abi.CmdDestroyCQ, abi.CmdDeregMR, abi.CmdDeallocPD} {
-		k.fail[cmd] = syscall.EIO
-	}
+	k.fail(syscall.EIO, abi.CmdDestroyQP, abi.CmdDestroyCQ, abi.CmdDeregMR, abi.CmdDeallocPD)
 	require.ErrorIs(t, c.Close(), syscall.EIO)
 	require.NoError(t, c.Close())
-	require.Empty(t, k.pins)
-	require.Empty(t, k.mapped)
+	require.Zero(t, k.Pins)
+	require.Zero(t, k.Mapped)
 	_, err = cq.Poll(make([]WC, 1))
 	require.ErrorIs(t, err, net.ErrClosed)
 	_, err = qp.Post([]SendWR{{}})

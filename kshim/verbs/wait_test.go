@@ -20,7 +20,7 @@ import (
 func (b *bed) receive(n int) {
 	b.do(func() {
 		for range n {
-			b.kernel.recv(&ring.WC{Opcode: abi.WCRecv})
+			b.kernel.Recv(&ring.WC{Opcode: abi.WCRecv})
 		}
 	})
 }
@@ -43,7 +43,7 @@ func TestWaitWakesOnTheEvent(t *testing.T) {
 		}()
 		for id := uint64(1); id <= 2; id++ {
 			synctest.Wait()
-			require.True(t, b.kernel.rcq.armed)
+			require.True(t, b.krc.Armed)
 			b.receive(1)
 			require.Equal(t, []uint64{id}, <-got)
 		}
@@ -60,7 +60,7 @@ func TestWaitPollsAgainAfterArming(t *testing.T) {
 		b := newBed(t, eight).connect()
 		_, err := b.qp.PostRecv(recvs(1))
 		require.NoError(t, err)
-		b.beforeArm = func() { b.kernel.recv(&ring.WC{Opcode: abi.WCRecv}) }
+		b.beforeArm(func() { b.receive(1) })
 		wc := make([]WC, 4)
 		n, err := b.rcq.Wait(t.Context(), wc)
 		require.NoError(t, err)
@@ -130,9 +130,9 @@ func TestCloseAndDestroyWakeWaiters(t *testing.T) {
 	for name, end := range map[string]func(b *bed) error{
 		"close":   func(b *bed) error { return b.c.Close() },
 		"destroy": func(b *bed) error { _ = b.qp.Destroy(); return b.rcq.Destroy() },
-		"overrun": func(b *bed) error { b.do(func() { b.async(abi.EventCQErr, b.rcq.key) }); return nil },
-		"fatal":   func(b *bed) error { b.do(func() { b.async(abi.EventDeviceFatal, 0) }); return nil },
-		"broken":  func(b *bed) error { b.do(func() { b.eventFile(1).events <- nil }); return nil },
+		"overrun": func(b *bed) error { b.async(abi.EventCQErr, b.rcq.key); return nil },
+		"fatal":   func(b *bed) error { b.async(abi.EventDeviceFatal, 0); return nil },
+		"broken":  func(b *bed) error { b.Do(func() { b.Opened[2].Give(nil) }); return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestCloseAndDestroyWakeWaiters(t *testing.T) {
 func TestWaitFindsASilentError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, eight).connect()
-		b.do(func() { b.kernel.state = abi.QPSErr })
+		b.do(func() { b.kernel.SetState(abi.QPSErr) })
 		_, err := b.qp.PostRecv(recvs(1, 2))
 		require.NoError(t, err)
 		wc := make([]WC, 4)
@@ -187,7 +187,7 @@ func TestBlockedWaiterFindsASilentError(t *testing.T) {
 			got <- ids(wc[:n])
 		}()
 		synctest.Wait()
-		b.do(func() { b.kernel.state = abi.QPSErr })
+		b.do(func() { b.kernel.SetState(abi.QPSErr) })
 		_, err := b.qp.PostRecv(recvs(1))
 		require.NoError(t, err)
 		require.Equal(t, []uint64{1}, <-got)
@@ -225,7 +225,7 @@ func TestAsyncEventTellsOfAnError(t *testing.T) {
 		var seen []Event
 		stop := b.qp.ctx.Watch(func(e Event) { seen = append(seen, e) })
 		b.do(func() {
-			b.kernel.state = abi.QPSErr
+			b.kernel.SetState(abi.QPSErr)
 			b.async(abi.EventQPFatal, b.qp.key)
 			b.async(abi.EventQPFatal, 0xdeadbeef) // of an object that is gone
 			b.async(abi.EventPortActive, 1)
@@ -233,7 +233,7 @@ func TestAsyncEventTellsOfAnError(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, []Event{{Type: abi.EventQPFatal, QP: b.qp}, {Type: abi.EventPortActive, Port: 1}}, seen)
 		stop()
-		b.do(func() { b.async(abi.EventPortErr, 1) })
+		b.async(abi.EventPortErr, 1)
 		synctest.Wait()
 		require.Len(t, seen, 2)
 		require.Equal(t, abi.QPSErr, b.qp.State())
@@ -247,12 +247,12 @@ func TestOldEventsOfAResetQueuePair(t *testing.T) {
 	for _, e := range []abi.EventType{abi.EventQPFatal, abi.EventQPReqErr, abi.EventQPAccessErr, abi.EventQPLastWQEReached} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBed(t, eight).connect()
-			b.do(func() { b.async(e, b.qp.key) })
+			b.async(e, b.qp.key)
 			synctest.Wait()
 			require.Equal(t, abi.QPSRTS, b.qp.State(), e)
 			b.do(func() {
-				require.Equal(t, abi.QPSRTS, b.kernel.state, e)
-				b.kernel.state = abi.QPSErr
+				require.Equal(t, abi.QPSRTS, b.kernel.State(), e)
+				b.kernel.SetState(abi.QPSErr)
 				b.async(e, b.qp.key)
 			})
 			synctest.Wait()
@@ -264,10 +264,10 @@ func TestOldEventsOfAResetQueuePair(t *testing.T) {
 func TestWaitWhenArmingFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, eight).connect()
-		b.do(func() { b.fail[abi.CmdReqNotifyCQ] = syscall.EIO })
+		b.fail(syscall.EIO, abi.CmdReqNotifyCQ)
 		_, err := b.rcq.Wait(t.Context(), make([]WC, 1))
 		require.ErrorIs(t, err, syscall.EIO)
-		b.do(func() { delete(b.fail, abi.CmdReqNotifyCQ) })
+		b.fail(nil, abi.CmdReqNotifyCQ)
 		done := make(chan error)
 		go func() {
 			_, err := b.rcq.Wait(t.Context(), make([]WC, 1))

@@ -71,14 +71,14 @@ func TestWakeTakesNoCompletion(t *testing.T) {
 func TestWakeBeforeTheSleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, eight).connect()
-		b.beforeArm = b.rcq.Wake
+		b.beforeArm(b.rcq.Wake)
 		require.Equal(t, waited{}, <-wait(t.Context(), b.rcq))
 	})
 }
 
 func TestWakeAllocatesNothing(t *testing.T) {
 	b := newBed(t, eight).connect()
-	b.do(func() { b.record = false })
+	b.Record = false
 	wc := make([]WC, 1)
 	bad := 0
 	require.Zero(t, testing.AllocsPerRun(100, func() {
@@ -175,7 +175,7 @@ func TestWaitAnyTellsWhoseErrorItIs(t *testing.T) {
 		b := newBed(t, eight).connect()
 		_, err := b.qp.PostRecv(recvs(1))
 		require.NoError(t, err)
-		b.do(func() { b.async(abi.EventCQErr, b.scq.key) })
+		b.async(abi.EventCQErr, b.scq.key)
 		synctest.Wait()
 		b.receive(1)
 		var wc [1]WC
@@ -186,7 +186,7 @@ func TestWaitAnyTellsWhoseErrorItIs(t *testing.T) {
 		at, _, err := b.c.WaitAny(t.Context(), list, wc[:])
 		require.ErrorIs(t, err, syscall.EOVERFLOW)
 		require.Equal(t, 1, at)
-		b.do(func() { b.fail[abi.CmdReqNotifyCQ] = syscall.EIO })
+		b.fail(syscall.EIO, abi.CmdReqNotifyCQ)
 		one := wait(t.Context(), b.rcq)
 		require.ErrorIs(t, (<-one).err, syscall.EIO)
 	})

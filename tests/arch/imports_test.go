@@ -155,6 +155,7 @@ var allowed = map[string][]string{
 	"tests/plant":                        {"tests/amount"},
 	"tests/script":                       {},
 	"tests/explore":                      {"rnic/splitmix"},
+	"tests/kerneltest":                   {"kshim", "kshim/abi", "kshim/driver", "kshim/ring"},
 	"netlinkmgr":                         {"kshim/gidtable", "kshim/nldev"},
 	"tests/netlinktest":                  {"netlinkmgr", "kshim/nldev"},
 	"vm":                                 {"netlinkmgr", "vm/guest"},

@@ -1,4 +1,4 @@
-package emu
+package kerneltest
 
 import (
 	"net/netip"
@@ -9,35 +9,59 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/driver"
 )
 
-// cmWire connects fake devices: messages arrive at once, with the wire's lock
+// CMWire connects fake devices: messages arrive at once, with the wire's lock
 // held, as a driver raises events with its own.
-type cmWire struct {
+type CMWire struct {
 	mu        sync.Mutex
 	listeners map[*cmListener]bool
 	conns     map[*cmConn]bool
-	silent    bool
+	silent    bool // requests are lost
+	asked     driver.CMRequest
 }
 
-// cmDevice is a fakeDevice with a communication manager.
-type cmDevice struct {
-	*fakeDevice
-	wire *cmWire
+// CMDevice is a Device with a communication manager.
+type CMDevice struct {
+	*Device
+	wire *CMWire
 	addr netip.Addr
 }
 
-func newCMWire() *cmWire {
-	return &cmWire{listeners: map[*cmListener]bool{}, conns: map[*cmConn]bool{}}
+// NewCMWire returns a wire without devices.
+func NewCMWire() *CMWire {
+	return &CMWire{listeners: map[*cmListener]bool{}, conns: map[*cmConn]bool{}}
 }
 
-func (w *cmWire) device(name, addr string) *cmDevice {
-	d := &cmDevice{newFakeDevice(name), w, netip.MustParseAddr(addr)}
-	d.attr.NodeGUID += uint64(len(name)) + uint64(d.addr.As4()[3])
-	d.gids = []driver.GIDEntry{{Index: 5, GID: netip.AddrFrom16(d.addr.As16()), Type: uint32(abi.GIDTypeRoCEv2), NetDev: "lo", IfIndex: 1}}
+// Silence has requests get lost, or arrive again.
+func (w *CMWire) Silence(silent bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.silent = silent
+}
+
+// Asked returns the last request.
+func (w *CMWire) Asked() driver.CMRequest {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.asked
+}
+
+// Left returns how many listeners and connections there are.
+func (w *CMWire) Left() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.listeners) + len(w.conns)
+}
+
+// Device returns a device of that name and address on the wire.
+func (w *CMWire) Device(name, addr string) *CMDevice {
+	d := &CMDevice{NewDevice(name), w, netip.MustParseAddr(addr)}
+	d.Attr.NodeGUID += uint64(len(name)) + uint64(d.addr.As4()[3])
+	d.GIDTable = []driver.GIDEntry{{Index: 5, GID: netip.AddrFrom16(d.addr.As16()), Type: uint32(abi.GIDTypeRoCEv2), NetDev: "lo", IfIndex: 1}}
 	return d
 }
 
 type cmListener struct {
-	dev     *cmDevice
+	dev     *CMDevice
 	service uint64
 	addr    netip.Addr
 	room    int
@@ -45,7 +69,7 @@ type cmListener struct {
 }
 
 type cmConn struct {
-	dev      *cmDevice
+	dev      *CMDevice
 	peer     *cmConn
 	ev       driver.CMEvents
 	state    string // "asking", "asked", "answered", "confirming", "up", "over"
@@ -53,7 +77,7 @@ type cmConn struct {
 	listener *cmListener // until it is taken
 }
 
-func (d *cmDevice) CMResolve(src, dst netip.Addr) (driver.CMPath, error) {
+func (d *CMDevice) CMResolve(src, dst netip.Addr) (driver.CMPath, error) {
 	if src.IsValid() && src != d.addr {
 		return driver.CMPath{}, syscall.EADDRNOTAVAIL
 	}
@@ -63,7 +87,7 @@ func (d *cmDevice) CMResolve(src, dst netip.Addr) (driver.CMPath, error) {
 	return driver.CMPath{Local: d.addr, GIDIndex: 5, Preferred: dst == d.addr}, nil
 }
 
-func (d *cmDevice) CMListen(service uint64, addr netip.Addr, backlog int, ev driver.CMListenEvents) (driver.CMListener, error) {
+func (d *CMDevice) CMListen(service uint64, addr netip.Addr, backlog int, ev driver.CMListenEvents) (driver.CMListener, error) {
 	d.wire.mu.Lock()
 	defer d.wire.mu.Unlock()
 	l := &cmListener{d, service, addr, backlog, ev}
@@ -77,12 +101,12 @@ func (l *cmListener) Close() {
 	delete(l.dev.wire.listeners, l)
 }
 
-func (d *cmDevice) CMConnect(r *driver.CMRequest, ev driver.CMEvents) (driver.CMConn, error) {
+func (d *CMDevice) CMConnect(r *driver.CMRequest, ev driver.CMEvents) (driver.CMConn, error) {
 	w := d.wire
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c := &cmConn{dev: d, ev: ev, state: "asking", param: r.Param}
-	w.conns[c] = true
+	w.conns[c], w.asked = true, *r
 	if w.silent {
 		return c, nil
 	}
