@@ -34,7 +34,8 @@ func (c token) RequireTransportSecurity() bool { return c.secure }
 // TestOptions: options without a meaning here are refused with a text that
 // names them; OnFinish is called all the same.
 func TestOptions(t *testing.T) {
-	c := testgrpc.NewTestServiceClient(ours(t, ServerConfig{}, ClientConfig{}))
+	conn := ours(t, ServerConfig{}, ClientConfig{})
+	c := testgrpc.NewTestServiceClient(conn)
 	for name, o := range map[string]struct {
 		option grpc.CallOption
 		code   codes.Code
@@ -70,7 +71,7 @@ func TestOptions(t *testing.T) {
 	var header metadata.MD
 	_, err := c.UnaryCall(limited(t), simple(""), grpc.PerRPCCredentials(token{}), grpc.Header(&header))
 	require.NoError(t, err)
-	require.Equal(t, []string{"[rdma://192.0.2.2:2/grpc.testing.TestService/UnaryCall]"}, header["h-token"])
+	require.Equal(t, []string{"[rdma://" + conn.Target() + "/grpc.testing.TestService/UnaryCall]"}, header["h-token"])
 }
 
 // TestConnectionOptions: those of the connection come before a call's.
@@ -107,6 +108,8 @@ func init() {
 
 // TestCodecs: the content subtype that a client chooses is the server's, too.
 func TestCodecs(t *testing.T) {
+	conn := ours(t, ServerConfig{}, ClientConfig{})
+	c := testgrpc.NewTestServiceClient(conn)
 	for name, option := range map[string]grpc.CallOption{
 		"registered":     grpc.CallContentSubtype("rpctest-json"),
 		"registered old": grpc.CallContentSubtype("rpctest-old"),
@@ -114,7 +117,6 @@ func TestCodecs(t *testing.T) {
 		"forced old":     grpc.ForceCodec(oldJSON{jsonCodec{"rpctest-old"}}),
 		"protobuf":       grpc.CallContentSubtype("proto"),
 	} {
-		c := testgrpc.NewTestServiceClient(ours(t, ServerConfig{}, ClientConfig{}))
 		r, err := c.UnaryCall(limited(t), simple("hello"), option)
 		require.NoError(t, err, name)
 		require.Equal(t, "you said hello", string(r.Payload.Body), name)
@@ -128,9 +130,8 @@ func TestCodecs(t *testing.T) {
 		_, err = s.Recv()
 		require.Error(t, err)
 	}
-	c := ours(t, ServerConfig{}, ClientConfig{})
-	require.Equal(t, codes.Internal, status.Code(c.Invoke(limited(t), testgrpc.TestService_EmptyCall_FullMethodName, 7, nil)), "no message of protobuf")
-	require.Equal(t, codes.Internal, status.Code(c.Invoke(limited(t), testgrpc.TestService_EmptyCall_FullMethodName, &testgrpc.Empty{}, 7)))
+	require.Equal(t, codes.Internal, status.Code(conn.Invoke(limited(t), testgrpc.TestService_EmptyCall_FullMethodName, 7, nil)), "no message of protobuf")
+	require.Equal(t, codes.Internal, status.Code(conn.Invoke(limited(t), testgrpc.TestService_EmptyCall_FullMethodName, &testgrpc.Empty{}, 7)))
 }
 
 // TestChangedMessage: a message that changes while it is sent ends the call,

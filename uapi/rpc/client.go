@@ -2,12 +2,11 @@ package rpc
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/stats"
@@ -45,9 +44,9 @@ type ClientConfig struct {
 // ClientConn makes the calls of generated stubs on one session: it is a
 // grpc.ClientConnInterface. It is safe for concurrent use.
 type ClientConn struct {
-	session clientSession
+	session *session.Client
+	device  *uapi.Context // nil if it is the program's
 	config  ClientConfig
-	memory  memory // nil if the session has none
 	target  string
 	unary   grpc.UnaryClientInterceptor  // nil without interceptors
 	stream  grpc.StreamClientInterceptor // nil without interceptors
@@ -57,33 +56,6 @@ type ClientConn struct {
 
 var _ grpc.ClientConnInterface = (*ClientConn)(nil)
 
-// newClientConn makes the calls of a session to target.
-func newClientConn(s clientSession, target string, config ClientConfig) (*ClientConn, error) {
-	c := &ClientConn{
-		session: s, config: config, target: target, conn: context.Background(),
-		unary:  chain(config.UnaryInterceptors, joinUnaryClient),
-		stream: chain(config.StreamInterceptors, joinStreamClient),
-	}
-	if c.unary != nil || c.stream != nil {
-		named, err := grpc.NewClient("passthrough:///"+target, grpc.WithTransportCredentials(insecure.NewCredentials()))
-		if err != nil {
-			return nil, fmt.Errorf("rpc: target %s: %w", target, err)
-		}
-		c.named = named
-	}
-	if n, ok := s.(*native); ok {
-		c.memory = n.client.Memory()
-	}
-	local, remote := s.addrs()
-	for _, h := range config.StatsHandlers {
-		c.conn = h.TagConn(c.conn, &stats.ConnTagInfo{LocalAddr: local, RemoteAddr: remote})
-	}
-	for _, h := range config.StatsHandlers {
-		h.HandleConn(c.conn, &stats.ConnBegin{Client: true})
-	}
-	return c, nil
-}
-
 // Target is the address that Dial was given.
 func (c *ClientConn) Target() string { return c.target }
 
@@ -91,7 +63,7 @@ func (c *ClientConn) Target() string { return c.target }
 // not sent with UNAVAILABLE and net.ErrClosed, later ones too: a program that
 // repeats UNAVAILABLE without a bound asks errors.Is.
 func (c *ClientConn) Close() error {
-	err := c.session.close()
+	err := errors.Join(c.session.Close(), c.closeDevice())
 	if c.named != nil {
 		_ = c.named.Close()
 	}
@@ -130,46 +102,50 @@ func (c *ClientConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, metho
 	return c.newStream(ctx, desc, nil, method, c.combine(options)...)
 }
 
-// unaryCall is a call under way: what its options ask for, and the answer. It
-// is a taker.
+// unaryCall is a call under way: what its options ask for, and the answer.
 type unaryCall struct {
 	info     callInfo
-	request  request
+	call     session.Call
 	out      body
 	watch    *watch
-	memory   memory
+	memory   session.Memory
 	reply    any
 	trailers metadata.MD
 }
 
+var unaryCalls = sync.Pool{New: func() any {
+	u := new(unaryCall)
+	u.call.Reply = u.take
+	return u
+}}
+
 // invoke makes a call, within the interceptors.
 func (c *ClientConn) invoke(ctx context.Context, method string, args, reply any, _ *grpc.ClientConn, options ...grpc.CallOption) (err error) {
-	call := unaryCalls.Get().(*unaryCall)
+	u := unaryCalls.Get().(*unaryCall)
 	defer func() {
-		*call = unaryCall{}
-		unaryCalls.Put(call)
+		*u = unaryCall{call: session.Call{Reply: u.call.Reply}}
+		unaryCalls.Put(u)
 	}()
-	call.reply, call.memory = reply, c.memory
-	if err = call.info.set(options); err == nil {
-		err = call.do(ctx, c, method, args)
+	u.reply, u.memory = reply, c.session.Memory()
+	if err = u.info.set(options); err == nil {
+		err = u.do(ctx, c, method, args)
 	}
-	call.info.ended(call.trailers, err)
+	u.info.ended(u.trailers, err)
 	return err
 }
 
-var unaryCalls = sync.Pool{New: func() any { return new(unaryCall) }}
-
 // do makes the call.
 func (u *unaryCall) do(ctx context.Context, c *ClientConn, method string, args any) (err error) {
-	u.watch, ctx = newWatch(ctx, c.config.StatsHandlers, true, method, !u.info.waitForReady, c.session)
+	u.watch, ctx = newWatch(ctx, c.config.StatsHandlers, c, method, !u.info.waitForReady)
 	u.watch.begin(!u.info.waitForReady, false, false)
 	defer func() { u.watch.end(u.trailers, err) }()
 	md, err := u.info.outgoing(ctx, c.target, method)
 	if err != nil {
 		return err
 	}
-	u.request = request{method: method, waitForReady: u.info.waitForReady, maxReply: u.info.maxReceive, body: &u.out}
-	if u.request.metadata, err = appendMetadata(nil, u.info.codec.subtype, md, nil); err != nil {
+	x := &u.call
+	x.Method, x.WaitForReady, x.MaxReply, x.Body = method, u.info.waitForReady, u.info.maxReceive, &u.out
+	if x.Metadata, err = appendMetadata(nil, u.info.codec.subtype, md, nil); err != nil {
 		return err
 	}
 	if u.out, err = u.info.codec.marshal(args); err != nil {
@@ -182,35 +158,32 @@ func (u *unaryCall) do(ctx context.Context, c *ClientConn, method string, args a
 	u.watch.outHeader(md)
 	u.watch.outPayload(args, u.out.size)
 	if len(u.info.peers) > 0 {
-		local, remote := c.session.addrs()
+		local, remote := c.addrs()
 		u.info.begun(&peer.Peer{Addr: remote, LocalAddr: local})
 	}
-	if err := c.session.call(ctx, &u.request, u); err != nil {
-		return sessionStatus(err)
-	}
-	return nil
+	return sessionStatus(c.session.Call(ctx, x), x.MaxReply)
 }
 
 // take reads the answer, whose bytes are lent until it returns.
-func (u *unaryCall) take(a answer, b []byte) error {
-	headers, trailers, err := parseMetadata(a.metadata)
+func (u *unaryCall) take(a *session.Answer) error {
+	headers, trailers, err := parseMetadata(a.Metadata)
 	if err != nil {
 		return err
 	}
 	u.trailers = trailers
 	u.info.headed(headers)
-	u.watch.inHeader(headers, len(a.metadata))
-	if err := unpackStatus(a.code, a.text, a.details); err != nil {
+	u.watch.inHeader(headers, len(a.Metadata))
+	if err := unpackStatus(a.Status); err != nil {
 		u.watch.inTrailer(trailers)
 		return err
 	}
-	if len(b) > u.info.maxReceive {
-		return tooLong("received", len(b), u.info.maxReceive)
+	if len(a.Body) > u.info.maxReceive {
+		return tooLong("received", len(a.Body), u.info.maxReceive)
 	}
-	if err := u.info.codec.unmarshal(u.memory, b, u.reply); err != nil {
+	if err := u.info.codec.unmarshal(u.memory, a.Body, u.reply); err != nil {
 		return err
 	}
-	u.watch.inPayload(u.reply, len(b))
+	u.watch.inPayload(u.reply, len(a.Body))
 	u.watch.inTrailer(trailers)
 	return nil
 }

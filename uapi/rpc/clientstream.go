@@ -12,14 +12,16 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+
+	"github.com/rdmashim/rdmashim/uapi/rpc/session"
 )
 
 // clientStream is a client's stream: a grpc.ClientStream. RecvMsg receives, or
 // Header while the headers have not come, and holds turn meanwhile. The first
 // message has the headers, be they empty.
 type clientStream struct {
-	side   clientSide
-	memory memory
+	stream *session.Stream
+	memory session.Memory
 	ctx    context.Context
 	cancel context.CancelFunc
 	desc   *grpc.StreamDesc
@@ -41,7 +43,7 @@ type clientStream struct {
 // newStream opens a stream, within the interceptors.
 func (c *ClientConn) newStream(ctx context.Context, desc *grpc.StreamDesc, _ *grpc.ClientConn, method string, options ...grpc.CallOption) (grpc.ClientStream, error) {
 	s := &clientStream{
-		desc: desc, memory: c.memory,
+		desc: desc, memory: c.session.Memory(),
 		turn: make(chan struct{}, 1), headed: make(chan struct{}), finished: make(chan struct{}),
 	}
 	info := &s.info
@@ -49,22 +51,22 @@ func (c *ClientConn) newStream(ctx context.Context, desc *grpc.StreamDesc, _ *gr
 		info.ended(nil, err)
 		return nil, err
 	}
-	s.watch, ctx = newWatch(ctx, c.config.StatsHandlers, true, method, !info.waitForReady, c.session)
+	s.watch, ctx = newWatch(ctx, c.config.StatsHandlers, c, method, !info.waitForReady)
 	s.watch.begin(!info.waitForReady, desc.ClientStreams, desc.ServerStreams)
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	md, err := info.outgoing(ctx, c.target, method)
 	if err != nil {
 		return nil, s.finish(nil, err)
 	}
-	r := request{method: method, waitForReady: info.waitForReady, maxReply: info.maxReceive}
-	if r.metadata, err = appendMetadata(nil, info.codec.subtype, md, nil); err != nil {
+	call := session.Call{Method: method, WaitForReady: info.waitForReady}
+	if call.Metadata, err = appendMetadata(nil, info.codec.subtype, md, nil); err != nil {
 		return nil, s.finish(nil, err)
 	}
-	if s.side, err = c.session.open(s.ctx, &r); err != nil {
-		return nil, s.finish(nil, sessionStatus(err))
+	if s.stream, err = c.session.Open(s.ctx, &call); err != nil {
+		return nil, s.finish(nil, sessionStatus(err, info.maxReceive))
 	}
 	s.watch.outHeader(md)
-	local, remote := c.session.addrs()
+	local, remote := c.addrs()
 	s.info.begun(&peer.Peer{Addr: remote, LocalAddr: local})
 	// A program that cancels need not receive until the end.
 	s.mu.Lock()
@@ -152,7 +154,7 @@ func (s *clientStream) Context() context.Context { return s.ctx }
 // CloseSend ends the client's direction. It never fails, as grpc-go's: RecvMsg
 // tells how the stream ended.
 func (s *clientStream) CloseSend() error {
-	_ = s.side.closeSend()
+	_ = s.stream.CloseSend()
 	return nil
 }
 
@@ -167,7 +169,7 @@ func (s *clientStream) SendMsg(m any) error {
 	if b.size > s.info.maxSend {
 		return s.finish(nil, tooLong("sent", b.size, s.info.maxSend))
 	}
-	if err := s.side.send(nil, &b); err != nil {
+	if err := s.stream.Send(nil, &b); err != nil {
 		if s.desc.ClientStreams {
 			return io.EOF
 		}
@@ -175,7 +177,7 @@ func (s *clientStream) SendMsg(m any) error {
 	}
 	s.watch.outPayload(m, b.size)
 	if !s.desc.ClientStreams {
-		_ = s.side.closeSend()
+		_ = s.stream.CloseSend()
 	}
 	return nil
 }
@@ -245,7 +247,7 @@ func (s *clientStream) receive(take func(b []byte) error) error {
 	if s.ended() {
 		return s.finish(nil, nil)
 	}
-	err := s.side.receive(func(metadata, b []byte, has bool) error {
+	err := s.stream.Recv(func(metadata, b []byte, has bool) error {
 		headers, _, err := parseMetadata(metadata)
 		if err != nil {
 			return err
@@ -262,16 +264,16 @@ func (s *clientStream) receive(take func(b []byte) error) error {
 		return nil
 	}
 	if !errors.Is(err, io.EOF) {
-		return s.finish(nil, sessionStatus(err))
+		return s.finish(nil, sessionStatus(err, s.info.maxReceive))
 	}
-	a := s.side.end()
-	headers, trailers, err := parseMetadata(a.metadata)
+	a := s.stream.End()
+	headers, trailers, err := parseMetadata(a.Metadata)
 	if err != nil {
 		return s.finish(nil, err)
 	}
 	if s.head(headers) {
-		s.watch.inHeader(headers, len(a.metadata))
+		s.watch.inHeader(headers, len(a.Metadata))
 	}
 	s.watch.inTrailer(trailers)
-	return s.finish(trailers, unpackStatus(a.code, a.text, a.details))
+	return s.finish(trailers, unpackStatus(a.Status))
 }

@@ -12,6 +12,8 @@ import (
 	"google.golang.org/protobuf/protoadapt"
 
 	pb "google.golang.org/protobuf/proto"
+
+	"github.com/rdmashim/rdmashim/uapi/rpc/session"
 )
 
 // codec turns messages into bytes. The zero codec is protobuf's, which marshals
@@ -104,9 +106,8 @@ func (b *body) Append(to []byte) ([]byte, error) {
 // free gives back the memory that another codec took.
 func (b *body) free() { b.bytes.Free() }
 
-// unmarshal reads a message out of bytes that are lent until it returns, in m
-// if that is not nil.
-func (c codec) unmarshal(m memory, b []byte, v any) error {
+// unmarshal reads a message out of bytes that m has lent until it returns.
+func (c codec) unmarshal(m session.Memory, b []byte, v any) error {
 	var err error
 	if c.other != nil { // it may keep the bytes it is given
 		data := mem.BufferSlice{buffer(m, b)}

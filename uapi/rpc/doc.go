@@ -10,7 +10,7 @@
 // It is no grpc-go: there is no HTTP/2 beneath, and so neither grpcurl nor
 // another language's gRPC reaches it; no resolvers, balancers, service config,
 // compression or transport security. grpc-go over uapi/rdmanet has these. Nor
-// does it know rings, slots and repeats: sessions do, in bytes (seam.go).
+// does it know rings, slots and repeats: package session does, in bytes.
 //
 //	conn, err := rpc.Dial(ctx, "10.0.0.2:7471", rpc.ClientConfig{})
 //	client := pb.NewGreeterClient(conn)

@@ -11,16 +11,15 @@ import (
 	testgrpc "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/rdmashim/rdmashim/uapi/rpc/session"
 )
 
 // TestFates: a program finds a fate by errors.Is, by FateOf, and by FateOf in
 // what is left of the error when an interceptor has made another of it.
 func TestFates(t *testing.T) {
 	for fate, code := range map[error]codes.Code{FateUnknown: codes.Unavailable, FateExecuted: codes.DataLoss} {
-		s := NewServer(ServerConfig{})
-		c, err := newClientConn(&double{server: s, fails: func(string) error { return fateStatus(fate) }}, "x", ClientConfig{})
-		require.NoError(t, err)
-		_, err = testgrpc.NewTestServiceClient(c).EmptyCall(limited(t), &testgrpc.Empty{})
+		err := fateStatus(fate)
 		require.ErrorIs(t, err, fate)
 		require.Equal(t, code, status.Code(err))
 		require.Contains(t, err.Error(), fate.Error())
@@ -28,9 +27,8 @@ func TestFates(t *testing.T) {
 		for _, e := range []error{err, fmt.Errorf("call: %w", err), status.Convert(err).Err()} {
 			require.Equal(t, fate, FateOf(e))
 		}
-		require.NoError(t, c.Close())
 	}
-	for _, e := range []error{nil, errors.New("x"), errBroken, status.Error(codes.DataLoss, "x"), detailed(t)} {
+	for _, e := range []error{nil, errors.New("x"), status.Error(codes.Unavailable, "x"), status.Error(codes.DataLoss, "x"), detailed(t)} {
 		require.NoError(t, FateOf(e))
 	}
 }
@@ -43,15 +41,15 @@ func detailed(t *testing.T) error {
 
 // TestStatusBounds: a status that is too long is cut, and says so of details.
 func TestStatusBounds(t *testing.T) {
-	code, text, details := packStatus(status.Error(codes.NotFound, strings.Repeat("ä", maxText)))
-	require.Equal(t, uint32(codes.NotFound), code)
-	require.Len(t, text, maxText)
-	require.Empty(t, details)
+	packed := packStatus(status.Error(codes.NotFound, strings.Repeat("ä", maxText)))
+	require.Equal(t, uint32(codes.NotFound), packed.Code)
+	require.Len(t, packed.Text, maxText)
+	require.Empty(t, packed.Details)
 	s, err := status.New(codes.NotFound, "x").WithDetails(&testgrpc.Payload{Body: make([]byte, maxDetails)})
 	require.NoError(t, err)
-	_, text, details = packStatus(s.Err())
-	require.Contains(t, text, "left out")
-	require.Empty(t, details)
-	require.Equal(t, codes.NotFound, status.Code(unpackStatus(uint32(codes.NotFound), "x", []byte("no protobuf"))))
-	require.NoError(t, unpackStatus(0, "", nil))
+	packed = packStatus(s.Err())
+	require.Contains(t, packed.Text, "left out")
+	require.Empty(t, packed.Details)
+	require.Equal(t, codes.NotFound, status.Code(unpackStatus(session.Status{Code: uint32(codes.NotFound), Text: "x", Details: []byte("no protobuf")})))
+	require.NoError(t, unpackStatus(session.Status{}))
 }

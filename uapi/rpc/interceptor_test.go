@@ -40,7 +40,7 @@ func TestInterceptors(t *testing.T) {
 	c := ours(t, server, client)
 	_, err := testgrpc.NewTestServiceClient(c).EmptyCall(limited(t), &testgrpc.Empty{})
 	require.NoError(t, err)
-	const target, method = "passthrough:///192.0.2.2:2", "/grpc.testing.TestService/EmptyCall"
+	target, method := "passthrough:///"+c.Target(), "/grpc.testing.TestService/EmptyCall"
 	require.Equal(t, []string{"a> " + target, "b> " + target, "c> " + target, "a] " + method, "b] " + method, "c] " + method, "<c", "<b", "<a"}, seen)
 	seen = nil
 	s, err := testgrpc.NewTestServiceClient(c).StreamingOutputCall(limited(t), sizes())

@@ -254,14 +254,18 @@ func sizes(list ...int32) *testgrpc.StreamingOutputCallRequest {
 }
 
 // TestLikeness: a program sees the same behaviour of our ClientConn as of
-// grpc-go's, with the same services at the other end.
+// grpc-go's, with the same services at the other end, with and without faults
+// on the wire.
 func TestLikeness(t *testing.T) {
-	reference, subject := theirs(t, nil), ours(t, ServerConfig{}, ClientConfig{})
-	for _, b := range behaviours {
-		t.Run(b.name, func(t *testing.T) {
-			want := b.see(limited(t), reference)
-			t.Log(want)
-			require.Equal(t, want, b.see(limited(t), subject))
-		})
+	reference := theirs(t, nil)
+	for _, options := range []string{"", "?loss=2%&reorder=5%&dup=1%&seed=3"} {
+		subject := oursWith(t, options, registerAll, ServerConfig{}, ClientConfig{})
+		for _, b := range behaviours {
+			t.Run(b.name+options, func(t *testing.T) {
+				want := b.see(limited(t), reference)
+				t.Log(want)
+				require.Equal(t, want, b.see(limited(t), subject))
+			})
+		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/mem"
+
+	"github.com/rdmashim/rdmashim/uapi/rpc/session"
 )
 
 // Raw is a codec of grpc's for messages that are bytes: *mem.BufferSlice. A
@@ -46,10 +48,7 @@ func (Raw) Unmarshal(data mem.BufferSlice, v any) error {
 // to 32 KiB, and those beyond session.ClientConfig.Loans bytes at a time, are
 // memory like any other.
 func (c *ClientConn) Buffers() mem.BufferPool {
-	if c.memory == nil {
-		return mem.DefaultBufferPool()
-	}
-	return buffers{c.memory}
+	return buffers{c.session.Memory()}
 }
 
 // Buffers is ClientConn.Buffers for a handler that answers: memory that the
@@ -57,14 +56,14 @@ func (c *ClientConn) Buffers() mem.BufferPool {
 // came another way.
 func Buffers(ctx context.Context) mem.BufferPool {
 	x, ok := grpc.ServerTransportStreamFromContext(ctx).(*exchange)
-	if !ok || x.memory == nil {
+	if !ok {
 		return mem.DefaultBufferPool()
 	}
 	return buffers{x.memory}
 }
 
 // buffers is a session's memory as grpc's pool of buffers.
-type buffers struct{ memory }
+type buffers struct{ session.Memory }
 
 func (b buffers) Get(n int) *[]byte {
 	lent := b.Lend(n)
@@ -78,8 +77,8 @@ func (b buffers) Put(lent *[]byte) { b.Release(*lent) }
 
 // buffer is bytes that m has lent until the caller returns as a buffer that a
 // codec may keep: they themselves, or a copy.
-func buffer(m memory, b []byte) mem.Buffer {
-	if m != nil && m.Hold(b) {
+func buffer(m session.Memory, b []byte) mem.Buffer {
+	if m.Hold(b) {
 		return mem.NewBuffer(&b, buffers{m})
 	}
 	return mem.SliceBuffer(bytes.Clone(b))

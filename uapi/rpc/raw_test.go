@@ -28,7 +28,7 @@ func TestRaw(t *testing.T) {
 // and is grpc's where there is no session.
 func TestBuffers(t *testing.T) {
 	require.Equal(t, mem.DefaultBufferPool(), Buffers(context.Background()))
-	c := overRDMA(t, "", ServerConfig{}, ClientConfig{})
+	c := ours(t, ServerConfig{}, ClientConfig{})
 	pool := c.Buffers()
 	var all []*[]byte
 	for range 70 { // 64 are lent

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	testgrpc "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/reflection"
 )
 
 // described is a server's description of its services, in one order.
@@ -40,12 +41,8 @@ func TestServiceInfo(t *testing.T) {
 // TestOneImplementation is served by grpc-go and here at once.
 func TestOneImplementation(t *testing.T) {
 	shared := health.NewServer()
-	register := func(s grpc.ServiceRegistrar) { grpc_health_v1.RegisterHealthServer(s, shared) }
-	s := NewServer(ServerConfig{})
-	register(s)
-	here, err := newClientConn(&double{server: s}, "x", ClientConfig{})
-	require.NoError(t, err)
-	there := inMemory(t, register, nil)
+	here := oursWith(t, "", func(s reflection.GRPCServer) { grpc_health_v1.RegisterHealthServer(s, shared) }, ServerConfig{}, ClientConfig{})
+	there := inMemory(t, func(s grpc.ServiceRegistrar) { grpc_health_v1.RegisterHealthServer(s, shared) }, nil)
 	for _, want := range []grpc_health_v1.HealthCheckResponse_ServingStatus{grpc_health_v1.HealthCheckResponse_NOT_SERVING, grpc_health_v1.HealthCheckResponse_SERVING} {
 		shared.SetServingStatus("x", want)
 		for _, c := range []grpc.ClientConnInterface{here, there} {
@@ -54,7 +51,6 @@ func TestOneImplementation(t *testing.T) {
 			require.Equal(t, want, r.Status)
 		}
 	}
-	require.NoError(t, here.Close())
 }
 
 // TestRegistrationMistakes end the program, as in grpc-go, with a text.

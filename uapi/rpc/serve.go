@@ -5,6 +5,9 @@ import (
 	"context"
 	"net"
 
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session"
 )
@@ -38,42 +41,17 @@ func (s *Server) below() (*session.Server, error) {
 	s.once.Do(func() {
 		c := s.config.Session
 		c.MaxRequest = cmp.Or(c.MaxRequest, s.config.MaxReceive)
-		c.ConnContext = func(ctx context.Context, conn uapi.ConnInfo) context.Context {
-			return connContext(ctx, Addr{conn.LocalAddr}, Addr{conn.RemoteAddr})
-		}
-		c.Unary = func(ctx context.Context, r *session.Request) session.Reply {
-			a, out := s.call(incoming{ctx: ctx, method: r.Method, metadata: r.Metadata, body: r.Body, loan: r, memory: r.Memory()})
-			if out == nil {
-				return a.reply(nil)
-			}
-			return a.reply(lastBody{out})
-		}
-		c.Stream = func(ctx context.Context, ss *session.ServerStream) session.Reply {
-			return s.open(incoming{ctx: ctx, method: ss.Method, metadata: ss.Metadata, memory: ss.Memory()}, served{ss}).reply(nil)
-		}
+		c.ConnContext, c.Unary, c.Stream = connContext, s.call, s.open
 		s.sessions, s.err = session.NewServer(c)
 	})
 	return s.sessions, s.err
 }
 
-func (a *answer) reply(b session.Body) session.Reply {
-	return session.Reply{Status: session.Status{Code: a.code, Text: a.text, Details: a.details}, Metadata: a.metadata, Body: b}
-}
-
-// lastBody is a body that is sent once, and then gives its memory back.
-type lastBody struct{ *body }
-
-func (b lastBody) Close() error {
-	b.free()
-	return nil
-}
-
-// served is a stream of a session at the server: a side.
-type served struct{ stream *session.ServerStream }
-
-func (s served) send(metadata []byte, b *body) error { return s.stream.Send(metadata, some(b)) }
-func (s served) receive(take func(metadata, body []byte, has bool) error) error {
-	return s.stream.Recv(take)
+// connContext is the context below which the handlers of a connection's calls
+// have theirs: it names the peer, and has no metadata.
+func connContext(ctx context.Context, conn uapi.ConnInfo) context.Context {
+	ctx = peer.NewContext(ctx, &peer.Peer{Addr: Addr{conn.RemoteAddr}, LocalAddr: Addr{conn.LocalAddr}})
+	return metadata.NewIncomingContext(ctx, metadata.MD{})
 }
 
 // Sessions returns the server of sessions, which does what gRPC has no words

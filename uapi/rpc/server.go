@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"context"
 	"slices"
 	"sync"
 
@@ -79,48 +80,52 @@ func (s *Server) GetServiceInfo() map[string]grpc.ServiceInfo {
 	return infos
 }
 
-// call runs a unary handler. The body is nil if the status is not OK.
-func (s *Server) call(in incoming) (*answer, *body) {
-	x, ctx, err := s.arrive(in, nil, false, false)
+// call runs a unary handler. The answer has no body if the status is not OK.
+func (s *Server) call(ctx context.Context, r *session.Request) session.Reply {
+	x := &exchange{method: r.Method, request: r, memory: r.Memory()}
+	ctx, err := s.arrive(ctx, x, r.Metadata, &grpc.StreamDesc{})
 	if err != nil {
-		return s.answered(x, nil, nil, err)
+		return s.answered(x, nil, err)
 	}
-	service, name := s.services.find(in.method)
+	service, name := s.services.find(r.Method)
 	if service == nil || service.methods[name] == nil {
-		return s.answered(x, nil, nil, status.Error(codes.Unimplemented, s.services.unknown(in.method)))
+		return s.answered(x, nil, status.Error(codes.Unimplemented, s.services.unknown(r.Method)))
 	}
 	reply, err := service.methods[name].Handler(service.impl, ctx, func(m any) error { return x.decode(m, s.config.MaxReceive) }, s.unary)
 	if err != nil {
-		return s.answered(x, nil, nil, err)
+		return s.answered(x, nil, err)
 	}
 	if x.reply, err = x.codec.marshal(reply); err == nil && x.reply.size > s.config.MaxSend {
 		x.reply.free()
 		err = tooLong("sent", x.reply.size, s.config.MaxSend)
 	}
-	return s.answered(x, reply, &x.reply, err)
+	return s.answered(x, reply, err)
 }
 
 // answered ends a call.
-func (s *Server) answered(x *exchange, reply any, b *body, err error) (*answer, *body) {
-	if err != nil {
-		b = nil
-	}
+func (s *Server) answered(x *exchange, reply any, err error) session.Reply {
 	_, _ = x.takeHeaders()
-	if b != nil {
-		x.watch.outPayload(reply, b.size)
+	if err == nil {
+		x.watch.outPayload(reply, x.reply.size)
 	}
-	a := x.end(err)
-	if a.code != 0 {
-		b = nil
+	r := x.end(err)
+	if r.Status.Code == 0 {
+		r.Body = lastBody{&x.reply}
 	}
-	x.watch.outTrailer(x.trailers)
-	x.watch.end(x.trailers, unpackStatus(a.code, a.text, a.details))
-	return a, b
+	return r
+}
+
+// lastBody is a body that is sent once, and then gives its memory back.
+type lastBody struct{ *body }
+
+func (b lastBody) Close() error {
+	b.free()
+	return nil
 }
 
 // open runs a stream's handler, which may be a unary method's.
-func (s *Server) open(in incoming, stream side) *answer {
-	service, name := s.services.find(in.method)
+func (s *Server) open(ctx context.Context, stream *session.ServerStream) session.Reply {
+	service, name := s.services.find(stream.Method)
 	desc, handler := &grpc.StreamDesc{}, grpc.StreamHandler(nil)
 	if service != nil {
 		if d := service.streams[name]; d != nil {
@@ -129,24 +134,22 @@ func (s *Server) open(in incoming, stream side) *answer {
 			handler = s.asStream(m)
 		}
 	}
-	x, ctx, err := s.arrive(in, stream, desc.ClientStreams, desc.ServerStreams)
+	x := &exchange{method: stream.Method, stream: stream, memory: stream.Memory()}
+	ctx, err := s.arrive(ctx, x, stream.Metadata, desc)
 	switch {
 	case err != nil:
 	case handler == nil:
-		err = status.Error(codes.Unimplemented, s.services.unknown(in.method))
+		err = status.Error(codes.Unimplemented, s.services.unknown(stream.Method))
 	default:
 		ss := &serverStream{exchange: x, ctx: ctx, maxReceive: s.config.MaxReceive, maxSend: s.config.MaxSend}
 		if s.stream == nil || service.methods[name] != nil {
 			err = handler(service.impl, ss)
 		} else {
-			info := &grpc.StreamServerInfo{FullMethod: in.method, IsClientStream: desc.ClientStreams, IsServerStream: desc.ServerStreams}
+			info := &grpc.StreamServerInfo{FullMethod: stream.Method, IsClientStream: desc.ClientStreams, IsServerStream: desc.ServerStreams}
 			err = s.stream(service.impl, ss, info, handler)
 		}
 	}
-	a := x.end(err)
-	x.watch.outTrailer(x.trailers)
-	x.watch.end(x.trailers, unpackStatus(a.code, a.text, a.details))
-	return a
+	return x.end(err)
 }
 
 // asStream lets a client that knows streams alone, such as a proxy, make a

@@ -4,26 +4,27 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+
+	"github.com/rdmashim/rdmashim/uapi/rpc/session"
 )
 
 // exchange is a call or stream at the server. It is the
 // grpc.ServerTransportStream that grpc.SetHeader and its like find in the
 // context.
 type exchange struct {
-	incoming
-	codec  codec
-	watch  *watch
-	stream side // nil for a call
-	answer answer
-	reply  body // of a call
+	method  string
+	request *session.Request      // nil for a stream
+	stream  *session.ServerStream // nil for a call
+	memory  session.Memory
+	codec   codec
+	watch   *watch
+	reply   body // of a call
 
 	mu       sync.Mutex
 	headers  metadata.MD // guarded by mu
@@ -38,16 +39,19 @@ var errSent = status.Error(codes.Internal, "rpc: the headers were sent already")
 
 // decode reads a call's message, and ends the loan of its body.
 func (x *exchange) decode(m any, most int) error {
-	if x.loan != nil {
-		defer x.loan.Release()
+	defer x.request.Release()
+	return x.take(x.request.Body, m, most)
+}
+
+// take reads a message.
+func (x *exchange) take(b []byte, m any, most int) error {
+	if len(b) > most {
+		return tooLong("received", len(b), most)
 	}
-	if len(x.body) > most {
-		return tooLong("received", len(x.body), most)
-	}
-	if err := x.codec.unmarshal(x.memory, x.body, m); err != nil {
+	if err := x.codec.unmarshal(x.memory, b, m); err != nil {
 		return err
 	}
-	x.watch.inPayload(m, len(x.body))
+	x.watch.inPayload(m, len(b))
 	return nil
 }
 
@@ -75,7 +79,7 @@ func (x *exchange) SendHeader(md metadata.MD) error {
 	if err != nil || x.stream == nil {
 		return err
 	}
-	return sessionStatus(x.stream.send(b, nil))
+	return sessionStatus(x.stream.Send(b, nil), 0)
 }
 
 // SetTrailer adds to the trailers, which go with the status.
@@ -103,23 +107,23 @@ func (x *exchange) takeHeaders() ([]byte, error) {
 	return appendMetadata(nil, "", headers, nil)
 }
 
-// end is the handler's answer: its status, the trailers, and the headers if no
-// message took them.
-func (x *exchange) end(err error) *answer {
+// end ends a call or stream with the handler's answer: its status, the
+// trailers, and the headers if no message took them.
+func (x *exchange) end(err error) session.Reply {
 	x.mu.Lock()
-	defer x.mu.Unlock()
-	headers := x.headers
+	headers, trailers := x.headers, x.trailers
 	if x.sent && x.stream != nil {
 		headers = nil
 	}
-	md, mdErr := appendMetadata(nil, "", headers, x.trailers)
+	x.mu.Unlock()
+	md, mdErr := appendMetadata(nil, "", headers, trailers)
 	if mdErr != nil {
 		err = mdErr
 	}
-	a := &x.answer
-	a.metadata = md
-	a.code, a.text, a.details = packStatus(err)
-	return a
+	r := session.Reply{Status: packStatus(err), Metadata: md}
+	x.watch.outTrailer(trailers)
+	x.watch.end(trailers, unpackStatus(r.Status))
+	return r
 }
 
 // serverStream is a server's stream: a grpc.ServerStream.
@@ -148,8 +152,8 @@ func (s *serverStream) SendMsg(m any) error {
 	if err != nil {
 		return err
 	}
-	if err := s.stream.send(md, &b); err != nil {
-		return sessionStatus(err)
+	if err := s.stream.Send(md, &b); err != nil {
+		return sessionStatus(err, s.maxReceive)
 	}
 	s.watch.outPayload(m, b.size)
 	return nil
@@ -158,56 +162,36 @@ func (s *serverStream) SendMsg(m any) error {
 // RecvMsg waits for a message; io.EOF is the end of the client's direction.
 func (s *serverStream) RecvMsg(m any) error {
 	for took := false; !took; {
-		err := s.stream.receive(func(_, b []byte, has bool) error {
+		err := s.stream.Recv(func(_, b []byte, has bool) error {
 			took = has
 			if !has {
 				return nil
 			}
-			return s.take(b, m)
+			return s.take(b, m, s.maxReceive)
 		})
 		if errors.Is(err, io.EOF) {
 			return io.EOF
 		}
 		if err != nil {
-			return sessionStatus(err)
+			return sessionStatus(err, s.maxReceive)
 		}
 	}
 	return nil
 }
 
-func (s *serverStream) take(b []byte, m any) error {
-	if len(b) > s.maxReceive {
-		return tooLong("received", len(b), s.maxReceive)
-	}
-	if err := s.codec.unmarshal(s.memory, b, m); err != nil {
-		return err
-	}
-	s.watch.inPayload(m, len(b))
-	return nil
-}
-
-// connContext is the context below which the handlers of a connection's calls
-// have theirs: it names the peer, and has no metadata.
-func connContext(ctx context.Context, local, remote net.Addr) context.Context {
-	ctx = peer.NewContext(ctx, &peer.Peer{Addr: remote, LocalAddr: local})
-	return metadata.NewIncomingContext(ctx, metadata.MD{})
-}
-
-// arrive reads the beginning of a call or stream: its metadata, its codec, and
-// the context for its handler.
-func (s *Server) arrive(in incoming, stream side, clientStreams, serverStreams bool) (*exchange, context.Context, error) {
-	x := &exchange{incoming: in, stream: stream}
-	headers, _, err := parseMetadata(in.metadata)
+// arrive reads the metadata of a call or stream, which has its codec, and
+// returns the context for its handler.
+func (s *Server) arrive(ctx context.Context, x *exchange, md []byte, desc *grpc.StreamDesc) (context.Context, error) {
+	headers, _, err := parseMetadata(md)
 	if err != nil {
-		return x, in.ctx, err
+		return ctx, err
 	}
-	ctx := in.ctx
 	if len(headers) > 0 {
 		ctx = metadata.NewIncomingContext(ctx, headers)
 	}
-	x.watch, ctx = newWatch(ctx, s.config.StatsHandlers, false, in.method, false, &x.incoming)
-	x.watch.inHeader(headers, len(in.metadata))
-	x.watch.begin(false, clientStreams, serverStreams)
+	x.watch, ctx = newWatch(ctx, s.config.StatsHandlers, nil, x.method, false)
+	x.watch.inHeader(headers, len(md))
+	x.watch.begin(false, desc.ClientStreams, desc.ServerStreams)
 	x.codec, err = codecOf(contentSubtype(headers))
-	return x, grpc.NewContextWithServerTransportStream(ctx, x), err
+	return grpc.NewContextWithServerTransportStream(ctx, x), err
 }

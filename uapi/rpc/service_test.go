@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,7 +22,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"net"
+	"github.com/rdmashim/rdmashim/uapi"
 )
 
 // echo is the service of grpc-go's interoperability suite, with metadata and
@@ -152,13 +153,34 @@ func registerAll(s reflection.GRPCServer) {
 	reflection.Register(s)
 }
 
-// ours is a ClientConn to a server of this package, over a double.
+// ours is a ClientConn to a server of this package.
 func ours(t *testing.T, server ServerConfig, client ClientConfig) *ClientConn {
-	s := NewServer(server)
-	registerAll(s)
-	c, err := newClientConn(&double{server: s}, "192.0.2.2:2", client)
+	return oursWith(t, "", registerAll, server, client)
+}
+
+// oursWith is ours to some services, over a soft device with options.
+func oursWith(t *testing.T, options string, register func(reflection.GRPCServer), server ServerConfig, client ClientConfig) *ClientConn {
+	device, err := uapi.Open("soft" + options)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	t.Cleanup(func() { require.NoError(t, device.Close()) })
+	info, err := device.QueryDevice()
+	require.NoError(t, err)
+	l, err := device.Listen(info.Address.Addr().String() + ":0")
+	require.NoError(t, err)
+	s := NewServer(server)
+	register(s)
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	client.Context = device
+	c, err := Dial(limited(t), l.Addr().String(), client)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, c.Close())
+		s.GracefulStop()
+		require.NoError(t, <-served)
+		require.NoError(t, l.Close())
+		require.Empty(t, device.OpenHandles())
+	})
 	return c
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/stats"
 )
 
@@ -21,22 +22,23 @@ type watch struct {
 	begun    time.Time
 }
 
-// addressed is a connection, or stands for one.
-type addressed interface {
-	addrs() (local, remote net.Addr)
-}
-
 // newWatch has the handlers tag a call, and returns the context with their
-// tags.
-func newWatch(ctx context.Context, handlers []stats.Handler, client bool, method string, failFast bool, of addressed) (*watch, context.Context) {
+// tags. c is nil at the server, whose context names the peer.
+func newWatch(ctx context.Context, handlers []stats.Handler, c *ClientConn, method string, failFast bool) (*watch, context.Context) {
 	if len(handlers) == 0 {
 		return nil, ctx
 	}
-	local, remote := of.addrs()
+	w := &watch{handlers: handlers, client: c != nil, method: method, begun: time.Now()}
+	if c != nil {
+		w.local, w.remote = c.addrs()
+	} else if p, ok := peer.FromContext(ctx); ok {
+		w.local, w.remote = p.LocalAddr, p.Addr
+	}
 	for _, h := range handlers {
 		ctx = h.TagRPC(ctx, &stats.RPCTagInfo{FullMethodName: method, FailFast: failFast})
 	}
-	return &watch{handlers, ctx, client, method, local, remote, time.Now()}, ctx
+	w.ctx = ctx
+	return w, ctx
 }
 
 func (w *watch) handleRPC(s stats.RPCStats) {

@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"syscall"
 
@@ -11,9 +12,12 @@ import (
 	pb "google.golang.org/protobuf/proto"
 
 	spb "google.golang.org/genproto/googleapis/rpc/status"
+
+	"github.com/rdmashim/rdmashim/uapi/rpc/session"
 )
 
-// maxText and maxDetails bound what a status says, in bytes.
+// maxText and maxDetails bound what a status says, in bytes. With maxMetadata
+// they have 36 KiB, which a session's message holds besides its body.
 const (
 	maxText    = 4 << 10
 	maxDetails = 16 << 10
@@ -23,38 +27,39 @@ const (
 // a status is UNKNOWN, one of a context CANCELLED or DEADLINE_EXCEEDED, as in
 // grpc-go. Details travel whole, as a google.rpc.Status; beyond maxDetails
 // they are left out, and the text says so.
-func packStatus(err error) (code uint32, text string, details []byte) {
+func packStatus(err error) (packed session.Status) {
 	if err == nil {
-		return 0, "", nil
+		return packed
 	}
 	s, ok := status.FromError(err)
 	if !ok {
 		s = status.FromContextError(err)
 	}
-	text = s.Message()
+	packed.Code, packed.Text = uint32(s.Code()), s.Message()
 	if p := s.Proto(); len(p.GetDetails()) > 0 {
-		if details, err = pb.Marshal(p); err != nil || len(details) > maxDetails {
-			details, text = nil, text+" (the details are too long and left out)"
+		if packed.Details, err = pb.Marshal(p); err != nil || len(packed.Details) > maxDetails {
+			packed.Details = nil
+			packed.Text += " (the details are too long and left out)"
 		}
 	}
-	if len(text) > maxText {
-		text = strings.ToValidUTF8(text[:maxText], "")
+	if len(packed.Text) > maxText {
+		packed.Text = strings.ToValidUTF8(packed.Text[:maxText], "")
 	}
-	return uint32(s.Code()), text, details
+	return packed
 }
 
 // unpackStatus makes the error again that packStatus split; nil for code 0.
-func unpackStatus(code uint32, text string, details []byte) error {
-	if code == 0 {
+func unpackStatus(s session.Status) error {
+	if s.Code == 0 {
 		return nil
 	}
-	if len(details) > 0 {
+	if len(s.Details) > 0 {
 		p := &spb.Status{}
-		if err := pb.Unmarshal(details, p); err == nil && uint32(p.Code) == code {
+		if err := pb.Unmarshal(s.Details, p); err == nil && uint32(p.Code) == s.Code {
 			return status.FromProto(p).Err()
 		}
 	}
-	return status.Error(codes.Code(code), text)
+	return status.Error(codes.Code(s.Code), s.Text)
 }
 
 // contextStatus is the status of a context's end.
@@ -87,19 +92,35 @@ func (e *causedError) Unwrap() error              { return e.cause }
 // line is an error's text on one line: that of a Dial has one for each address.
 func line(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// sessionStatus is the error of a session with a status of grpc's.
-func sessionStatus(err error) error {
+// sessionStatus is the error of a session with a status of grpc's. most is how
+// many bytes of a message this end receives.
+func sessionStatus(err error, most int) error {
 	if err == nil {
 		return nil
+	}
+	switch {
+	case errors.Is(err, session.ErrFateUnknown):
+		return fateStatus(FateUnknown)
+	case errors.Is(err, session.ErrExecuted):
+		return fateStatus(FateExecuted)
+	case errors.Is(err, session.ErrTooLong):
+		return status.Errorf(codes.ResourceExhausted, "rpc: a message of more than %d bytes is not received; grpc.MaxCallRecvMsgSize sets the most", most)
+	case errors.Is(err, session.ErrUnavailable), errors.Is(err, session.ErrNotSent):
+		return notSent(err)
+	case errors.Is(err, session.ErrBroken):
+		return status.Error(codes.Unavailable, line(err))
+	case errors.Is(err, net.ErrClosed):
+		return status.Error(codes.Canceled, "rpc: the ClientConn was closed; the call may have been executed")
+	case errors.Is(err, syscall.EMSGSIZE):
+		return status.Error(codes.ResourceExhausted, err.Error())
+	case errors.Is(err, syscall.EINVAL):
+		return status.Error(codes.Internal, err.Error())
 	}
 	if _, ok := status.FromError(err); ok {
 		return err
 	}
 	if s := contextStatus(err); s != nil {
 		return s
-	}
-	if errors.Is(err, syscall.EMSGSIZE) {
-		return status.Error(codes.ResourceExhausted, err.Error())
 	}
 	return status.Error(codes.Unavailable, err.Error())
 }
