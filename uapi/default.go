@@ -91,76 +91,62 @@ func orDefault(device string) (name, said string) {
 	return name, said
 }
 
-// RegMR is Context.RegMR on the default context.
-func RegMR(buf []byte, access Access) (MR, error) {
+// onDefault makes a call on the default context. It returns failed if that does
+// not open.
+func onDefault[T any](failed T, call func(c *Context) (T, error)) (T, error) {
 	c, err := Default()
 	if err != nil {
-		return -1, err
+		return failed, err
 	}
-	return c.RegMR(buf, access)
+	return call(c)
+}
+
+// RegMR is Context.RegMR on the default context.
+func RegMR(buf []byte, access Access) (MR, error) {
+	return onDefault(-1, func(c *Context) (MR, error) { return c.RegMR(buf, access) })
 }
 
 // DeregMR is Context.DeregMR on the default context.
 func DeregMR(mr MR) error {
 	c, err := Default()
-	if err != nil {
-		return err
+	if err == nil {
+		err = c.DeregMR(mr)
 	}
-	return c.DeregMR(mr)
+	return err
 }
 
 // CreateQP is Context.CreateQP on the default context.
 func CreateQP(sendCQSize, recvCQSize int) (QP, error) {
-	c, err := Default()
-	if err != nil {
-		return -1, err
-	}
-	return c.CreateQP(sendCQSize, recvCQSize)
+	return onDefault(-1, func(c *Context) (QP, error) { return c.CreateQP(sendCQSize, recvCQSize) })
 }
 
 // DestroyQP is Context.DestroyQP on the default context.
 func DestroyQP(qp QP) error {
 	c, err := Default()
-	if err != nil {
-		return err
+	if err == nil {
+		err = c.DestroyQP(qp)
 	}
-	return c.DestroyQP(qp)
+	return err
 }
 
 // PostWrite is Context.PostWrite on the default context.
 func PostWrite(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, length uint64) (WRID, error) {
-	c, err := Default()
-	if err != nil {
-		return -1, err
-	}
-	return c.PostWrite(qp, mr, localOffset, remoteAddr, rkey, length)
+	return onDefault(-1, func(c *Context) (WRID, error) { return c.PostWrite(qp, mr, localOffset, remoteAddr, rkey, length) })
 }
 
 // PostRead is Context.PostRead on the default context.
 func PostRead(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, length uint64) (WRID, error) {
-	c, err := Default()
-	if err != nil {
-		return -1, err
-	}
-	return c.PostRead(qp, mr, localOffset, remoteAddr, rkey, length)
+	return onDefault(-1, func(c *Context) (WRID, error) { return c.PostRead(qp, mr, localOffset, remoteAddr, rkey, length) })
 }
 
 // PostSend is Context.PostSend on the default context.
 func PostSend(qp QP, mr MR, length uint64) (WRID, error) {
-	c, err := Default()
-	if err != nil {
-		return -1, err
-	}
-	return c.PostSend(qp, mr, length)
+	return onDefault(-1, func(c *Context) (WRID, error) { return c.PostSend(qp, mr, length) })
 }
 
 // PostRecv is Context.PostRecv on the default context.
 func PostRecv(qp QP, mr MR, localOffset, length uint64) (WRID, error) {
-	c, err := Default()
-	if err != nil {
-		return -1, err
-	}
-	return c.PostRecv(qp, mr, localOffset, length)
+	return onDefault(-1, func(c *Context) (WRID, error) { return c.PostRecv(qp, mr, localOffset, length) })
 }
 
 // PollCQ is Context.PollCQ on the default context.
@@ -183,36 +169,24 @@ func WaitCQ(ctx context.Context, qp QP, wc []WC) (int, error) {
 
 // LocalEndpoint is Context.LocalEndpoint on the default context.
 func LocalEndpoint(qp QP) (Endpoint, error) {
-	c, err := Default()
-	if err != nil {
-		return Endpoint{}, err
-	}
-	return c.LocalEndpoint(qp)
+	return onDefault(Endpoint{}, func(c *Context) (Endpoint, error) { return c.LocalEndpoint(qp) })
 }
 
 // ConnectQP is Context.ConnectQP on the default context.
 func ConnectQP(qp QP, remote Endpoint) error {
 	c, err := Default()
-	if err != nil {
-		return err
+	if err == nil {
+		err = c.ConnectQP(qp, remote)
 	}
-	return c.ConnectQP(qp, remote)
+	return err
 }
 
 // ConnectOver is Context.ConnectOver on the default context.
 func ConnectOver(ctx context.Context, conn net.Conn, qp QP, mrs []MR, data []byte) (Introduction, error) {
-	c, err := Default()
-	if err != nil {
-		return Introduction{}, err
-	}
-	return c.ConnectOver(ctx, conn, qp, mrs, data)
+	return onDefault(Introduction{}, func(c *Context) (Introduction, error) { return c.ConnectOver(ctx, conn, qp, mrs, data) })
 }
 
 // QueryMR is Context.QueryMR on the default context.
 func QueryMR(mr MR) (MRInfo, error) {
-	c, err := Default()
-	if err != nil {
-		return MRInfo{}, err
-	}
-	return c.QueryMR(mr)
+	return onDefault(MRInfo{}, func(c *Context) (MRInfo, error) { return c.QueryMR(mr) })
 }

@@ -94,19 +94,3 @@ func TestOfferThatCannotBe(t *testing.T) {
 	require.Empty(t, list)
 	require.Empty(t, errs)
 }
-
-func TestStatsOption(t *testing.T) {
-	for name, want := range map[string]string{
-		"soft?stats=no": "not on or off",
-		"rxe0?stats=on": "unknown option",
-		"soft?stats":    "has no value",
-	} {
-		_, err := uapi.Open(name)
-		require.ErrorContains(t, err, want)
-	}
-	a := offered(t, "soft?port=0&stats=off")
-	_, err := uapi.Open(deviceOf(t, a))
-	require.ErrorContains(t, err, "other options: stats=off")
-	b := offered(t, "soft?port=0&stats=on")
-	offered(t, deviceOf(t, b)) // the default
-}

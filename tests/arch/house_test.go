@@ -67,7 +67,7 @@ func TestFoundingStyle(t *testing.T) {
 				continue
 			}
 			ast.Inspect(f.Body, func(n ast.Node) bool {
-				if id, ok := n.(*ast.Ident); ok && (id.Name == "Default" || id.Name == "defaultContext") {
+				if id, ok := n.(*ast.Ident); ok && contains([]string{"Default", "defaultContext", "onDefault"}, id.Name) {
 					found = append(found, f.Name.Name)
 				}
 				return true

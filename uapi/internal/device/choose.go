@@ -174,7 +174,9 @@ func (o *Chooser[C]) hostAt(addr netip.Addr, named ...string) (c C, ok bool, fai
 const gidV2 = "RoCE v2"
 
 // softSpec is the soft device on an address, without options.
-func softSpec(addr netip.Addr) Spec { return Spec{Kind: Soft, addr: addr, options: defaultOptions()} }
+func softSpec(addr netip.Addr) Spec {
+	return Spec{Kind: Soft, addr: addr, options: defaultOptions(Soft)}
+}
 
 // softAt opens the soft device on an address, beside that of another process
 // that lets it.

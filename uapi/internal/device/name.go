@@ -3,7 +3,6 @@ package device
 import (
 	"fmt"
 	"net/netip"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -36,14 +35,14 @@ const (
 	roleSuccessor      // it has 4791 for the sake of those beside
 )
 
-// Spec is a parsed device name. Two specs that compare equal ask for the
-// same device with the same options.
+// Spec is a parsed device name.
 type Spec struct {
 	Kind Kind
 	Net  string     // Sim: name of the shared in-memory network, "" is a private one
 	addr netip.Addr // zero: choose one
 	host string     // Host: the kernel's name of the device
 	role role
+	text string // the options as they were written, for errors
 	options
 }
 
@@ -57,11 +56,11 @@ const forms = `known forms are soft, soft:10.0.0.1, soft:[::1], sim, sim?net=NAM
 //
 // It accepts a bare % (1%), which net/url does not. Errors are EINVAL.
 func Parse(name string) (Spec, error) {
-	spec := Spec{options: defaultOptions()}
+	var spec Spec
 	if len(name) > maxName {
 		return spec, badName("%q…: the name is longer than %d bytes", name[:32], maxName)
 	}
-	base, options, hasOptions := strings.Cut(name, "?")
+	base, options, _ := strings.Cut(name, "?")
 	kind, rest, hasRest := strings.Cut(base, ":")
 	switch kind {
 	case "soft", "sim":
@@ -79,51 +78,16 @@ func Parse(name string) (Spec, error) {
 		spec.Kind, spec.host = Host, base
 	}
 	if spec.Kind == Host && !isKernelName(spec.host) {
-		if guess := meant(name); guess != "" {
-			return spec, badName("%q is not a device name; did you mean %q?", name, guess)
-		}
 		return spec, badName("%q is not a device name: %s", name, forms)
 	}
-	if !hasOptions {
-		return spec, nil
-	}
-	if err := spec.parseOptions(options); err != nil {
-		if guess := meant(name); guess != "" && spec.Kind == Host {
-			return spec, badName("%q: %v; did you mean %q?", name, err, guess)
+	spec.text, spec.options = options, defaultOptions(spec.Kind)
+	if err := spec.parseOptions(); err != nil {
+		if spec.Kind == Host { // it may be an address
+			err = fmt.Errorf("%w; %s", err, forms)
 		}
 		return spec, badName("%q: %v", name, err)
 	}
 	return spec, nil
-}
-
-// meant guesses the device meant by a name that no device has: a kind in
-// capitals, a soft device's kernel name, an address without its kind. It
-// returns "" for other names.
-func meant(name string) string {
-	base, options, hasOptions := strings.Cut(name, "?")
-	kind, rest, hasRest := strings.Cut(base, ":")
-	guess := ""
-	if at, err := netip.ParseAddrPort(base); err == nil {
-		guess = (&Device{Spec: Spec{Kind: Soft}, Addr: at}).OpenName()
-	} else if addr, err := parseAddr(base); err == nil {
-		guess = (&Device{Spec: Spec{Kind: Soft}, Addr: netip.AddrPortFrom(addr, RoCEPort)}).OpenName()
-	} else if lower := strings.ToLower(kind); lower != kind && (lower == "soft" || lower == "sim" || lower == "host") {
-		guess = lower
-		if hasRest {
-			guess += ":" + rest
-		}
-	} else if number := strings.TrimPrefix(strings.TrimPrefix(lower, "soft"), "sim"); number != lower && !hasRest {
-		if _, err := strconv.ParseUint(number, 10, 16); err == nil {
-			guess = strings.TrimSuffix(lower, number)
-		}
-	}
-	if guess == "" || !hasOptions {
-		return guess
-	}
-	if strings.Contains(guess, "?") {
-		return guess + "&" + options
-	}
-	return guess + "?" + options
 }
 
 // parseAddr reads ADDR or [ADDR]; an IPv6 address may carry a zone.

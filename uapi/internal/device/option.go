@@ -28,30 +28,15 @@ type options struct {
 	noShm                       bool // devices of this host are reached by UDP as well
 	noExtensions                bool // soft devices are spoken with as any other
 	rawDoorbell                 bool
-	name                        string      // the kernel's name of the device, "" is the next free
-	pcap                        string      // file for a capture of the device's packets, "" none
-	stats                       statsOption // whether other processes may read the device's counters
+	stats                       bool   // other processes may read the device's counters
+	name                        string // the kernel's name of the device, "" is the next free
+	pcap                        string // file for a capture of the device's packets, "" none
 }
 
 // defaultOptions are those of a name without options. RDMASHIM_SHM=off in the
 // environment makes shm=off the default.
-func defaultOptions() options {
-	return options{port: -1, noShm: os.Getenv("RDMASHIM_SHM") == "off"}
-}
-
-// statsOption is the option stats=: whether other processes may read the
-// device. The default is on for a soft device, off for a sim device.
-type statsOption string
-
-const (
-	statsDefault statsOption = ""
-	statsOn      statsOption = "on"
-	statsOff     statsOption = "off"
-)
-
-// statsReadable reports whether other processes may read the device's counters.
-func (s *Spec) statsReadable() bool {
-	return s.stats == statsOn || s.stats == statsDefault && s.Kind == Soft
+func defaultOptions(kind Kind) options {
+	return options{port: -1, noShm: os.Getenv("RDMASHIM_SHM") == "off", stats: kind == Soft}
 }
 
 // option is one option of the parser's table.
@@ -70,24 +55,24 @@ var optionTable = []option{
 	{"seed", "7", "soft sim", setSeed},
 	{"port", "4791, 0 takes any", "soft sim", setPort},
 	{"mtu", "256, 512, 1024, 2048 or 4096", "soft sim", setMTU},
-	{"extensions", "on or off", "soft sim", func(s *Spec, v string) error { return setOff(&s.noExtensions, v) }},
+	{"extensions", "on or off", "soft sim", func(s *Spec, v string) error { return setSwitch(&s.noExtensions, v, "off") }},
 	{"guid", "0200:0000:0000:0001", "soft sim", setGUID},
-	{"bind", "on or off", "soft", func(s *Spec, v string) error { return setOff(&s.unbound, v) }},
-	{"shm", "on or off", "soft", func(s *Spec, v string) error { return setOff(&s.noShm, v) }},
-	{"gso", "off", "soft", func(s *Spec, v string) error { return setOff(&s.noGSO, v) }},
-	{"gro", "off", "soft", func(s *Spec, v string) error { return setOff(&s.noGRO, v) }},
+	{"bind", "on or off", "soft", func(s *Spec, v string) error { return setSwitch(&s.unbound, v, "off") }},
+	{"shm", "on or off", "soft", func(s *Spec, v string) error { return setSwitch(&s.noShm, v, "off") }},
+	{"gso", "off", "soft", func(s *Spec, v string) error { return setSwitch(&s.noGSO, v, "off") }},
+	{"gro", "off", "soft", func(s *Spec, v string) error { return setSwitch(&s.noGRO, v, "off") }},
 	{"pcap", "FILE", "soft sim", setPcap},
 	{"name", "rxe0", "soft sim", setName},
-	{"stats", "on or off", "soft sim", setStats},
+	{"stats", "on or off", "soft sim", func(s *Spec, v string) error { return setSwitch(&s.stats, v, "on") }},
 	{"net", "NAME", "sim", setNet},
 	{"doorbell", "syscall or raw", "host", setDoorbell},
 }
 
-// parseOptions reads option=value pairs separated by &. A repeated option is
-// an error: one of the two would be silently ignored.
-func (s *Spec) parseOptions(text string) error {
+// parseOptions reads the text's option=value pairs, separated by &. A repeated
+// option is an error: one of the two would be silently ignored.
+func (s *Spec) parseOptions() error {
 	seen := make(map[string]bool)
-	for part := range strings.SplitSeq(text, "&") {
+	for part := range strings.SplitSeq(s.text, "&") {
 		if part == "" {
 			continue
 		}
@@ -195,24 +180,12 @@ func setMTU(s *Spec, text string) error {
 	return nil
 }
 
-// setOff reads on or off; on is the default.
-func setOff(off *bool, text string) error {
+// setSwitch reads on or off, of which set makes dst true.
+func setSwitch(dst *bool, text, set string) error {
 	if text != "on" && text != "off" {
 		return fmt.Errorf("not on or off")
 	}
-	*off = text == "off"
-	return nil
-}
-
-// setStats stores a value that equals the default as the default, so that
-// devices with equal options compare equal.
-func setStats(s *Spec, text string) error {
-	if text != string(statsOn) && text != string(statsOff) {
-		return fmt.Errorf("not on or off")
-	}
-	if s.stats = statsOption(text); s.statsReadable() == (&Spec{Kind: s.Kind}).statsReadable() {
-		s.stats = statsDefault
-	}
+	*dst = text == set
 	return nil
 }
 
@@ -260,57 +233,4 @@ func (s *Spec) udpPort() uint16 {
 func (s Spec) comparable() options {
 	s.port = 0
 	return s.options
-}
-
-// optionString names the options that are set, as they are written.
-func (s *Spec) optionString() string {
-	var set []string
-	for _, share := range []struct {
-		name  string
-		value float64
-	}{{"loss", s.loss}, {"reorder", s.reorder}, {"dup", s.dup}, {"corrupt", s.corrupt}} {
-		if share.value != 0 {
-			set = append(set, fmt.Sprintf("%s=%v%%", share.name, share.value*100))
-		}
-	}
-	if s.delay != 0 {
-		set = append(set, fmt.Sprintf("delay=%v", s.delay))
-	}
-	if s.seed != 0 {
-		set = append(set, fmt.Sprintf("seed=%d", s.seed))
-	}
-	if s.mtu != 0 {
-		set = append(set, fmt.Sprintf("mtu=%d", s.mtu))
-	}
-	if s.guid != 0 {
-		set = append(set, fmt.Sprintf("guid=%016x", s.guid))
-	}
-	if s.unbound {
-		set = append(set, "bind=off")
-	}
-	if s.noGSO {
-		set = append(set, "gso=off")
-	}
-	if s.noGRO {
-		set = append(set, "gro=off")
-	}
-	if s.noExtensions {
-		set = append(set, "extensions=off")
-	}
-	if s.noShm {
-		set = append(set, "shm=off")
-	}
-	if s.pcap != "" {
-		set = append(set, "pcap="+s.pcap)
-	}
-	if s.name != "" {
-		set = append(set, "name="+s.name)
-	}
-	if s.stats != statsDefault {
-		set = append(set, "stats="+string(s.stats))
-	}
-	if len(set) == 0 {
-		return "none"
-	}
-	return strings.Join(set, "&")
 }

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -57,7 +58,7 @@ func (r *registry) acquire(spec Spec, log *slog.Logger) (*Device, error) {
 		if d := r.find(spec, at); d != nil {
 			if d.Spec.comparable() != spec.comparable() {
 				return nil, errs.Explain(syscall.EINVAL, "%s is open in this process with other options: %s; use the same, or close it first",
-					d.OpenName(), d.Spec.optionString())
+					d.OpenName(), cmp.Or(d.Spec.text, "none"))
 			}
 			d.users++
 			return d, nil
