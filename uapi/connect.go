@@ -78,7 +78,7 @@ func (q *queuePair) connect(remote Endpoint) error {
 	if err := q.ctx.reaches(remote.Addr.Addr(), remote.Addr.Port()); err != nil {
 		return err
 	}
-	if err := q.fitsRoute(remote); err != nil {
+	if err := q.fitsRoute(remote, min(q.config.MTU, remote.MTU)); err != nil {
 		return err
 	}
 	if !q.remote.IsZero() {
@@ -112,16 +112,16 @@ func reachable(local, remote netip.Addr) error {
 // fitsRoute refuses a path MTU that is too large for the route to the peer: the
 // interface's MTU, by which the port's was chosen, may be larger. Both sides
 // must use the same path MTU, so this one cannot choose a smaller one alone.
-func (q *queuePair) fitsRoute(remote Endpoint) error {
-	mtu := min(q.config.MTU, remote.MTU)
-	switch most := q.routeMTU(remote); {
+func (q *queuePair) fitsRoute(remote Endpoint, mtu int) error {
+	switch most := q.ctx.device.Carries(remote.Addr.Addr()); {
+	case most >= mtu:
+		return nil
 	case most == 0:
 		return q.noWay(remote)
-	case most < mtu:
-		return errs.Explain(syscall.EMSGSIZE, "the route to %v carries packets for a path MTU of %d at most, and %d would be used; connect with ConnectOver, which agrees on one, or open one of the devices with mtu=%d, or set MTU to %d in its QPConfig",
-			remote.Addr.Addr(), most, mtu, most, most)
+	default:
+		return errs.Explain(syscall.EMSGSIZE, "the route to %v carries packets for a path MTU of %d at most, and %d would be used; open one of the devices with mtu=%d, set MTU in its QPConfig, or connect with ConnectOver, which agrees on one",
+			remote.Addr.Addr(), most, mtu, most)
 	}
-	return nil
 }
 
 func (q *queuePair) noWay(remote Endpoint) error {

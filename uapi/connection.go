@@ -285,7 +285,7 @@ func (q managedPair) Modify(attr *verbs.QPAttr, mask abi.QPAttrMask) error {
 		mask |= abi.QPMaskAccessFlags
 	case abi.QPSRTR:
 		attr.MinRNRTimer = uint8(q.config.MinRNRTimer)
-		if err := q.carried(attr); err != nil {
+		if err := q.fitsRoute(q.peerOf(attr), attr.PathMTU.Bytes()); err != nil { // the side that asked chose by its own route
 			return err
 		}
 	case abi.QPSRTS:
@@ -315,21 +315,6 @@ func (q managedPair) peerOf(attr *verbs.QPAttr) Endpoint {
 	}
 	return Endpoint{Addr: netip.AddrPortFrom(netip.AddrFrom16(attr.AV.DGID).Unmap(), port), QPN: attr.DestQPNum,
 		PSN: attr.RQPSN, MTU: attr.PathMTU.Bytes(), MaxRdAtomic: q.config.MaxRdAtomic}
-}
-
-// carried refuses a path MTU that is too large for the route of this side: the
-// side that asks chooses by its own.
-func (q managedPair) carried(attr *verbs.QPAttr) error {
-	remote := q.peerOf(attr)
-	most := q.ctx.device.Carries(remote.Addr.Addr())
-	switch {
-	case most >= remote.MTU:
-		return nil
-	case most == 0:
-		return q.noWay(remote)
-	}
-	return errs.Explain(syscall.EMSGSIZE, "the route to %v carries packets for a path MTU of %d at most, and the connection would use %d; open one of the devices with mtu=%d",
-		remote.Addr.Addr(), most, remote.MTU, most)
 }
 
 // param returns the connection parameters that this side sends.

@@ -51,8 +51,7 @@ const (
 	endpointMagic   = "RDEP"
 	endpointVersion = 1
 	endpointSize    = 40
-	endpointPrefix  = "rc1"
-	maxEndpointText = 256
+	maxText         = 256 // of a text form, in bytes
 
 	max24       = 1<<24 - 1
 	maxRdAtomic = 255 // the field of MODIFY_QP has 8 bits
@@ -87,7 +86,7 @@ func (e Endpoint) Validate() error {
 // String is the text form.
 func (e Endpoint) String() string {
 	addr := netip.AddrPortFrom(e.Addr.Addr().Unmap(), e.Addr.Port())
-	return fmt.Sprintf("%s,%s,qpn=%d,psn=%d,mtu=%d,rd=%d", endpointPrefix, addr, e.QPN, e.PSN, e.MTU, e.MaxRdAtomic)
+	return fmt.Sprintf("rc1,%s,qpn=%d,psn=%d,mtu=%d,rd=%d", addr, e.QPN, e.PSN, e.MTU, e.MaxRdAtomic)
 }
 
 // MarshalText is encoding.TextMarshaler. An endpoint that is not valid is
@@ -112,39 +111,41 @@ func (e *Endpoint) UnmarshalText(text []byte) error {
 // ParseEndpoint reads the text form. It is strict: every field once, nothing
 // else; errors are EINVAL, and EPROTONOSUPPORT for another version.
 func ParseEndpoint(text string) (Endpoint, error) {
-	var e Endpoint
-	if len(text) > maxEndpointText {
-		return e, errs.Explain(syscall.EINVAL, "endpoint: %d bytes of text are more than one has", len(text))
-	}
-	fields := strings.Split(strings.TrimSpace(text), ",")
-	if fields[0] != endpointPrefix {
-		if strings.HasPrefix(fields[0], "rc") && len(fields) > 1 {
-			return e, errs.Explain(syscall.EPROTONOSUPPORT, "endpoint: version %q; this side speaks %s", fields[0], endpointPrefix)
-		}
-		return e, errs.Explain(syscall.EINVAL, "endpoint: %q does not begin with %s,", text, endpointPrefix)
-	}
-	if len(fields) != 6 {
-		return e, errs.Explain(syscall.EINVAL, "endpoint: %q has %d fields, not rc1,ADDR:PORT,qpn=,psn=,mtu=,rd=", text, len(fields))
-	}
-	addr, err := netip.ParseAddrPort(fields[1])
+	fields, err := splitText("endpoint", text, "rc1,ADDR:PORT,qpn=,psn=,mtu=,rd=")
 	if err != nil {
-		return e, errs.Explain(syscall.EINVAL, "endpoint: %q is not ADDR:PORT", fields[1])
+		return Endpoint{}, err
 	}
-	e.Addr = netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
+	addr, err := netip.ParseAddrPort(fields[0])
+	if err != nil {
+		return Endpoint{}, errs.Explain(syscall.EINVAL, "endpoint: %q is not ADDR:PORT", fields[0])
+	}
 	var qpn, psn, mtu, rd uint64
-	for i, f := range []numberField{{"qpn=", &qpn, 32}, {"psn=", &psn, 32}, {"mtu=", &mtu, 32}, {"rd=", &rd, 32}} {
-		if err := f.parse("endpoint", fields[2+i]); err != nil {
+	for i, f := range []numberField{{"qpn=", &qpn, 32}, {"psn=", &psn, 32}, {"mtu=", &mtu, 16}, {"rd=", &rd, 16}} {
+		if err := f.parse("endpoint", fields[1+i]); err != nil {
 			return Endpoint{}, err
 		}
 	}
-	if mtu > 1<<16 || rd > 1<<16 {
-		return Endpoint{}, errs.Explain(syscall.EINVAL, "endpoint: %q: mtu or rd is out of range", text)
-	}
-	e.QPN, e.PSN, e.MTU, e.MaxRdAtomic = uint32(qpn), uint32(psn), int(mtu), int(rd)
+	e := Endpoint{Addr: netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port()), QPN: uint32(qpn), PSN: uint32(psn), MTU: int(mtu), MaxRdAtomic: int(rd)}
 	if err := e.Validate(); err != nil {
 		return Endpoint{}, err
 	}
 	return e, nil
+}
+
+// splitText returns the fields of the text form of something, which follow the
+// prefix of two letters and the version.
+func splitText(what, text, form string) ([]string, error) {
+	prefix, _, _ := strings.Cut(form, ",")
+	fields := strings.Split(strings.TrimSpace(text), ",")
+	switch {
+	case len(text) > maxText:
+		return nil, errs.Explain(syscall.EINVAL, "%s: %d bytes of text are more than one has", what, len(text))
+	case len(fields) > 1 && fields[0] != prefix && strings.HasPrefix(fields[0], prefix[:2]):
+		return nil, errs.Explain(syscall.EPROTONOSUPPORT, "%s: version %q; this side speaks %s", what, fields[0], prefix)
+	case fields[0] != prefix || len(fields) != 1+strings.Count(form, ","):
+		return nil, errs.Explain(syscall.EINVAL, "%s: %q is not %s", what, text, form)
+	}
+	return fields[1:], nil
 }
 
 // numberField is KEY=NUMBER in a text form.

@@ -3,7 +3,6 @@ package uapi
 import (
 	"encoding/binary"
 	"fmt"
-	"strings"
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/uapi/internal/errs"
@@ -23,13 +22,8 @@ type Region struct {
 	Access       Access
 }
 
-const (
-	// RegionSize is how many bytes the binary form of a Region has.
-	RegionSize = 24
-
-	regionPrefix  = "mr1"
-	maxRegionText = 256
-)
+// RegionSize is how many bytes the binary form of a Region has.
+const RegionSize = 24
 
 // Region is the part of a region's description that is meant for the peer.
 func (i MRInfo) Region() Region {
@@ -65,7 +59,7 @@ func (r Region) Validate() error {
 
 // String is the text form.
 func (r Region) String() string {
-	return fmt.Sprintf("%s,addr=%#x,length=%d,rkey=%#x,access=%#x", regionPrefix, r.Addr, r.Length, r.RKey, uint32(r.Access))
+	return fmt.Sprintf("mr1,addr=%#x,length=%d,rkey=%#x,access=%#x", r.Addr, r.Length, r.RKey, uint32(r.Access))
 }
 
 // MarshalText is encoding.TextMarshaler. A region that is not valid is EINVAL.
@@ -89,21 +83,14 @@ func (r *Region) UnmarshalText(text []byte) error {
 // ParseRegion reads the text form. It is strict: every field once, nothing
 // else; errors are EINVAL, and EPROTONOSUPPORT for another version.
 func ParseRegion(text string) (Region, error) {
-	if len(text) > maxRegionText {
-		return Region{}, errs.Explain(syscall.EINVAL, "region: %d bytes of text are more than one has", len(text))
-	}
-	fields := strings.Split(strings.TrimSpace(text), ",")
-	switch {
-	case len(fields) == 5 && fields[0] == regionPrefix:
-	case len(fields) > 1 && fields[0] != regionPrefix && strings.HasPrefix(fields[0], "mr"):
-		return Region{}, errs.Explain(syscall.EPROTONOSUPPORT, "region: version %q; this side speaks %s", fields[0], regionPrefix)
-	default:
-		return Region{}, errs.Explain(syscall.EINVAL, "region: %q is not mr1,addr=,length=,rkey=,access=", text)
+	fields, err := splitText("region", text, "mr1,addr=,length=,rkey=,access=")
+	if err != nil {
+		return Region{}, err
 	}
 	var r Region
 	var rkey, access uint64
 	for i, f := range []numberField{{"addr=", &r.Addr, 64}, {"length=", &r.Length, 64}, {"rkey=", &rkey, 32}, {"access=", &access, 32}} {
-		if err := f.parse("region", fields[1+i]); err != nil {
+		if err := f.parse("region", fields[i]); err != nil {
 			return Region{}, err
 		}
 	}
