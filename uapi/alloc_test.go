@@ -51,6 +51,18 @@ func TestFreeRefuses(t *testing.T) {
 	require.NoError(t, Free(mem[:10]), "the start is enough")
 	require.ErrorIs(t, Free(mem), syscall.EINVAL, "freed twice")
 	require.Nil(t, pages.Hold(make([]byte, 10)))
+
+	var two [2][]byte
+	for i := range two {
+		two[i], err = Alloc(1)
+		require.NoError(t, err)
+	}
+	if reflect.ValueOf(two[0]).Pointer() > reflect.ValueOf(two[1]).Pointer() {
+		two[0], two[1] = two[1], two[0]
+	}
+	require.NoError(t, Free(two[1]))
+	require.ErrorIs(t, Free(two[1]), syscall.EINVAL, "also above another")
+	require.NoError(t, Free(two[0]))
 }
 
 // Memory that is freed while its region's context is being closed goes with the

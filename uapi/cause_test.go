@@ -193,9 +193,11 @@ func TestFlushedSaysWhy(t *testing.T) {
 					flushed <- result{wc, err}
 				}()
 				synctest.Wait() // it waits
+				start := time.Now()
 				require.NoError(t, c.end(r))
 				got := <-flushed
 				require.NoError(t, got.err)
+				require.LessOrEqual(t, time.Since(start), keepAliveBound(DefaultKeepAlive))
 				for _, wc := range got.list {
 					require.Equal(t, WCWRFlushErr, wc.Status)
 					err := wc.Err()

@@ -14,47 +14,6 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
 
-func TestResizeCQ(t *testing.T) {
-	t.Parallel()
-	a, b := uapitest.Pair(t, "")
-	cq, err := a.CreateCQ(8)
-	require.NoError(t, err)
-	qa := mustQP(t, a, uapi.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: 2})
-	qb := mustQP(t, b, uapi.QPConfig{})
-	connectPair(t, a, qa, b, qb)
-	src, _ := mustMR(t, a, make([]byte, 64), uapi.AccessLocalWrite)
-	_, there := mustMR(t, b, make([]byte, 64), uapi.AccessLocalWrite|uapi.AccessRemoteWrite)
-
-	wc := make([]uapi.WC, 16)
-	want := uapi.WRID(0)
-	for i, size := range []int{100, 4, 33, 2} {
-		for range 2 {
-			_, err := a.PostWrite(qa, src, 0, there.Addr, there.RKey, 8)
-			require.NoError(t, err)
-		}
-		require.NoError(t, a.ResizeCQ(cq, size), "resize %d", i)
-		for got := 0; got < 2; {
-			n, err := a.Wait(context.Background(), cq, wc)
-			require.NoError(t, err)
-			for _, c := range wc[:n] {
-				require.Equal(t, uapi.WCSuccess, c.Status)
-				require.Equal(t, want, c.WRID)
-				want++
-			}
-			got += n
-		}
-	}
-	device, err := a.QueryDevice()
-	require.NoError(t, err)
-	for _, size := range []int{-1, 0, device.MaxCQE + 1} {
-		require.ErrorIs(t, a.ResizeCQ(cq, size), syscall.EINVAL, "%d", size)
-	}
-	require.ErrorContains(t, a.ResizeCQ(cq, 0), "ResizeCQ")
-	require.NoError(t, a.DestroyQP(qa))
-	require.NoError(t, a.DestroyCQ(cq))
-	require.ErrorIs(t, a.ResizeCQ(cq, 8), syscall.EBADF)
-}
-
 func TestReRegMR(t *testing.T) {
 	t.Parallel()
 	a, b := uapitest.Pair(t, "")
@@ -94,20 +53,11 @@ func TestReRegMR(t *testing.T) {
 	require.Equal(t, "0123456789abcdef", string(mem[2032:2048]))
 	require.Equal(t, make([]byte, 32), old, "nothing reaches the old memory")
 
-	for name, err := range map[string]error{
-		"empty":         b.ReRegMR(mr, []byte{}, remote),
-		"unknown flags": b.ReRegMR(mr, nil, 1<<20),
-		"remote alone":  b.ReRegMR(mr, nil, uapi.AccessRemoteWrite),
-	} {
-		require.ErrorIs(t, err, syscall.EINVAL, name)
-	}
 	require.NoError(t, b.ReRegMR(mr, make([]byte, 16), uapi.AccessLocalWrite))
 	require.NoError(t, uapi.Free(mem), "it is registered no more")
 	now, err = b.QueryMR(mr)
 	require.NoError(t, err)
 	require.Equal(t, uapi.WCRemAccessErr, write(now, 0), "no remote writing any more")
-	require.NoError(t, b.DeregMR(mr))
-	require.ErrorIs(t, b.ReRegMR(mr, nil, remote), syscall.EBADF)
 }
 
 // TestReRegMRAmongDereg: one of the two wins, and the memory is let go once.
@@ -136,31 +86,22 @@ func TestReRegMRAmongDereg(t *testing.T) {
 
 func TestAddressHandles(t *testing.T) {
 	t.Parallel()
-	a, b := uapitest.Pair(t, "")
-	qb := mustQP(t, b, uapi.QPConfig{})
-	there, err := b.LocalEndpoint(qb)
-	require.NoError(t, err)
-	ah, err := a.CreateAH(there.Addr)
-	require.NoError(t, err)
-	require.NotZero(t, ah)
-	require.Len(t, a.OpenHandles(), 1)
-	require.ErrorIs(t, b.DestroyAH(ah), syscall.EBADF, "another context's")
+	a, _ := uapitest.Pair(t, "")
 	for _, bad := range []string{"0.0.0.0:4791", "[ff0e::1]:4791"} {
 		_, err := a.CreateAH(netip.MustParseAddrPort(bad))
 		require.ErrorIs(t, err, syscall.EINVAL, bad)
 	}
-	_, err = a.CreateAH(netip.AddrPort{})
+	_, err := a.CreateAH(netip.AddrPort{})
 	require.ErrorIs(t, err, syscall.EINVAL)
 	_, err = a.CreateAH(netip.MustParseAddrPort("[2001:db8::1]:4791"))
 	require.ErrorIs(t, err, syscall.EAFNOSUPPORT)
-	require.NoError(t, a.DestroyAH(ah))
-	require.ErrorIs(t, a.DestroyAH(ah), syscall.EBADF)
 	require.ErrorIs(t, a.DestroyAH(0), syscall.EBADF)
 
 	left, err := uapi.Open("sim")
 	require.NoError(t, err)
-	ah, err = left.CreateAH(netip.MustParseAddrPort("198.18.0.9:0"))
+	ah, err := left.CreateAH(netip.MustParseAddrPort("198.18.0.9:0"))
 	require.NoError(t, err)
+	require.Len(t, left.OpenHandles(), 1)
 	require.NoError(t, left.Close())
 	require.ErrorIs(t, left.DestroyAH(ah), net.ErrClosed)
 }

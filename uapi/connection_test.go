@@ -71,6 +71,23 @@ func (j *joined) leave(t *testing.T) {
 	require.NoError(t, j.b.DestroyQP(j.qb))
 }
 
+// linked connects a queue pair of each context to the other's.
+func linked(t *testing.T, a, b *Context, sends, receives int) (qa, qb QP) {
+	t.Helper()
+	var qps [2]QP
+	var ends [2]Endpoint
+	for i, c := range []*Context{a, b} {
+		var err error
+		qps[i], err = c.CreateQP(sends, receives)
+		require.NoError(t, err)
+		ends[i], err = c.LocalEndpoint(qps[i])
+		require.NoError(t, err)
+	}
+	require.NoError(t, a.ConnectQP(qps[0], ends[1]))
+	require.NoError(t, b.ConnectQP(qps[1], ends[0]))
+	return qps[0], qps[1]
+}
+
 // one waits for one completion.
 func one(t *testing.T, c *Context, qp QP) WC {
 	t.Helper()

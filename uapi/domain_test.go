@@ -2,7 +2,6 @@ package uapi_test
 
 import (
 	"errors"
-	"net/netip"
 	"sync"
 	"syscall"
 	"testing"
@@ -12,72 +11,6 @@ import (
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
-
-// TestAcceptedInDomains: a server gives each client that it accepts a domain,
-// and a client that knows the other's key reaches its own memory only.
-func TestAcceptedInDomains(t *testing.T) {
-	t.Parallel()
-	ctx := within(t)
-	server, client := uapitest.Pair(t, "")
-	at, err := server.QueryDevice()
-	require.NoError(t, err)
-	l, err := server.Listen(":0")
-	require.NoError(t, err)
-	defer l.Close()
-
-	var pages [2][]byte
-	var infos [2]uapi.MRInfo
-	var dialled [2]uapi.QP
-	src, _ := mustMR(t, client, make([]byte, 64), uapi.AccessLocalWrite)
-	for i := range pages {
-		accepted := make(chan error, 1)
-		go func() {
-			accepted <- func() error {
-				r, err := l.Accept(ctx)
-				if err != nil {
-					return err
-				}
-				pd, err := r.Context.CreatePD()
-				if err != nil {
-					return err
-				}
-				t.Cleanup(func() { require.NoError(t, server.DestroyPD(pd)) })
-				pages[i] = []byte("a page of a client's own")
-				mr, err := server.RegMRWith(pages[i], uapi.MRConfig{Access: uapi.AccessLocalWrite | uapi.AccessRemoteWrite | uapi.AccessRemoteRead, PD: pd})
-				if err != nil {
-					return err
-				}
-				t.Cleanup(func() { require.NoError(t, server.DeregMR(mr)) })
-				if infos[i], err = server.QueryMR(mr); err != nil {
-					return err
-				}
-				qp, err := r.CreateQP(uapi.QPConfig{PD: pd})
-				if err != nil {
-					return err
-				}
-				t.Cleanup(func() { require.NoError(t, server.DestroyQP(qp)) })
-				_, err = r.Accept(ctx, nil)
-				return err
-			}()
-		}()
-		dialled[i], err = client.Dial(ctx, netip.AddrPortFrom(at.Address.Addr(), l.Addr().Port()).String(), uapi.DialConfig{})
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, client.DestroyQP(dialled[i])) })
-		require.NoError(t, <-accepted)
-	}
-	for _, write := range []struct {
-		to     int
-		status uapi.Status
-	}{{1, uapi.WCSuccess}, {0, uapi.WCRemAccessErr}} {
-		_, err := client.PostWrite(dialled[1], src, 0, infos[write.to].Addr, infos[write.to].RKey, 8)
-		require.NoError(t, err)
-		require.Equal(t, write.status, next(t, client, dialled[1]).Status)
-	}
-	require.Equal(t, "a page of a client's own", string(pages[0]))
-	_, err = client.PostWrite(dialled[0], src, 0, infos[0].Addr, infos[0].RKey, 8)
-	require.NoError(t, err)
-	require.Equal(t, uapi.WCSuccess, next(t, client, dialled[0]).Status, "the other client is as it was")
-}
 
 // TestDomainHandles: errors name objects, and handles end as others do.
 func TestDomainHandles(t *testing.T) {

@@ -140,26 +140,6 @@ func TestKeepAliveOff(t *testing.T) {
 	})
 }
 
-// TestKilledPeer: the kernel of a process that is killed tells the peer at
-// once.
-func TestKilledPeer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		network := sim.NewNetwork(sim.Options{})
-		a, b := startHost(t, network, 1), startHost(t, network, 2)
-		l, err := b.Listen(":0")
-		require.NoError(t, err)
-		j := join(t, a.Context, b.Context, l, DialConfig{})
-		require.NoError(t, b.machine.Kill(b.proc))
-		start := time.Now()
-		<-a.Done(j.qa)
-		require.Less(t, time.Since(start), keepAliveBound(DefaultKeepAlive))
-		require.ErrorIs(t, a.Cause(j.qa), ErrPeerDisconnected)
-		require.NoError(t, a.DestroyQP(j.qa))
-		_ = l.Close()
-		_ = b.Close()
-	})
-}
-
 // TestDeviceGone: a device that is taken away ends its connections, with its
 // name for it.
 func TestDeviceGone(t *testing.T) {
@@ -178,32 +158,6 @@ func TestDeviceGone(t *testing.T) {
 		_ = a.DestroyQP(j.qa)
 		_ = b.DestroyQP(j.qb)
 		_ = b.Close()
-	})
-}
-
-// TestFailedQueuePair: a mistake of this side's is its end, and the peer is
-// told.
-func TestFailedQueuePair(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a, b := twoDevices(t, "")
-		l, err := b.ListenWith(":0", ListenConfig{KeepAlive: None}) // its own queue pair fails with it
-		require.NoError(t, err)
-		defer l.Close()
-		j := join(t, a, b, l, DialConfig{})
-		src := make([]byte, 8)
-		mr, err := a.RegMR(src, AccessLocalWrite)
-		require.NoError(t, err)
-		_, err = a.PostWrite(j.qa, mr, 0, 4096, 12345, 8)
-		require.NoError(t, err)
-		require.Equal(t, WCRemAccessErr, one(t, a, j.qa).Status)
-		start := time.Now()
-		<-a.Done(j.qa)
-		require.LessOrEqual(t, time.Since(start), keepAliveBound(DefaultKeepAlive))
-		require.ErrorIs(t, a.Cause(j.qa), ErrQPFailed)
-		<-b.Done(j.qb)
-		require.ErrorIs(t, b.Cause(j.qb), ErrPeerDisconnected)
-		j.leave(t)
-		require.NoError(t, a.DeregMR(mr))
 	})
 }
 

@@ -12,29 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestManyConnections: a thousand in a loop and a thousand at once leave
-// nothing. Ids of connections that are over are the device's for as long as
-// their packets might be under way.
-func TestManyConnections(t *testing.T) {
-	t.Run("sim", func(t *testing.T) {
-		a, b := twoDevices(t, "")
-		manyConnections(t, a, b)
-	})
-	t.Run("soft", func(t *testing.T) {
-		var both [2]*Context
-		for i := range both {
-			var err error
-			both[i], err = Open(ownSoft(i))
-			require.NoError(t, err)
-			defer func() { require.NoError(t, both[i].Close()) }()
-		}
-		if both[0].chosen.addr.Port() != RoCEPort || both[1].chosen.addr.Port() != RoCEPort {
-			t.Skip("this machine has UDP port 4791 in use; end what holds it (ss -ulpn)")
-		}
-		manyConnections(t, both[0], both[1])
-	})
-}
-
 // ownSoft names a soft device at an address that no other process's tests use,
 // where there are so many.
 func ownSoft(n int) string {
@@ -45,7 +22,21 @@ func ownSoft(n int) string {
 	return fmt.Sprintf("soft:127.%d.%d.%d", 32+(pid>>8)%192, pid%256, 1+n)
 }
 
-func manyConnections(t *testing.T, a, b *Context) {
+// TestManyConnections: a thousand in a loop and a thousand at once leave
+// nothing. Ids of connections that are over are the device's for as long as
+// their packets might be under way.
+func TestManyConnections(t *testing.T) {
+	var both [2]*Context
+	for i := range both {
+		var err error
+		both[i], err = Open(ownSoft(i))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, both[i].Close()) }()
+	}
+	a, b := both[0], both[1]
+	if a.chosen.addr.Port() != RoCEPort || b.chosen.addr.Port() != RoCEPort {
+		t.Skip("this machine has UDP port 4791 in use; end what holds it (ss -ulpn)")
+	}
 	n := 1000
 	if testing.Short() || raceEnabled {
 		n = 100

@@ -123,38 +123,15 @@ func TestPcapHoldsWhatTheCountersSay(t *testing.T) {
 // pcapTransfer moves some bytes there and back.
 func pcapTransfer(t *testing.T, a, b *uapi.Context) {
 	t.Helper()
-	src, dst := bytes.Repeat([]byte("RDMA over files "), 20_000), make([]byte, 320_000)
-	am, err := a.RegMR(src, uapi.AccessLocalWrite)
-	require.NoError(t, err)
-	bm, err := b.RegMR(dst, uapitest.AllAccess)
-	require.NoError(t, err)
-	qa, err := a.CreateQP(16, 16)
-	require.NoError(t, err)
-	qb, err := b.CreateQP(16, 16)
-	require.NoError(t, err)
-	for _, end := range []struct {
-		c, peer     *uapi.Context
-		qp, peersQP uapi.QP
-	}{{a, b, qa, qb}, {b, a, qb, qa}} {
-		remote, err := end.peer.LocalEndpoint(end.peersQP)
-		require.NoError(t, err)
-		require.NoError(t, end.c.ConnectQP(end.qp, remote))
+	const size = 320_000
+	x, y := uapitest.ConnectWith(t, a, b, uapi.QPConfig{SendDepth: 2}, size)
+	copy(x.Buf, bytes.Repeat([]byte("RDMA over files "), size/16))
+	x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, size))
+	x.Must(x.PostRead(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, size))
+	for _, wc := range x.Next(2) {
+		require.NoError(t, wc.Err())
 	}
-	there, err := b.QueryMR(bm)
-	require.NoError(t, err)
-	_, err = a.PostWrite(qa, am, 0, there.Addr, there.RKey, uint64(len(src)))
-	require.NoError(t, err)
-	_, err = a.PostRead(qa, am, 0, there.Addr, there.RKey, uint64(len(src)))
-	require.NoError(t, err)
-	wc := make([]uapi.WC, 2)
-	for n := 0; n < 2; {
-		k, err := a.WaitCQ(t.Context(), qa, wc[n:])
-		require.NoError(t, err)
-		n += k
-	}
-	require.Equal(t, uapi.WCSuccess, wc[0].Status)
-	require.Equal(t, uapi.WCSuccess, wc[1].Status)
-	require.Equal(t, src, dst)
+	require.Equal(t, x.Buf, y.Buf)
 }
 
 func TestPcapOpenErrors(t *testing.T) {

@@ -50,25 +50,6 @@ func TestCreateRefuses(t *testing.T) {
 	require.Empty(t, a.OpenHandles())
 }
 
-func TestConnectRefuses(t *testing.T) {
-	t.Parallel()
-	a, b := uapitest.Pair(t, "")
-	qa, qb := mustQP(t, a, uapi.QPConfig{}), mustQP(t, b, uapi.QPConfig{})
-	e, err := b.LocalEndpoint(qb)
-	require.NoError(t, err)
-	require.ErrorIs(t, a.Disconnect(qa), syscall.ENOTCONN)
-	require.ErrorIs(t, a.ConnectQP(qa, uapi.Endpoint{}), syscall.EINVAL)
-	bad := e
-	bad.QPN = 1 << 24
-	require.ErrorIs(t, a.ConnectQP(qa, bad), syscall.EINVAL)
-	require.NoError(t, a.ConnectQP(qa, e))
-	require.ErrorIs(t, a.ConnectQP(qa, e), syscall.EISCONN)
-	info, err := a.QueryQP(qa)
-	require.NoError(t, err)
-	require.Equal(t, uapi.StateRTS, info.State)
-	require.Equal(t, e, info.Remote)
-}
-
 func TestConnectDefaultsAndNegotiation(t *testing.T) {
 	t.Parallel()
 	a, b := uapitest.Pair(t, "")
@@ -81,24 +62,6 @@ func TestConnectDefaultsAndNegotiation(t *testing.T) {
 	ib, err := b.QueryQP(qb)
 	require.NoError(t, err)
 	require.Equal(t, []int{512, 14, 0, 2, 0, 3}, []int{ib.MTU, ib.Timeout, ib.Retry, ib.RNRRetry, ib.MinRNRTimer, ib.MaxRdAtomic})
-}
-
-// A queue pair connected to itself.
-func TestConnectToItself(t *testing.T) {
-	t.Parallel()
-	eachDevice(t, func(t *testing.T, a, b *uapi.Context) {
-		qp := mustQP(t, a, uapi.QPConfig{SendDepth: 4, RecvDepth: 4})
-		connectPair(t, a, qp, a, qp)
-		buf := []byte("to myself.........")
-		mr, _ := mustMR(t, a, buf, uapi.AccessLocalWrite)
-		recv, err := a.PostRecv(qp, mr, 9, 9)
-		require.NoError(t, err)
-		send, err := a.PostSend(qp, mr, 9)
-		require.NoError(t, err)
-		ids := []uapi.WRID{next(t, a, qp).WRID, next(t, a, qp).WRID}
-		require.ElementsMatch(t, []uapi.WRID{recv, send}, ids)
-		require.Equal(t, "to myselfto myself", string(buf))
-	})
 }
 
 // A request that a queue pair connected to itself refuses has the status that
@@ -160,31 +123,4 @@ func TestReceivesAreTooEarlyInReset(t *testing.T) {
 	_, err = a.PostSend(qp, mr, 8)
 	require.ErrorIs(t, err, syscall.EINVAL)
 	require.ErrorContains(t, err, "ConnectQP")
-}
-
-// A receive whose memory may not be written fails on both sides.
-func TestReceiveWithoutPermission(t *testing.T) {
-	t.Parallel()
-	a, b := uapitest.Pair(t, "")
-	x, y := uapitest.Connect(t, a, b)
-	mr, _ := mustMR(t, y.Context, []byte("constant"), uapi.AccessRemoteRead)
-	y.Must(y.PostRecv(y.QP, mr, 0, 8))
-	x.Must(x.PostSend(x.QP, x.MR, 8))
-	require.Equal(t, uapi.WCLocProtErr, y.Next(1)[0].Status)
-	require.Equal(t, uapi.WCRemOpErr, x.Next(1)[0].Status)
-}
-
-// A queue pair's own access limits its peer's requests, also where the region
-// allows more.
-func TestQueuePairAccess(t *testing.T) {
-	t.Parallel()
-	a, b := uapitest.Pair(t, "")
-	for _, access := range []uapi.Access{uapi.AccessLocalWrite, uapi.AccessRemoteRead} {
-		x, _ := uapitest.Connect(t, a, b)
-		qa := mustQP(t, a, uapi.QPConfig{SendDepth: 1})
-		qb := mustQP(t, b, uapi.QPConfig{Access: access})
-		connectPair(t, a, qa, b, qb)
-		x.Must(x.PostWrite(qa, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 8))
-		require.Contains(t, []uapi.Status{uapi.WCRemAccessErr, uapi.WCRemInvReqErr}, next(t, a, qa).Status)
-	}
 }

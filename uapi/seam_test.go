@@ -3,22 +3,19 @@ package uapi
 import (
 	"bytes"
 	"context"
+	"maps"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-)
 
-// openRecorded opens a device with a recorder at the system-call line.
-func openRecorded(t *testing.T, device string) (*Context, *recorder) {
-	t.Helper()
-	r := &recorder{counts: map[string]int{}, commands: map[string]int{}}
-	c, err := OpenWith(device, OpenConfig{wrap: r.wrap})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	return c, r
-}
+	"github.com/rdmashim/rdmashim/kshim"
+)
 
 // demo works as a program does: it connects two contexts, moves a megabyte with
 // WRITE, reads it back, sends a message with an immediate, does an atomic, and
@@ -39,18 +36,9 @@ func demo(t *testing.T, a, b *Context) {
 		mrs[i] = mr
 		defer func() { require.NoError(t, c.DeregMR(mr)) }()
 	}
-	qa, err := a.CreateQP(32, 1)
-	require.NoError(t, err)
+	qa, qb := linked(t, a, b, 32, 1)
 	defer func() { require.NoError(t, a.DestroyQP(qa)) }()
-	qb, err := b.CreateQP(1, 1)
-	require.NoError(t, err)
 	defer func() { require.NoError(t, b.DestroyQP(qb)) }()
-	ea, err := a.LocalEndpoint(qa)
-	require.NoError(t, err)
-	eb, err := b.LocalEndpoint(qb)
-	require.NoError(t, err)
-	require.NoError(t, a.ConnectQP(qa, eb))
-	require.NoError(t, b.ConnectQP(qb, ea))
 	peer, err := b.QueryMR(mrs[2])
 	require.NoError(t, err)
 	_, err = b.PostRecv(qb, mrs[2], 0, piece)
@@ -91,39 +79,109 @@ func demo(t *testing.T, a, b *Context) {
 // A program's calls pass the system-call line as commands of the kernel's ABI,
 // and its data does not pass it at all.
 func TestControlTrafficPassesTheSeam(t *testing.T) {
+	command := regexp.MustCompile(`^(?:ioctl|write)\(\d+, (?:INVOKE_WRITE )?(\w+)`)
+	moved := regexp.MustCompile(`^(?:read|write)\(.*\) = (\d+)`)
+	doorbell := regexp.MustCompile(`^write\(\d+, POST_SEND \{qp_handle=\d+, wr_count=0, sge_count=0, wqe_size=\d+\}\) = \d+$`)
 	for _, device := range []string{"sim?net=seam", "soft?port=0"} {
 		t.Run(device, func(t *testing.T) {
-			a, ra := openRecorded(t, device)
-			b, rb := openRecorded(t, device)
-			demo(t, a, b)
+			var both [2]*Context
+			var traces [2]lines
+			for i := range both {
+				var err error
+				both[i], err = OpenWith(device, OpenConfig{Trace: &traces[i]})
+				require.NoError(t, err)
+				t.Cleanup(func() { require.NoError(t, both[i].Close()) })
+			}
+			demo(t, both[0], both[1])
 
+			var commands [2]map[string]int
+			for i := range traces {
+				commands[i] = map[string]int{}
+				calls, bytes := map[string]int{}, 0
+				for _, line := range traces[i].take() {
+					call, _, _ := strings.Cut(line, "(")
+					calls[call]++
+					if m := command.FindStringSubmatch(line); m != nil {
+						commands[i][m[1]]++
+					}
+					if m := moved.FindStringSubmatch(line); m != nil {
+						n, err := strconv.Atoi(m[1])
+						require.NoError(t, err)
+						bytes += n
+					}
+					if call == "write" {
+						require.Regexp(t, doorbell, line, "only doorbells are written, with no work request in them")
+					}
+				}
+				require.Equal(t, 3, calls["mmap"], "a send, a receive and a completion queue")
+				require.Equal(t, 3, calls["munmap"])
+				require.Less(t, bytes, 64<<10, "a megabyte went each way")
+			}
+			delete(commands[0], "QUERY_QP") // of a client that waits long enough to wonder whether the queue pair lives
 			require.Equal(t, []string{
 				"ALLOC_PD", "CREATE_COMP_CHANNEL", "CREATE_CQ", "CREATE_QP", "DEREG_MR", "DESTROY_CQ", "DESTROY_QP",
-				"DEVICE.5", // QUERY_GID_TABLE
-				"GET_CONTEXT", "MODIFY_QP", "POST_SEND", "QUERY_DEVICE", "QUERY_PORT", "REG_MR", "REQ_NOTIFY_CQ",
-			}, slices.DeleteFunc(ra.seen(), func(name string) bool {
-				return name == "QUERY_QP" // of a client that waits long enough to wonder whether the queue pair lives
-			}))
-			for _, r := range []*recorder{ra, rb} {
-				require.Empty(t, r.wild, "only doorbells are written, with no work request in them")
-				require.Equal(t, 2, r.count("Adopt"), "the two event files")
-				require.Equal(t, 3, r.count("Mmap"), "a send, a receive and a completion queue")
-				require.Equal(t, r.count("Mmap"), r.count("Munmap"))
-				require.Less(t, r.bytes, 64<<10, "a megabyte went each way")
-			}
-			require.Equal(t, ra.commands["POST_SEND"], ra.count("Write"))
-			require.LessOrEqual(t, ra.count("Write"), 34, "a doorbell for each post")
-			require.GreaterOrEqual(t, ra.count("Write"), 3, "the device spares some while it works")
-			require.Zero(t, rb.commands["POST_SEND"], "receives ring none")
-			require.Equal(t, 3, ra.commands["MODIFY_QP"], "INIT, RTR, RTS")
+				"GET_CONTEXT", "MODIFY_QP", "POST_SEND", "QUERY_DEVICE", "QUERY_GID_TABLE", "QUERY_PORT", "REG_MR", "REQ_NOTIFY_CQ",
+			}, slices.Sorted(maps.Keys(commands[0])))
+			require.LessOrEqual(t, commands[0]["POST_SEND"], 34, "a doorbell for each post")
+			require.GreaterOrEqual(t, commands[0]["POST_SEND"], 3, "the device spares some while it works")
+			require.Zero(t, commands[1]["POST_SEND"], "receives ring none")
+			require.Equal(t, 3, commands[0]["MODIFY_QP"], "INIT, RTR, RTS")
 		})
 	}
+}
+
+// shutKernel counts the calls on a kernel, and answers EIO to all while it is
+// shut.
+type shutKernel struct {
+	kshim.Kernel
+	shut  atomic.Bool
+	calls atomic.Int64
+}
+
+func (k *shutKernel) call() error {
+	if k.calls.Add(1); k.shut.Load() {
+		return syscall.EIO
+	}
+	return nil
+}
+
+func (k *shutKernel) Open(path string) (kshim.File, error) {
+	if err := k.call(); err != nil {
+		return nil, err
+	}
+	f, err := k.Kernel.Open(path)
+	return &shutFile{f, k}, err
+}
+
+type shutFile struct {
+	kshim.File
+	k *shutKernel
+}
+
+func (f *shutFile) Ioctl(arg []byte) error {
+	if err := f.k.call(); err != nil {
+		return err
+	}
+	return f.File.Ioctl(arg)
+}
+
+func (f *shutFile) Write(cmd []byte) (int, error) {
+	if err := f.k.call(); err != nil {
+		return 0, err
+	}
+	return f.File.Write(cmd)
 }
 
 // With the line shut no control call works, on any kernel: there is no other
 // way.
 func TestNothingGoesAroundTheSeam(t *testing.T) {
-	c, r := openRecorded(t, "sim")
+	var k shutKernel
+	c, err := OpenWith("sim", OpenConfig{wrap: func(under kshim.Kernel) kshim.Kernel {
+		k.Kernel = under
+		return &k
+	}})
+	require.NoError(t, err)
+	defer c.Close()
 	mr, err := c.RegMR(make([]byte, 8), 0)
 	require.NoError(t, err)
 	qp, err := c.CreateQP(4, 4)
@@ -133,7 +191,7 @@ func TestNothingGoesAroundTheSeam(t *testing.T) {
 	spare, err := c.CreateQP(4, 4)
 	require.NoError(t, err)
 
-	r.shut.Store(true)
+	k.shut.Store(true)
 	_, err = c.RegMR(make([]byte, 8), 0)
 	require.ErrorIs(t, err, syscall.EIO)
 	_, err = c.CreateQP(1, 1)
@@ -156,15 +214,15 @@ func TestNothingGoesAroundTheSeam(t *testing.T) {
 	_, err = c.WaitCQ(ctx, qp, make([]WC, 1))
 	require.Error(t, err, "waiting arms")
 
-	before := r.bytes
+	before := k.calls.Load()
 	n, err := c.PollCQ(qp, make([]WC, 1))
 	require.NoError(t, err, "polling is no system call")
 	require.Zero(t, n)
 	_, err = c.PostRecv(qp, mr, 0, 8)
 	require.NoError(t, err, "nor is posting a receive")
-	require.Equal(t, before, r.bytes)
+	require.Equal(t, before, k.calls.Load())
 
-	r.shut.Store(false)
+	k.shut.Store(false)
 	require.NoError(t, c.DestroyQP(spare))
 	require.NoError(t, c.DestroyQP(qp))
 	require.NoError(t, c.DeregMR(mr))

@@ -111,38 +111,6 @@ func TestStatsAddUp(t *testing.T) {
 	})
 }
 
-// The responder's refusals are counted by kind, on both sides.
-func TestStatsOfRefusals(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a, b := uapitest.Pair(t, "")
-		x, y := uapitest.Connect(t, a, b)
-		port := func(c *uapi.Context) stats.Counters {
-			d, err := c.Stats()
-			require.NoError(t, err)
-			return d.Ports[0].Counters
-		}
-		x.Must(x.PostSend(x.QP, x.MR, 8)) // and there is no receive
-		synctest.Wait()
-		require.Positive(t, port(a)["rcvd_rnr_err"])
-		require.Equal(t, port(a)["rcvd_rnr_err"], port(a).Summarize().RNRReceived)
-		require.Equal(t, port(a)["rcvd_rnr_err"], port(b).Summarize().RNRSent)
-		require.Zero(t, port(a)["rdma_sends"])
-		y.Must(y.PostRecv(y.QP, y.MR, 0, 8))
-		require.NoError(t, x.Next(1)[0].Err())
-		require.NoError(t, y.Next(1)[0].Err())
-		require.EqualValues(t, 1, port(a)["rdma_sends"])
-		require.EqualValues(t, 1, port(b)["rdma_recvs"])
-		require.Zero(t, port(a).Summarize().NAKsReceived, "RNR NAKs are counted apart")
-
-		x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey^1, 8))
-		require.Equal(t, uapi.WCRemAccessErr, x.Next(1)[0].Status)
-		require.EqualValues(t, 1, port(a)["nak_access_rcvd"])
-		require.EqualValues(t, 1, port(b)["nak_access_sent"])
-		require.EqualValues(t, 1, port(a).Summarize().NAKsReceived)
-		require.EqualValues(t, 1, port(b).Summarize().NAKsSent)
-	})
-}
-
 // A queue pair of datagrams has no peer and no window; its drops are told by
 // cause.
 func TestStatsOfDatagrams(t *testing.T) {

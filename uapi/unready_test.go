@@ -1,7 +1,6 @@
 package uapi
 
 import (
-	"bytes"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -13,49 +12,39 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// noticed is a log for several goroutines.
-type noticed struct {
-	mu  sync.Mutex
-	buf bytes.Buffer // guarded by mu
+// lines are those of a log that several goroutines write.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder // guarded by mu
 }
 
-func (n *noticed) Write(b []byte) (int, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.buf.Write(b)
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
 }
 
 // take returns the lines since the last call.
-func (n *noticed) take() []string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	text := n.buf.String()
-	n.buf.Reset()
-	return strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
+func (l *lines) take() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.text.Reset()
+	return strings.FieldsFunc(l.text.String(), func(r rune) bool { return r == '\n' })
 }
 
-// TestWaitForReceiveIsSaid: a message that waits for a receive for a second is
-// said once, with its queue pair, and the next one again; a shorter wait is
+// TestWaitForReceiveIsLogged: a message that waits a second for a receive is
+// logged once, with its queue pair, and the next one again; a shorter wait is
 // not.
-func TestWaitForReceiveIsSaid(t *testing.T) {
+func TestWaitForReceiveIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log noticed
+		var log lines
 		a, err := OpenWith("sim?net=unready", OpenConfig{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 		require.NoError(t, err)
 		defer a.Close()
 		b, err := Open("sim?net=unready")
 		require.NoError(t, err)
 		defer b.Close()
-		qa, err := a.CreateQP(4, 1)
-		require.NoError(t, err)
-		qb, err := b.CreateQP(1, 4)
-		require.NoError(t, err)
-		ea, err := a.LocalEndpoint(qa)
-		require.NoError(t, err)
-		eb, err := b.LocalEndpoint(qb)
-		require.NoError(t, err)
-		require.NoError(t, a.ConnectQP(qa, eb))
-		require.NoError(t, b.ConnectQP(qb, ea))
+		qa, qb := linked(t, a, b, 4, 4)
 		ma, err := a.RegMR(make([]byte, 8), AccessLocalWrite)
 		require.NoError(t, err)
 		mb, err := b.RegMR(make([]byte, 8), AccessLocalWrite|AccessRemoteWrite)
@@ -64,9 +53,9 @@ func TestWaitForReceiveIsSaid(t *testing.T) {
 		require.NoError(t, err)
 
 		for i, c := range []struct {
-			post func() (WRID, error)
-			wait time.Duration
-			said int
+			post   func() (WRID, error)
+			wait   time.Duration
+			logged int
 		}{
 			{func() (WRID, error) { return a.PostSend(qa, ma, 8) }, 900 * time.Millisecond, 0},
 			{func() (WRID, error) { return a.PostSend(qa, ma, 8) }, time.Minute, 1},
@@ -77,7 +66,7 @@ func TestWaitForReceiveIsSaid(t *testing.T) {
 			require.NoError(t, err)
 			time.Sleep(c.wait)
 			lines := log.take()
-			require.Len(t, lines, c.said, "message %d: %q", i, lines)
+			require.Len(t, lines, c.logged, "message %d: %q", i, lines)
 			for _, line := range lines {
 				require.Contains(t, line, "waits for a receive")
 				require.Contains(t, line, "qp="+strconv.Itoa(int(qa)))

@@ -18,7 +18,7 @@ func TestWaitWR(t *testing.T) {
 	t.Parallel()
 	eachDevice(t, func(t *testing.T, a, b *uapi.Context) {
 		x, y := uapitest.Connect(t, a, b)
-		ctx := bounded(t)
+		ctx := within(t)
 		copy(x.Buf, "....message")
 		in := y.Must(y.PostRecv(y.QP, y.MR, 0, 8))
 		id := x.Must(x.PostSendAt(x.QP, x.MR, 4, 7))

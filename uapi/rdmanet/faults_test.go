@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net/http"
 	"sync"
 	"testing"
 
@@ -45,31 +44,14 @@ func TestUnderFaults(t *testing.T) {
 			{"unread data", TestUnreadDataResets},
 			{"close during calls", TestRival08CloseDuringCalls},
 			{"leave nothing", TestRival14ConnectionsLeaveNothing},
-			{"HTTP", testHTTP},
-			{"keep-alive", TestKeepAlive},
+			{"HTTP", TestHTTP},
 			{"hijack", TestHijack},
 			{"TLS", TestTLS},
-			{"RPC", TestRPC},
 			{"close with a full ring", TestRival09CloseIsBounded},
 			{"stalled reader", TestRival15StalledReader},
 		} {
 			t.Run(fmt.Sprintf("%s/seed %d", c.name, seed+1), c.test)
 		}
-	}
-}
-
-// testHTTP is TestHTTP with rings that hold all that is under way. HTTP/2 keeps
-// a mutex while it writes; a goroutine that waits for it, while the writer
-// waits for a packet to be sent again, would stop virtual time.
-func testHTTP(t *testing.T) {
-	for _, c := range protocols {
-		t.Run(c.name, func(t *testing.T) {
-			virtual(t, func(t *testing.T) {
-				h := newHost(t, rdmanet.Config{Ring: 2 << 20})
-				s, client := serveOn(t, h, http.HandlerFunc(echo), c.encrypted, c.http2)
-				exchange(t, s, client, c.proto, 256<<10)
-			})
-		})
 	}
 }
 

@@ -2,7 +2,6 @@ package uapitest_test
 
 import (
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,65 +12,6 @@ import (
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
-
-func TestPairWrites(t *testing.T) {
-	t.Parallel()
-	a, b := uapitest.Pair(t, "")
-	x, y := uapitest.Connect(t, a, b)
-	copy(x.Buf, "hello")
-	id := x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 5))
-	wc := x.Next(1)[0]
-	require.NoError(t, wc.Err())
-	require.Equal(t, id, wc.WRID)
-	require.Equal(t, uapi.WCOpWrite, wc.Opcode)
-	require.Equal(t, "hello", string(y.Buf[:5]))
-}
-
-func TestPairsAreApart(t *testing.T) {
-	for i := range 8 {
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			t.Parallel()
-			a, b := uapitest.Pair(t, fmt.Sprintf("loss=5%%&seed=%d", i))
-			x, y := uapitest.Connect(t, a, b)
-			for j := range x.Buf {
-				x.Buf[j] = byte(i + 1)
-			}
-			for range 8 {
-				x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, uapitest.Size))
-			}
-			for _, wc := range x.Next(8) {
-				require.NoError(t, wc.Err())
-			}
-			require.Equal(t, x.Buf, y.Buf)
-		})
-	}
-}
-
-// In a bubble time is virtual: a wait for a timeout takes no real time.
-func TestPairInBubble(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a, b := uapitest.Pair(t, "loss=20%&delay=50ms&seed=3")
-		x, y := uapitest.Connect(t, a, b)
-		start := time.Now()
-		copy(x.Buf, strings.Repeat("x", 50000))
-		x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 50000))
-		require.NoError(t, x.Next(1)[0].Err())
-		require.Equal(t, x.Buf, y.Buf)
-		require.GreaterOrEqual(t, time.Since(start), 100*time.Millisecond, "there and back")
-	})
-}
-
-func TestConnectOneContextToItself(t *testing.T) {
-	t.Parallel()
-	a, _ := uapitest.Pair(t, "mtu=256")
-	x, y := uapitest.Connect(t, a, a)
-	y.Must(y.PostRecv(y.QP, y.MR, 0, 100))
-	copy(x.Buf, "within")
-	x.Must(x.PostSend(x.QP, x.MR, 6))
-	require.Equal(t, uint64(6), y.Next(1)[0].ByteLen)
-	require.NoError(t, x.Next(1)[0].Err())
-	require.Equal(t, "within", string(y.Buf[:6]))
-}
 
 // fakeT is a test that keeps its messages.
 type fakeT struct {
