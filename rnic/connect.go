@@ -303,7 +303,7 @@ func (c *cmConn) Accept(r *driver.CMReply) error {
 
 // Confirm implements driver.CMConn.
 func (c *cmConn) Confirm() error {
-	return c.d.withCM(func(now cm.Time, m *cm.Manager) error { return m.Confirm(now, c.id, nil) })
+	return c.d.withCM(func(_ cm.Time, m *cm.Manager) error { return m.Confirm(c.id) })
 }
 
 // Reject implements driver.CMConn.
@@ -312,7 +312,7 @@ func (c *cmConn) Reject(reason abi.UCMRejReason, private []byte) error {
 		return c.answer(&cm.AnswerParams{Status: wire.SIDRRejected, Private: private})
 	}
 	return c.d.withCM(func(now cm.Time, m *cm.Manager) error {
-		return m.Reject(now, c.id, wire.RejectReason(reason), nil, private)
+		return m.Reject(now, c.id, wire.RejectReason(reason), private)
 	})
 }
 
@@ -320,7 +320,7 @@ func (c *cmConn) Reject(reason abi.UCMRejReason, private []byte) error {
 func (c *cmConn) Disconnect() error {
 	return c.d.withCM(func(now cm.Time, m *cm.Manager) error {
 		c.d.finalAckBeforeDREQ(c.id)
-		return m.Disconnect(now, c.id, nil)
+		return m.Disconnect(now, c.id)
 	})
 }
 

@@ -26,7 +26,7 @@ func (m *Manager) Accept(now Time, id wire.CommID, p *AcceptParams) error {
 	switch {
 	case err != nil:
 		return err
-	case c.state != ReqRcvd && c.state != ReqMRA:
+	case c.state != ReqRcvd:
 		return c.wrongState("accept")
 	case len(p.Private) > wire.REPPrivateLen:
 		return tooLong("accept", p.Private, wire.REPPrivateLen)
@@ -57,14 +57,14 @@ func (m *Manager) CommEstablished(id wire.CommID) error {
 	case c.state != RepSent && c.state != RepWait:
 		return fmt.Errorf("cm: connection %v is %v and waits for no RTU: %w", id, c.state, syscall.EINVAL)
 	}
-	m.connected(c, 0, nil)
+	m.connected(c, 0)
 	return nil
 }
 
 // connected is the passive side's end of the handshake.
-func (m *Manager) connected(c *conn, took Duration, private []byte) {
+func (m *Manager) connected(c *conn, took Duration) {
 	c.state = Established
 	m.stop(c)
 	m.counters.Accepted++
-	m.report(c, Event{Kind: Connected, QPN: c.localQPN, RoundTrip: took, Private: private})
+	m.report(c, Event{Kind: Connected, QPN: c.localQPN, RoundTrip: took})
 }

@@ -81,10 +81,8 @@ func (m *Manager) rep(c *conn, p *AcceptParams) Datagram {
 	return datagram(c.attr.Peer, c.tid, wire.AttrREP, r)
 }
 
-func (m *Manager) rtu(c *conn, private []byte) Datagram {
-	r := &wire.RTU{CommIDs: c.ids()}
-	copy(r.Private[:], private)
-	return datagram(c.attr.Peer, c.tid, wire.AttrRTU, r)
+func (m *Manager) rtu(c *conn) Datagram {
+	return datagram(c.attr.Peer, c.tid, wire.AttrRTU, &wire.RTU{CommIDs: c.ids()})
 }
 
 func (m *Manager) mra(c *conn, about wire.CMAbout) Datagram {
@@ -95,9 +93,9 @@ func (m *Manager) mra(c *conn, about wire.CMAbout) Datagram {
 func (m *Manager) rej(c *conn, reason wire.RejectReason, info, private []byte) Datagram {
 	r := &wire.REJ{CommIDs: c.ids(), About: wire.AboutOther, Reason: reason, InfoLen: uint8(len(info))}
 	switch c.state {
-	case ReqRcvd, ReqMRA:
+	case ReqRcvd:
 		r.About = wire.AboutREQ
-	case RepRcvd, RepMRA:
+	case RepRcvd:
 		r.About = wire.AboutREP
 	}
 	copy(r.Info[:], info)
@@ -109,10 +107,8 @@ func (m *Manager) rej(c *conn, reason wire.RejectReason, info, private []byte) D
 // by it and its own identifier (IBA 12.6.7.2).
 func (m *Manager) guid() []byte { return binary.BigEndian.AppendUint64(nil, m.cfg.CAGUID) }
 
-func (m *Manager) dreq(c *conn, private []byte) Datagram {
-	r := &wire.DREQ{CommIDs: c.ids(), RemoteQPN: c.attr.RemoteQPN}
-	copy(r.Private[:], private)
-	return datagram(c.attr.Peer, m.transaction(), wire.AttrDREQ, r)
+func (m *Manager) dreq(c *conn) Datagram {
+	return datagram(c.attr.Peer, m.transaction(), wire.AttrDREQ, &wire.DREQ{CommIDs: c.ids(), RemoteQPN: c.attr.RemoteQPN})
 }
 
 // refuse answers a message with a REJ that no connection stands behind.

@@ -25,7 +25,7 @@ type ConnectParams struct {
 	MaxDestRdAtomic, MaxRdAtomic uint8
 	RetryCount, RNRRetryCount    uint8 // 0 … 7
 	FlowControl, SRQ             bool
-	TrafficClass, HopLimit       uint8 // HopLimit 0: 64
+	TrafficClass                 uint8
 	FlowLabel                    uint32
 	Timeout                      wire.AckTimeout // local ACK timeout; 0: that of PacketLife
 	// Private is for the peer's program: at most [wire.REQUserLen] bytes for
@@ -36,20 +36,19 @@ type ConnectParams struct {
 // check returns the fault of the parameters. Private data that is too long is
 // EINVAL, as with Linux.
 func (p *ConnectParams) check(m *Manager) error {
+	if err := checkEnds("connect", p.Peer, p.Src); err != nil {
+		return err
+	}
 	room := wire.REQPrivateLen
 	_, _, ip := p.Service.IP()
 	if ip {
 		room = wire.REQUserLen
 	}
 	switch {
-	case !p.Peer.IsValid() || p.Peer.Port() == 0:
-		return fmt.Errorf("cm: connect: the peer needs an address and a UDP port, not %v: %w", p.Peer, syscall.EINVAL)
-	case !p.Src.Addr().IsValid() || wire.Bare(p.Src.Addr()).Is4() != wire.Bare(p.Peer.Addr()).Is4():
-		return fmt.Errorf("cm: connect: own address %v does not go with the peer's %v: %w", p.Src.Addr(), p.Peer.Addr(), syscall.EINVAL)
 	case ip && !p.Dst.IsValid():
 		return fmt.Errorf("cm: connect: service %v needs a destination address: %w", p.Service, syscall.EINVAL)
 	case len(p.Private) > room:
-		return fmt.Errorf("cm: connect: %d bytes of private data, at most %d fit: %w", len(p.Private), room, syscall.EINVAL)
+		return tooLong("connect", p.Private, room)
 	case p.MTU < 1 || p.MTU > m.cfg.MTU:
 		return fmt.Errorf("cm: connect: path MTU code %d, the port has 1 to %d: %w", p.MTU, m.cfg.MTU, syscall.EINVAL)
 	case p.RetryCount > 7 || p.RNRRetryCount > 7:
@@ -78,9 +77,8 @@ func (m *Manager) Connect(now Time, p *ConnectParams) (wire.CommID, error) {
 	c.attr = Attr{
 		Peer: p.Peer, MTU: p.MTU, RQPSN: m.psn(), MaxDestRdAtomic: p.MaxDestRdAtomic, MaxRdAtomic: p.MaxRdAtomic,
 		Timeout: ackTimeout(m.cfg.AckDelay, uint8(m.cfg.PacketLife)), RetryCount: p.RetryCount,
-		TrafficClass: p.TrafficClass, HopLimit: p.HopLimit, FlowLabel: p.FlowLabel,
+		TrafficClass: p.TrafficClass, HopLimit: 64, FlowLabel: p.FlowLabel,
 	}
-	set(&c.attr.HopLimit, 64)
 	if p.Timeout != 0 {
 		c.attr.Timeout = min(p.Timeout, 31)
 	}
@@ -90,23 +88,31 @@ func (m *Manager) Connect(now Time, p *ConnectParams) (wire.CommID, error) {
 	return c.id, nil
 }
 
-// Confirm sends the RTU after a ConnectResponse: the queue pair is in RTS.
-// private is at most [wire.RTUPrivateLen] bytes. Next: Transmit, NextTimeout.
-func (m *Manager) Confirm(now Time, id wire.CommID, private []byte) error {
+// Confirm sends the RTU after a ConnectResponse: the queue pair is in RTS. Next:
+// Transmit, NextTimeout.
+func (m *Manager) Confirm(id wire.CommID) error {
 	c, err := m.lookup(id)
 	if err != nil {
 		return err
 	}
-	if c.state != RepRcvd && c.state != RepMRA {
+	if c.state != RepRcvd {
 		return c.wrongState("confirm")
 	}
-	if len(private) > wire.RTUPrivateLen {
-		return tooLong("confirm", private, wire.RTUPrivateLen)
-	}
 	c.state = Established
-	c.sending, c.replay = m.rtu(c, private), true // a repeated REP means that it was lost
+	c.sending, c.replay = m.rtu(c), true // a repeated REP means that it was lost
 	m.stop(c)
 	m.out = append(m.out, c.sending)
+	return nil
+}
+
+// checkEnds returns the fault of the two addresses of a request.
+func checkEnds(call string, peer, src netip.AddrPort) error {
+	switch {
+	case !peer.IsValid() || peer.Port() == 0:
+		return fmt.Errorf("cm: %s: the peer needs an address and a UDP port, not %v: %w", call, peer, syscall.EINVAL)
+	case !src.Addr().IsValid() || wire.Bare(src.Addr()).Is4() != wire.Bare(peer.Addr()).Is4():
+		return fmt.Errorf("cm: %s: own address %v does not go with the peer's %v: %w", call, src.Addr(), peer.Addr(), syscall.EINVAL)
+	}
 	return nil
 }
 

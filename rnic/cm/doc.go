@@ -65,8 +65,8 @@
 //     counts queue pair 1's packets, to the UDP port that it names.
 //   - NextTimeout joins the device's other times. All under the device's lock.
 //   - A Probe asks whether the peer of a queue pair lives (suspect.go): it is
-//     answered by Heard or Gone, and the peer is sent a packet that it must
-//     answer.
+//     answered by AnswerProbe or Gone, and the peer is sent a packet that it
+//     must answer.
 //   - When the first packet comes for a queue pair whose connection is accepted
 //     and not Connected yet, CommEstablished spares it the wait for a lost RTU.
 //     It need not.

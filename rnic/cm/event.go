@@ -32,7 +32,7 @@ const (
 	TimeWaitExit
 	// Probe: a REQ says that the peer has the connection no more. Not for the
 	// owner: the device asks the peer through queue pair QPN, whose address and
-	// number Attr has. Next: Heard or Gone.
+	// number Attr has. Next: AnswerProbe or Gone.
 	Probe
 	// SIDRRequest: a listener got a SIDR_REQ; Conn is new, and its owner's from
 	// now on. Next: Answer.
@@ -65,9 +65,6 @@ type Event struct {
 	// pair is Attr.RemoteQPN.
 	Status wire.SIDRStatus
 	QKey   uint32
-	// Info is the additional information of a REJ or of a SIDRReply, which
-	// depends on Reason or Status.
-	Info []byte
 	// Service, Src and Dst are of a ConnectRequest and a SIDRRequest: the
 	// service that the peer wants, and for services of the IP kind from where
 	// and at which address.
@@ -83,9 +80,8 @@ type Event struct {
 	// for patience.
 	QPN       wire.QPN
 	RoundTrip Duration
-	// Private is the private data of the message behind the event, all of it:
-	// how much the peer's program gave is not on the wire, zeros follow. nil
-	// where no message is.
+	// Private is the private data of a request, its answer or a refusal, all of
+	// it: how much the peer's program gave is not on the wire, zeros follow.
 	Private []byte
 }
 

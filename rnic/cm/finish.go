@@ -1,18 +1,13 @@
 package cm
 
-import (
-	"fmt"
-	"syscall"
-
-	"github.com/rdmashim/rdmashim/rnic/wire"
-)
+import "github.com/rdmashim/rdmashim/rnic/wire"
 
 // Reject sends a REJ: for a ConnectRequest instead of Accept, after Accept as
 // long as there is no Connected, for a ConnectResponse instead of Confirm, and
 // before it to call a Connect off. private is at most [wire.REJPrivateLen]
-// bytes, info at most [wire.REJInfoLen]. Programs' own reason is
-// [wire.RejConsumer]. No event follows. Next: Transmit, NextTimeout, Destroy.
-func (m *Manager) Reject(now Time, id wire.CommID, reason wire.RejectReason, info, private []byte) error {
+// bytes. Programs' own reason is [wire.RejConsumer]. No event follows. Next:
+// Transmit, NextTimeout, Destroy.
+func (m *Manager) Reject(now Time, id wire.CommID, reason wire.RejectReason, private []byte) error {
 	c, err := m.lookup(id)
 	if err != nil {
 		return err
@@ -20,14 +15,11 @@ func (m *Manager) Reject(now Time, id wire.CommID, reason wire.RejectReason, inf
 	if len(private) > wire.REJPrivateLen {
 		return tooLong("reject", private, wire.REJPrivateLen)
 	}
-	if len(info) > wire.REJInfoLen {
-		return fmt.Errorf("cm: reject: %d bytes of information, at most %d fit: %w", len(info), wire.REJInfoLen, syscall.EINVAL)
-	}
 	switch c.state {
 	case Idle, Established, DreqSent, TimeWait, SidrReqSent, SidrReqRcvd:
 		return c.wrongState("be rejected")
 	}
-	m.reject(c, now, reason, info, private)
+	m.reject(c, now, reason, nil, private)
 	return nil
 }
 
@@ -44,20 +36,16 @@ func (m *Manager) reject(c *conn, now Time, reason wire.RejectReason, info, priv
 	m.refused(c, now)
 }
 
-// Disconnect sends a DREQ; private is at most [wire.DREQPrivateLen] bytes. The
-// end is told by Disconnected. On a connection that is over, or going to be, it
-// does nothing. Next: Transmit, NextTimeout.
-func (m *Manager) Disconnect(now Time, id wire.CommID, private []byte) error {
+// Disconnect sends a DREQ. Disconnected tells the end. On a connection that is
+// over, or going to be, it does nothing. Next: Transmit, NextTimeout.
+func (m *Manager) Disconnect(now Time, id wire.CommID) error {
 	c, err := m.lookup(id)
 	if err != nil {
 		return err
 	}
-	if len(private) > wire.DREQPrivateLen {
-		return tooLong("disconnect", private, wire.DREQPrivateLen)
-	}
 	switch c.state {
 	case Established:
-		m.disconnect(c, now, private)
+		m.disconnect(c, now)
 		return nil
 	case DreqSent, TimeWait:
 		return nil
@@ -65,9 +53,9 @@ func (m *Manager) Disconnect(now Time, id wire.CommID, private []byte) error {
 	return c.wrongState("disconnect")
 }
 
-func (m *Manager) disconnect(c *conn, now Time, private []byte) {
+func (m *Manager) disconnect(c *conn, now Time) {
 	c.state = DreqSent
-	c.sending = m.dreq(c, private)
+	c.sending = m.dreq(c)
 	m.send(c, now)
 }
 
@@ -85,12 +73,12 @@ func (m *Manager) Destroy(now Time, id wire.CommID) error {
 	case Idle:
 		m.forget(c)
 		return nil
-	case ReqSent, ReqWait:
+	case ReqSent:
 		m.reject(c, now, wire.RejTimeout, m.guid(), nil)
-	case ReqRcvd, ReqMRA, RepSent, RepWait, RepRcvd, RepMRA:
+	case ReqRcvd, RepSent, RepWait, RepRcvd:
 		m.reject(c, now, wire.RejConsumer, nil, nil)
 	case Established:
-		m.disconnect(c, now, nil)
+		m.disconnect(c, now)
 	case SidrReqSent:
 		m.idle(c)
 	case SidrReqRcvd:
@@ -105,7 +93,7 @@ func (m *Manager) Destroy(now Time, id wire.CommID) error {
 // Forget drops a ConnectRequest or a SIDRRequest as if it had not come: the
 // peer, which hears nothing, asks again. In other states it does nothing.
 func (m *Manager) Forget(id wire.CommID) {
-	if c := m.conns[id]; c != nil && (c.state == ReqRcvd || c.state == ReqMRA || c.state == SidrReqRcvd) {
+	if c := m.conns[id]; c != nil && (c.state == ReqRcvd || c.state == SidrReqRcvd) {
 		m.forget(c)
 	}
 }

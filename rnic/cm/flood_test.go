@@ -94,7 +94,7 @@ func TestRequestsAreBounded(t *testing.T) {
 
 	// Each end of a request makes room.
 	require.NoError(t, b.m.Accept(w.now, got[0].Conn, b.acceptParams("")))
-	require.NoError(t, b.m.Reject(w.now, got[1].Conn, wire.RejConsumer, nil, nil))
+	require.NoError(t, b.m.Reject(w.now, got[1].Conn, wire.RejConsumer, nil))
 	require.NoError(t, b.m.Destroy(w.now, got[2].Conn))
 	b.m.Forget(got[3].Conn)
 	require.Equal(t, 4, ask(liar(1), 50))

@@ -125,20 +125,20 @@ func everyState(t testing.TB, w *world, a, b *host) (ids []wire.CommID) {
 	accept(a)           //
 	up := connect(a, b) // ESTABLISHED
 	accept(b)           //
-	check(a.m.Confirm(w.now, up, nil))
+	check(a.m.Confirm(up))
 	a.settle()
 	connect(a, b) // REP_RCVD
 	accept(b)
 	down := connect(a, b) // DREQ_SENT
 	accept(b)
-	check(a.m.Confirm(w.now, down, nil))
+	check(a.m.Confirm(down))
 	a.settle()
 	w.advance(hop)
-	check(a.m.Disconnect(w.now, down, nil))
+	check(a.m.Disconnect(w.now, down))
 	drain(a)
 	refused := connect(b, a) // TIMEWAIT
 	_ = refused
-	check(a.m.Reject(w.now, requests[len(requests)-1], wire.RejConsumer, nil, nil))
+	check(a.m.Reject(w.now, requests[len(requests)-1], wire.RejConsumer, nil))
 	drain(a)
 	return ids
 }

@@ -3,6 +3,7 @@ package cm
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
@@ -75,13 +76,7 @@ func (m *Manager) Unlisten(now Time, id ListenerID) error {
 		return fmt.Errorf("cm: no listener %d: %w", id, syscall.ENOENT)
 	}
 	delete(m.listeners, id)
-	list := m.services[l.service]
-	for i := range list {
-		if list[i] == l {
-			list = append(list[:i], list[i+1:]...)
-			break
-		}
-	}
+	list := slices.DeleteFunc(m.services[l.service], func(o *Listener) bool { return o == l })
 	if m.services[l.service] = list; len(list) == 0 {
 		delete(m.services, l.service)
 		m.vacate(l.service, now)

@@ -94,7 +94,7 @@ type conn struct {
 	refusals int // copies of the message that came back
 
 	sending   Datagram   // the message that is repeated: REQ, REP, DREQ; or the last answer, which is replayed
-	sentAt    Time       // when sending left; 0: it was repeated
+	sentAt    Time       // when sending left; 0: it was repeated, or an MRA came
 	suspicion *suspicion // that it is stale
 	trusted   Time       // until when none is raised
 
@@ -234,7 +234,7 @@ func (m *Manager) Attr(id wire.CommID) (Attr, error) {
 		return Attr{}, err
 	}
 	switch c.state {
-	case Idle, ReqSent, ReqWait, DreqSent, TimeWait, SidrReqSent, SidrReqRcvd:
+	case Idle, ReqSent, DreqSent, TimeWait, SidrReqSent, SidrReqRcvd:
 		return Attr{}, c.wrongState("tell its attributes")
 	}
 	return c.attr, nil

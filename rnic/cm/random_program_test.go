@@ -102,7 +102,7 @@ func (r *randomWorld) decide(s *side, y *try) {
 	switch r.rnd.IntN(8) {
 	case 0:
 		s.rejected, s.reason, s.private, s.since = true, wire.RejConsumer, fmt.Sprintf("no %d.", y.n), r.w.now
-		r.call(s, "reject", func() error { return s.h.m.Reject(r.w.now, s.id, s.reason, nil, []byte(s.private)) })
+		r.call(s, "reject", func() error { return s.h.m.Reject(r.w.now, s.id, s.reason, []byte(s.private)) })
 	case 1:
 		s.rejected, s.reason, s.since = true, wire.RejConsumer, r.w.now
 		r.destroy(s)
@@ -136,13 +136,13 @@ func (r *randomWorld) response(s *side, y *try, e cm.Event) {
 		switch r.rnd.IntN(12) {
 		case 0:
 			s.rejected, s.reason, s.private, s.since = true, wire.RejConsumer, fmt.Sprintf("never %d.", y.n), r.w.now
-			r.call(s, "reject", func() error { return s.h.m.Reject(r.w.now, s.id, s.reason, nil, []byte(s.private)) })
+			r.call(s, "reject", func() error { return s.h.m.Reject(r.w.now, s.id, s.reason, []byte(s.private)) })
 		case 1:
 			s.rejected, s.reason, s.since = true, wire.RejConsumer, r.w.now
 			r.destroy(s)
 		default:
 			s.confirmed, s.up = true, true
-			r.call(s, "confirm", func() error { return s.h.m.Confirm(r.w.now, s.id, nil) })
+			r.call(s, "confirm", func() error { return s.h.m.Confirm(s.id) })
 			r.Connected++
 			r.live(s)
 		}
@@ -169,7 +169,7 @@ func (r *randomWorld) live(s *side) {
 		switch r.rnd.IntN(8) {
 		case 0, 1:
 			s.asked = true
-			r.call(s, "disconnect", func() error { return s.h.m.Disconnect(r.w.now, s.id, nil) })
+			r.call(s, "disconnect", func() error { return s.h.m.Disconnect(r.w.now, s.id) })
 		case 2:
 			s.asked = true
 			r.destroy(s)

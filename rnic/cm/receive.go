@@ -119,8 +119,7 @@ func (m *Manager) receiveMRA(now Time, msg *message) {
 		return
 	}
 	switch {
-	case (c.state == ReqSent || c.state == ReqWait) && r.About == wire.AboutREQ:
-		c.state = ReqWait
+	case c.state == ReqSent && r.About == wire.AboutREQ:
 	case (c.state == RepSent || c.state == RepWait) && r.About == wire.AboutREP:
 		c.state = RepWait
 	default:
@@ -142,7 +141,7 @@ func (m *Manager) receiveRTU(now Time, msg *message) {
 			m.refuse(replyTo(msg.from), msg.tid, r.CommIDs, wire.AboutOther, wire.RejInvalidCommID)
 		}
 	case c.state == RepSent || c.state == RepWait:
-		m.connected(c, c.roundTrip(now), r.Private[:])
+		m.connected(c, c.roundTrip(now))
 	case c.state == TimeWait:
 		m.replays(c, now)
 	default:
@@ -168,11 +167,11 @@ func (m *Manager) receiveDREQ(now Time, msg *message) {
 		return
 	}
 	switch c.state {
-	case ReqSent, ReqWait, ReqRcvd, ReqMRA:
+	case ReqSent, ReqRcvd:
 		m.counters.DropState++
 		return
 	case RepSent, RepWait:
-		m.connected(c, 0, nil) // a peer that ends a connection had one: the RTU was lost
+		m.connected(c, 0) // a peer that ends a connection had one: the RTU was lost
 	}
 	again := c.state == TimeWait
 	if again {
@@ -181,7 +180,7 @@ func (m *Manager) receiveDREQ(now Time, msg *message) {
 	drep := datagram(c.attr.Peer, msg.tid, wire.AttrDREP, &wire.DREP{CommIDs: c.ids()})
 	m.out = append(m.out, drep)
 	if !again {
-		m.disconnected(c, now, Event{Private: r.Private[:]})
+		m.disconnected(c, now, Event{})
 	}
 }
 
@@ -193,7 +192,7 @@ func (m *Manager) receiveDREP(now Time, msg *message) {
 	switch {
 	case c == nil:
 	case c.state == DreqSent:
-		m.disconnected(c, now, Event{Private: r.Private[:]})
+		m.disconnected(c, now, Event{})
 	default:
 		m.counters.Duplicates++
 	}

@@ -15,12 +15,11 @@ func (m *Manager) receiveREP(now Time, msg *message) {
 		return
 	}
 	switch c.state {
-	case ReqSent, ReqWait:
+	case ReqSent:
 		c.attr.Soft = sendsFrom(msg.from.Port(), c.attr.Peer)
 		m.reply(c, now, &r)
-	case RepRcvd, RepMRA:
+	case RepRcvd:
 		m.counters.Duplicates++
-		c.state = RepMRA
 		m.out = append(m.out, m.mra(c, wire.AboutREP))
 	case Established, TimeWait:
 		m.replays(c, now)
@@ -67,27 +66,26 @@ func (m *Manager) receiveREJ(now Time, msg *message) {
 	if c == nil {
 		return
 	}
-	asking := c.state == ReqSent || c.state == ReqWait
-	if asking && r.Reason == wire.RejPortCMRedirect && m.follow(c, now, msg, r.Info[:], r.InfoLen) {
+	if c.state == ReqSent && r.Reason == wire.RejPortCMRedirect && m.follow(c, now, msg, r.Info[:], r.InfoLen) {
 		return
 	}
 	m.counters.RejectsRcvd++
-	e := Event{Kind: Rejected, Reason: r.Reason, Private: r.Private[:], Info: r.Info[:min(int(r.InfoLen), wire.REJInfoLen)]}
+	e := Event{Kind: Rejected, Reason: r.Reason, Private: r.Private[:]}
 	switch c.state {
-	case ReqSent, ReqWait:
+	case ReqSent:
 		if r.Reason == wire.RejStaleConn {
 			m.enterTimeWait(c, now)
 		} else {
 			m.idle(c)
 		}
 		m.report(c, e)
-	case ReqRcvd, ReqMRA, RepSent, RepWait:
+	case ReqRcvd, RepSent, RepWait:
 		// A repeated REQ that the REJ overtook shall not come back as a new
 		// one.
 		m.enterTimeWait(c, now)
 		c.quiet = true
 		m.report(c, e)
-	case RepRcvd, RepMRA:
+	case RepRcvd:
 		m.enterTimeWait(c, now)
 		m.report(c, e)
 	case Established, DreqSent:
@@ -115,7 +113,7 @@ func (m *Manager) rejected(msg *message, r *wire.REJ) *conn {
 	case r.LocalCommID == 0 && r.About == wire.AboutREQ:
 		// A peer that refuses a REQ without a connection has no identifier.
 		c := m.find(msg, wire.CommIDs{RemoteCommID: r.RemoteCommID})
-		if c != nil && c.state != ReqSent && c.state != ReqWait {
+		if c != nil && c.state != ReqSent {
 			m.counters.DropState++
 			return nil
 		}

@@ -78,8 +78,8 @@ func (m *Manager) abandon(c *conn, now Time) {
 	m.counters.Stale++
 	switch c.state {
 	case Established:
-		m.disconnect(c, now, nil)
-	case ReqRcvd, ReqMRA, RepSent, RepWait, RepRcvd, RepMRA:
+		m.disconnect(c, now)
+	case ReqRcvd, RepSent, RepWait, RepRcvd:
 		m.enterTimeWait(c, now)
 		c.quiet = true
 		m.report(c, Event{Kind: Rejected, Reason: wire.RejStaleConn})
@@ -116,9 +116,8 @@ func (m *Manager) checkREQ(r *wire.REQ, peer netip.AddrPort) (ip wire.IPCM, reas
 // repeatedREQ: the answer was lost, or is not there yet.
 func (m *Manager) repeatedREQ(c *conn, now Time) {
 	switch c.state {
-	case ReqRcvd, ReqMRA:
+	case ReqRcvd:
 		m.counters.Duplicates++
-		c.state = ReqMRA
 		m.out = append(m.out, m.mra(c, wire.AboutREQ))
 	case RepSent, RepWait:
 		m.counters.Duplicates++

@@ -126,9 +126,9 @@ func TestRecordedActive(t *testing.T) {
 	require.Equal(t, cm.Attr{Peer: ten2, RemoteQPN: 0x8a, RQPSN: wire.PSN(binary.BigEndian.Uint32(req[atREQPSN:]) >> 8), SQPSN: 0x4d9458, MTU: 5,
 		MaxDestRdAtomic: 1, MaxRdAtomic: 1, Timeout: 19, RetryCount: 7, RNRRetryCount: 7, HopLimit: 64, FlowLabel: p.reqParams(1).FlowLabel}, e.Attr)
 
-	require.NoError(t, m.Confirm(3, id, nil))
+	require.NoError(t, m.Confirm(id))
 	p.same(3, one(t, m), tid, local)
-	require.NoError(t, m.Disconnect(4, id, nil))
+	require.NoError(t, m.Disconnect(4, id))
 	p.same(6, one(t, m), tid, local)
 	m.Receive(5, from(ten2), p.get(7, 0, id))
 	event(t, m, cm.Disconnected)
@@ -191,7 +191,7 @@ func TestRecordedRejects(t *testing.T) {
 			if req == 17 {
 				private = []byte("no, thank you")
 			}
-			require.NoError(t, m.Reject(2, r.Conn, want, nil, private))
+			require.NoError(t, m.Reject(2, r.Conn, want, private))
 		}
 		p.same(rej, one(t, m), local)
 	}
@@ -206,7 +206,7 @@ func TestRecordedActiveRejects(t *testing.T) {
 	one(t, m)
 	m.Receive(2, from(ten2), p.get(22, 0, id))
 	event(t, m, cm.ConnectResponse)
-	require.NoError(t, m.Reject(3, id, wire.RejConsumer, nil, []byte("changed my mind")))
+	require.NoError(t, m.Reject(3, id, wire.RejConsumer, []byte("changed my mind")))
 	p.same(23, one(t, m), tid, local)
 
 	id, err = m.Connect(1, p.reqParams(24))
@@ -258,12 +258,12 @@ func TestRecordedMRA(t *testing.T) {
 	require.NoError(t, err)
 	one(t, m)
 	m.Receive(2, from(ten2), p.get(34, 0, id))
-	require.Equal(t, cm.ReqWait, m.State(id))
+	require.Equal(t, cm.ReqSent, m.State(id))
 	m.Receive(3, from(ten2), p.get(35, 0, id))
 	event(t, m, cm.ConnectResponse)
 	m.Receive(4, from(ten2), p.get(36, 0, id))
 	p.same(37, one(t, m), tid, local)
-	require.NoError(t, m.Confirm(5, id, nil))
+	require.NoError(t, m.Confirm(id))
 	p.same(38, one(t, m), tid, local)
 }
 

@@ -26,11 +26,9 @@ const SIDRUserLen = wire.SIDRREQPrivateLen - wire.IPCMLen
 
 // check returns the fault of the parameters.
 func (p *ResolveParams) check() error {
-	switch {
-	case !p.Peer.IsValid() || p.Peer.Port() == 0:
-		return fmt.Errorf("cm: resolve: the peer needs an address and a UDP port, not %v: %w", p.Peer, syscall.EINVAL)
-	case !p.Src.Addr().IsValid() || wire.Bare(p.Src.Addr()).Is4() != wire.Bare(p.Peer.Addr()).Is4():
-		return fmt.Errorf("cm: resolve: own address %v does not go with the peer's %v: %w", p.Src.Addr(), p.Peer.Addr(), syscall.EINVAL)
+	switch err := checkEnds("resolve", p.Peer, p.Src); {
+	case err != nil:
+		return err
 	case !ofDatagrams(p.Service) || !p.Dst.IsValid():
 		return fmt.Errorf("cm: resolve: service %v at %v is not one of the port space UDP at an address: %w", p.Service, p.Dst, syscall.EINVAL)
 	case len(p.Private) > SIDRUserLen:
@@ -88,7 +86,7 @@ func (m *Manager) receiveSIDRREP(now Time, msg *message) {
 	default:
 		m.counters.AnswersRcvd++
 		m.idle(c)
-		e := Event{Kind: SIDRReply, Status: r.Status, Attr: c.attr, Private: r.Private[:], Info: r.Info[:min(int(r.InfoLen), wire.SIDRREPInfoLen)]}
+		e := Event{Kind: SIDRReply, Status: r.Status, Attr: c.attr, Private: r.Private[:]}
 		if r.Status == wire.SIDRValid {
 			e.Attr.RemoteQPN, e.QKey = r.QPN, r.QKey
 		}

@@ -154,9 +154,6 @@ func (s *script) event(h *host, e cm.Event) {
 			line += fmt.Sprintf(" %d (%v)", e.Reason, e.Reason)
 		}
 	}
-	if len(e.Info) > 0 {
-		line += fmt.Sprintf(" info %x", e.Info)
-	}
 	if p := strings.TrimRight(string(e.Private), "\x00"); p != "" {
 		line += fmt.Sprintf(" %q", p)
 	}
@@ -331,7 +328,7 @@ func (s *script) onConn(verb string, args []string, options map[string]string) {
 		}
 		err = h.m.Answer(s.w.now, id, &p)
 	case "confirm":
-		err = h.m.Confirm(s.w.now, id, []byte(options["private"]))
+		err = h.m.Confirm(id)
 	case "reject":
 		reason := wire.RejConsumer
 		if v, ok := options["reason"]; ok {
@@ -339,9 +336,9 @@ func (s *script) onConn(verb string, args []string, options map[string]string) {
 			require.NoError(s.t, err)
 			reason = wire.RejectReason(n)
 		}
-		err = h.m.Reject(s.w.now, id, reason, nil, []byte(options["private"]))
+		err = h.m.Reject(s.w.now, id, reason, []byte(options["private"]))
 	case "disconnect":
-		err = h.m.Disconnect(s.w.now, id, []byte(options["private"]))
+		err = h.m.Disconnect(s.w.now, id)
 	case "destroy":
 		err = h.m.Destroy(s.w.now, id)
 	case "take":

@@ -8,20 +8,15 @@ const (
 	Idle State = iota
 	// ReqSent: the active side waits for an answer to its REQ.
 	ReqSent
-	// ReqWait: an MRA came; the answer takes longer (IBA: REP Wait).
-	ReqWait
 	// ReqRcvd: the passive side's program has to accept or reject.
 	ReqRcvd
-	// ReqMRA: as ReqRcvd, and the peer was asked for patience.
-	ReqMRA
 	// RepSent: the passive side waits for the RTU.
 	RepSent
-	// RepWait: an MRA came for the REP (IBA: RTU Wait).
+	// RepWait: an MRA came for the REP (IBA: RTU Wait). An MRA for a REQ, and
+	// one that was sent, change no state: the wait alone is longer.
 	RepWait
 	// RepRcvd: the active side's program has to confirm or reject.
 	RepRcvd
-	// RepMRA: as RepRcvd, and the peer was asked for patience.
-	RepMRA
 	// Established: data may flow.
 	Established
 	// DreqSent: a DREQ is under way.
@@ -39,8 +34,7 @@ const (
 )
 
 var stateNames = [numStates]string{
-	"IDLE", "REQ_SENT", "MRA_REQ_RCVD", "REQ_RCVD", "MRA_REQ_SENT", "REP_SENT", "MRA_REP_RCVD", "REP_RCVD", "MRA_REP_SENT",
-	"ESTABLISHED", "DREQ_SENT", "TIMEWAIT", "SIDR_REQ_SENT", "SIDR_REQ_RCVD",
+	"IDLE", "REQ_SENT", "REQ_RCVD", "REP_SENT", "MRA_REP_RCVD", "REP_RCVD", "ESTABLISHED", "DREQ_SENT", "TIMEWAIT", "SIDR_REQ_SENT", "SIDR_REQ_RCVD",
 }
 
 // String returns Linux's name (enum ib_cm_state).

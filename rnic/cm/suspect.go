@@ -10,9 +10,9 @@ import (
 // has this connection no more, perhaps because it began anew (IBA 12.9.8.3.1).
 // An attacker that knows the numbers can say so in the peer's name. So the peer
 // is asked first, through the connection's queue pair, which only the device
-// can do: a Probe event asks it to, and it answers with Heard or Gone. Only a
-// connection whose peer is silent is stale; its end, and the REJ of the REQ,
-// come when that is known. An attacker's REQ gets no answer: a living peer
+// can do: a Probe event asks it to, and it answers with AnswerProbe or Gone.
+// Only a connection whose peer is silent is stale; its end, and the REJ of the
+// REQ, come when that is known. An attacker's REQ gets no answer: a living peer
 // would get a REJ of a request that it did not make.
 
 // probes are how often the peer is asked, and probeEvery how long each answer

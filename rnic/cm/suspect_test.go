@@ -87,7 +87,7 @@ func TestSuspicionEnds(t *testing.T) {
 	require.False(t, b.m.AnswerProbe(w.now, e.Conn, 7))
 
 	e = suspect((*passive)[1])
-	require.NoError(t, b.m.Disconnect(w.now, e.Conn, nil))
+	require.NoError(t, b.m.Disconnect(w.now, e.Conn))
 	b.settle()
 	w.advance(10 * cm.Second)
 	require.Equal(t, cm.Idle, b.m.State(e.Conn))

@@ -168,9 +168,10 @@ func (m *Manager) spend() bool {
 }
 
 // roundTrip is how long the answer took that has come now, 0 if that is not
-// known: it may be to any copy of a repeated message.
+// known: it may be to any copy of a repeated message, or its program took its
+// time.
 func (c *conn) roundTrip(now Time) Duration {
-	if c.sentAt == 0 || c.state != ReqSent && c.state != RepSent {
+	if c.sentAt == 0 {
 		return 0
 	}
 	return Duration(now - c.sentAt)
@@ -179,6 +180,7 @@ func (c *conn) roundTrip(now Time) Duration {
 // postpone gives the peer the time that it asked for in an MRA, from now on. It
 // is still asked, less and less often: an answer may be lost.
 func (m *Manager) postpone(c *conn, now Time, by Duration) {
+	c.sentAt = 0
 	c.giveUp = max(c.giveUp, min(now+Time(by+m.cfg.patience(c.timeout)), c.limit))
 	m.timers.set(c)
 }

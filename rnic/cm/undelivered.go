@@ -62,7 +62,7 @@ func (m *Manager) Undelivered(now Time, to netip.AddrPort, mad []byte, why sysca
 // is that message's attribute.
 func (c *conn) awaitsAnswer(a wire.CMAttribute) bool {
 	switch c.state {
-	case ReqSent, ReqWait:
+	case ReqSent:
 		return a == wire.AttrREQ
 	case SidrReqSent:
 		return a == wire.AttrSIDRREQ

@@ -116,7 +116,7 @@ func TestUndeliveredLate(t *testing.T) {
 			asked = e.Conn
 		case cm.ConnectResponse:
 			a.m.Undelivered(w.now, b.addr, req.mad[:], syscall.ECONNREFUSED)
-			require.NoError(t, a.m.Confirm(w.now, e.Conn, nil))
+			require.NoError(t, a.m.Confirm(e.Conn))
 		case cm.Connected:
 		default:
 			t.Errorf("%v", e.Kind)

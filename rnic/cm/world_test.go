@@ -1,10 +1,11 @@
 package cm_test
 
 import (
-	"container/heap"
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/rdmashim/rdmashim/rnic/cm"
@@ -16,7 +17,7 @@ type world struct {
 	t     testing.TB
 	now   cm.Time
 	hosts []*host
-	queue flights
+	queue []*flight // by at and seq
 	seq   int
 	seed  uint64
 	stray int // datagrams to addresses that no host has
@@ -58,21 +59,6 @@ type flight struct {
 	from, to *host
 	mad      [wire.MADLen]byte
 	do       func() // instead of a datagram: a planned action
-}
-
-type flights []*flight
-
-func (q flights) Len() int { return len(q) }
-func (q flights) Less(i, j int) bool {
-	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].seq < q[j].seq
-}
-func (q flights) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *flights) Push(x any)   { *q = append(*q, x.(*flight)) }
-func (q *flights) Pop() any {
-	last := len(*q) - 1
-	f := (*q)[last]
-	*q = (*q)[:last]
-	return f
 }
 
 const hop = cm.Millisecond
@@ -168,14 +154,19 @@ func (w *world) fly(from *host, d cm.Datagram) {
 		w.seq++
 		one := *f
 		one.at, one.seq = w.now+cm.Time(after), w.seq
-		heap.Push(&w.queue, &one)
+		w.plan(&one)
 	}
 }
 
 // later plans something.
 func (w *world) later(after cm.Duration, do func()) {
 	w.seq++
-	heap.Push(&w.queue, &flight{at: w.now + cm.Time(after), seq: w.seq, do: do})
+	w.plan(&flight{at: w.now + cm.Time(after), seq: w.seq, do: do})
+}
+
+func (w *world) plan(f *flight) {
+	i, _ := slices.BinarySearchFunc(w.queue, f, func(a, b *flight) int { return cmp.Or(cmp.Compare(a.at, b.at), a.seq-b.seq) })
+	w.queue = slices.Insert(w.queue, i, f)
 }
 
 // next is when something happens; 0 if nothing will.
@@ -216,7 +207,8 @@ func (w *world) run(until cm.Time) {
 func (w *world) step(at cm.Time) {
 	w.now = max(w.now, at)
 	for len(w.queue) > 0 && w.queue[0].at <= w.now {
-		f := heap.Pop(&w.queue).(*flight)
+		f := w.queue[0]
+		w.queue = w.queue[1:]
 		switch {
 		case f.do != nil:
 			f.do()
