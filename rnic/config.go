@@ -21,10 +21,6 @@ import (
 type Config struct {
 	// Name is the device's name in sysfs, such as "soft0".
 	Name string
-	// NetDev and IfIndex name the interface that the device sends on; by
-	// default the one in the link's Caps.
-	NetDev  string
-	IfIndex uint32
 	// Link carries the packets. The device owns it: Close closes it.
 	Link link.Link
 	// Near is Link or the link that it stands around, if that reaches devices
@@ -43,7 +39,7 @@ type Config struct {
 	// source by itself, so that none follows from another, and traffic of a
 	// dead process stays away from the next one.
 	Seed uint64
-	// Logger is told of peers that guess remote keys, and of messages that wait
+	// Logger gets a line for peers that guess remote keys, and messages that wait
 	// for a receive; nil for none.
 	Logger *slog.Logger
 	// Tuning is passed to the queue pairs. A MaxWindow of 0 is chosen after the
@@ -174,7 +170,7 @@ func newGUID(random [32]byte) uint64 {
 func gidOf(a netip.Addr) netip.Addr { return netip.AddrFrom16(a.WithZone("").As16()) }
 
 // portLID is the LID that QUERY_PORT reports. RoCE has none (rxe: 0); a soft
-// device away from RoCEv2's UDP port tells its port here, and MODIFY_QP's dlid
+// device away from RoCEv2's UDP port has its port here, and MODIFY_QP's dlid
 // names the peer's (abi.PathBitsUDP).
 func portLID(udp uint16) uint16 {
 	if udp == wire.Port {

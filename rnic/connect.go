@@ -33,7 +33,7 @@ type (
 	cmConn struct {
 		d    *Device
 		id   wire.CommID
-		asks bool // it is a question for datagrams' queue pair (sidr.go)
+		sidr bool // it is a question for datagrams' queue pair
 	}
 )
 
@@ -70,8 +70,8 @@ func routed(local, dst netip.Addr) bool {
 // CMListen implements driver.CMDevice.
 func (d *Device) CMListen(service uint64, addr netip.Addr, backlog int, ev driver.CMListenEvents) (driver.CMListener, error) {
 	l := &cmListener{d: d}
-	if d.tells != nil {
-		end, err := d.tells(service)
+	if d.announce != nil {
+		end, err := d.announce(service)
 		if err != nil {
 			return nil, err
 		}
@@ -118,15 +118,15 @@ func (l *cmListener) Close() {
 // CMConnect implements driver.CMDevice. The ABI knows no UDP port of the peer's
 // device: it is Config.PeerPort, or the one to which that sends.
 func (d *Device) CMConnect(p *driver.CMRequest, ev driver.CMEvents) (driver.CMConn, error) {
-	_, asks := wire.ServiceID(p.Service).UDPPort()
-	c := &cmConn{d: d, asks: asks}
+	_, sidr := wire.ServiceID(p.Service).UDPPort()
+	c := &cmConn{d: d, sidr: sidr}
 	mtu := d.pathMTU(p.Dst.Addr().Unmap())
 	err := d.withCM(func(now cm.Time, m *cm.Manager) (err error) {
-		if asks {
+		if sidr {
 			return c.resolve(now, m, p, ev)
 		}
 		c.id, err = m.Connect(now, &cm.ConnectParams{
-			Peer:    netip.AddrPortFrom(p.Dst.Addr().Unmap(), d.asks),
+			Peer:    netip.AddrPortFrom(p.Dst.Addr().Unmap(), d.cmPort),
 			Service: wire.ServiceID(p.Service), Src: p.Src, Dst: p.Dst.Addr(), QPN: wire.QPN(p.Param.QPN), MTU: uint8(mtu),
 			MaxDestRdAtomic: p.Param.ResponderResources, MaxRdAtomic: p.Param.InitiatorDepth,
 			RetryCount: p.Param.RetryCount, RNRRetryCount: p.Param.RNRRetryCount, FlowControl: p.Param.FlowControl, SRQ: p.Param.SRQ,
@@ -182,8 +182,8 @@ func (d *Device) dispatch(e cm.Event) {
 	ev.Event(out)
 }
 
-// estimate tells a queue pair how long the handshake took that connected it:
-// its first guess of the round trip. Preconditions: mu is held.
+// estimate gives a queue pair its first guess of the round trip: how long the
+// handshake took that connected it. Preconditions: mu is held.
 func (d *Device) estimate(n wire.QPN, took cm.Duration) {
 	if q := d.qps[n]; q != nil && took > 0 {
 		if rc, ok := q.engine.(*engine.QP); ok {
@@ -201,7 +201,7 @@ func (d *Device) probe(e cm.Event) {
 		m.Gone(now, e.Conn)
 	case !m.AnswerProbe(now, e.Conn, q.engine.Counters().RcvdPkts): // it has answered, or never will
 	case q.engine.Ping():
-		d.touch(q)
+		d.schedule(q)
 	default:
 		m.Gone(now, e.Conn)
 	}
@@ -290,7 +290,7 @@ func (c *cmConn) Taken() {
 
 // Accept implements driver.CMConn.
 func (c *cmConn) Accept(r *driver.CMReply) error {
-	if c.asks {
+	if c.sidr {
 		return c.answer(&cm.AnswerParams{QPN: wire.QPN(r.Param.QPN), QKey: r.QKey, Private: r.Private})
 	}
 	return c.d.withCM(func(now cm.Time, m *cm.Manager) error {
@@ -308,7 +308,7 @@ func (c *cmConn) Confirm() error {
 
 // Reject implements driver.CMConn.
 func (c *cmConn) Reject(reason abi.UCMRejReason, private []byte) error {
-	if c.asks {
+	if c.sidr {
 		return c.answer(&cm.AnswerParams{Status: wire.SIDRRejected, Private: private})
 	}
 	return c.d.withCM(func(now cm.Time, m *cm.Manager) error {
@@ -338,4 +338,35 @@ func (c *cmConn) Destroy() {
 		c.d.finalAckBeforeDREQ(c.id)
 		return m.Destroy(now, c.id)
 	})
+}
+
+// resolve asks for the queue pair that serves datagrams. Preconditions: the
+// device is locked.
+func (c *cmConn) resolve(now cm.Time, m *cm.Manager, p *driver.CMRequest, ev driver.CMEvents) (err error) {
+	c.id, err = m.Resolve(now, &cm.ResolveParams{
+		Peer:    netip.AddrPortFrom(p.Dst.Addr().Unmap(), c.d.cmPort),
+		Service: wire.ServiceID(p.Service), Src: p.Src, Dst: p.Dst.Addr(), Private: p.Private,
+	})
+	if err == nil {
+		c.d.gsi.users.conns[c.id] = ev
+	}
+	return err
+}
+
+// answer answers such a question.
+func (c *cmConn) answer(a *cm.AnswerParams) error {
+	return c.d.withCM(func(now cm.Time, m *cm.Manager) error { return m.Answer(now, c.id, a) })
+}
+
+// answered is the event of an answer. The DLID carries a soft device's UDP
+// port.
+func answered(e *cm.Event) driver.CMEvent {
+	if e.Status != wire.SIDRValid {
+		return driver.CMEvent{Event: abi.UCMEventUnreachable, Status: int32(e.Status), Private: e.Private}
+	}
+	peer := e.Attr.Peer
+	return driver.CMEvent{
+		Event: abi.UCMEventEstablished, Private: e.Private, Peer: driver.CMPeerParam{QPN: uint32(e.Attr.RemoteQPN)}, QKey: e.QKey,
+		AV: abi.QPDest{DGID: gidOf(peer.Addr()).As16(), DLID: portLID(peer.Port()), IsGlobal: 1},
+	}
 }

@@ -110,8 +110,8 @@ func (c *CQ) Destroy() error {
 }
 
 // put adds an entry. When the ring is full, or its indices make no sense, the
-// entry is lost and the client told (IB_EVENT_CQ_ERR, one for each entry, as
-// with rxe); an entry that waits to be polled is never overwritten.
+// entry is lost and the client gets IB_EVENT_CQ_ERR, one for each entry, as
+// with rxe; an entry that waits to be polled is never overwritten.
 // Preconditions: d.mu is held.
 func (c *CQ) put(wc *ring.WC, solicited bool) {
 	if free, err := c.prod.Free(); err != nil || free == 0 || ring.EncodeWC(c.prod.Slot(0), wc) != nil {

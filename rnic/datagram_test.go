@@ -250,8 +250,8 @@ func TestDatagramRingsAtRandom(t *testing.T) {
 		p := wire.Packet{BTH: wire.BTH{Opcode: wire.UDSendOnly, PKey: wire.DefaultPKey, DestQPN: d.qp.qp.num}, DETH: wire.DETH{QKey: testQKey}}
 		d.mu.Lock()
 		d.qp.qp.engine.Receive(d.now(), netip.MustParseAddr("10.0.0.2"), &p)
-		d.touch(d.qp.qp)
-		d.settle(1)
+		d.schedule(d.qp.qp)
+		d.serveChanged(1)
 		d.mu.Unlock()
 		sane(t, d)
 		require.NoError(t, d.Close())

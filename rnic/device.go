@@ -26,8 +26,6 @@ import (
 // Device is a soft RNIC with one port. Its methods are safe for concurrent use.
 type Device struct {
 	name     string
-	netdev   string
-	ifindex  uint32
 	link     link.Link
 	near     link.Near // or nil: below link
 	caps     link.Caps
@@ -39,8 +37,8 @@ type Device struct {
 	stash    *engine.Stash // guarded by mu; nil: no extensions
 	log      *slog.Logger  // or nil
 	start    time.Time     // engine.Time 0
-	asks     uint16        // Config.PeerPort
-	tells    func(service uint64) (end func(), err error)
+	cmPort   uint16        // Config.PeerPort
+	announce func(service uint64) (end func(), err error)
 
 	mu      deviceLock
 	queues                      // guarded by mu: of queue pairs that wait for work
@@ -53,7 +51,7 @@ type Device struct {
 	srqs    uint32              // made so far, destroyed ones too
 	ahs     addressTable        // guarded by mu
 	groups  multicastTable      // guarded by mu
-	done    []engine.Completion // guarded by mu: scratch of settle
+	done    []engine.Completion // guarded by mu: scratch of serveChanged
 	wqe     *decoder            // guarded by mu: scratch of doorbells
 	transmitter
 	gsi       gsi                 // guarded by mu
@@ -99,33 +97,24 @@ func New(c Config) (*Device, error) {
 	}
 	secret := seeds(c.Seed)
 	d := &Device{
-		name: c.Name, netdev: c.NetDev, ifindex: c.IfIndex, link: c.Link, near: c.Near, caps: caps, mtu: mtu, askedMTU: c.MTU, log: c.Logger,
-		guid:    cmp.Or(c.GUID, newGUID(secret())),
-		tuning:  tune(c.Tuning, caps),
-		start:   time.Now(),
-		asks:    c.PeerPort,
-		tells:   c.Announce,
-		paths:   path.NewSet(pathLimit(c.Tuning, caps), nil),
-		regions: mem.NewTable(secret()),
-		qps:     make(map[wire.QPN]*QP),
-		pds:     make(map[mem.PD]struct{}),
-		done:    make([]engine.Completion, 64),
-		wqe:     new(decoder),
-		final:   finalAcks{next: noAlarm},
-		kick:    make(chan struct{}, 1),
-		quit:    make(chan struct{}),
+		name: c.Name, link: c.Link, near: c.Near, caps: caps, mtu: mtu, askedMTU: c.MTU, log: c.Logger,
+		guid:     cmp.Or(c.GUID, newGUID(secret())),
+		tuning:   tune(c.Tuning, caps),
+		start:    time.Now(),
+		cmPort:   cmp.Or(c.PeerPort, caps.Local.Port()),
+		announce: c.Announce,
+		paths:    path.NewSet(pathLimit(c.Tuning, caps), nil),
+		regions:  mem.NewTable(secret()),
+		qps:      make(map[wire.QPN]*QP),
+		pds:      make(map[mem.PD]struct{}),
+		done:     make([]engine.Completion, 64),
+		wqe:      new(decoder),
+		final:    finalAcks{next: noAlarm},
+		kick:     make(chan struct{}, 1),
+		quit:     make(chan struct{}),
 	}
 	if !c.NoExtensions {
 		d.stash = engine.NewStash()
-	}
-	if d.asks == 0 {
-		d.asks = caps.Local.Port()
-	}
-	if d.netdev == "" {
-		d.netdev = caps.NetDev
-	}
-	if d.ifindex == 0 {
-		d.ifindex = uint32(caps.IfIndex)
 	}
 	d.strangers = newStrangers(secret(), caps.Local)
 	d.gsi = newGSI(c.CM, d, rand.NewChaCha8(secret()))
@@ -158,7 +147,7 @@ func (d *Device) Name() string { return d.name }
 func (d *Device) DriverID() uint32 { return uint32(abi.DriverRXE) }
 
 // NetDev implements driver.Device.
-func (d *Device) NetDev() string { return d.netdev }
+func (d *Device) NetDev() string { return d.caps.NetDev }
 
 // Addr is the address and UDP port on which the device answers.
 func (d *Device) Addr() netip.AddrPort { return d.caps.Local }
@@ -168,7 +157,7 @@ func (d *Device) GIDs(port uint8) []driver.GIDEntry {
 	if port != 1 {
 		return nil
 	}
-	return []driver.GIDEntry{{Index: 0, GID: gidOf(d.caps.Local.Addr()), Type: uint32(abi.GIDTypeRoCEv2), NetDev: d.netdev, IfIndex: d.ifindex}}
+	return []driver.GIDEntry{{Index: 0, GID: gidOf(d.caps.Local.Addr()), Type: uint32(abi.GIDTypeRoCEv2), NetDev: d.caps.NetDev, IfIndex: uint32(d.caps.IfIndex)}}
 }
 
 // check returns the error of a closed or broken device. Preconditions: mu is
@@ -187,7 +176,7 @@ func (d *Device) check() error {
 const closeBatches = 8
 
 // Close implements driver.Device: it sends the acknowledgements that are owed,
-// lingers for peers that may wait for one (finalack.go), closes the link and
+// lingers for peers that may wait for one (acks.go), closes the link and
 // stops the goroutines. It is idempotent.
 func (d *Device) Close() error {
 	d.mu.Lock()

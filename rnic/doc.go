@@ -22,8 +22,8 @@
 // communication manager, rnic/cm. It has a turn whenever a batch is filled, and
 // a deadline among the queue pairs' (gsi.go).
 //
-// Each of the three ends in settle: completions of queue pairs that were
-// touched go to the completion rings, with an event where one was asked for;
+// Each of the three ends in serveChanged: completions of queue pairs that have
+// changed go to the completion rings, with an event where one was asked for;
 // the queue pairs may send, so the transmitter runs; then the timer is set. In
 // which lists a queue pair waits for one of these is in queues.go.
 //
@@ -57,7 +57,7 @@
 //
 // # Acknowledgements
 //
-// Acknowledgements wait for a packet to piggyback on (held.go): a program that
+// Acknowledgements wait for a packet to piggyback on (acks.go): a program that
 // answers a message sends both at once. Without an answer they go when the
 // program polls again and nothing came. Without a program that polls, they go
 // when the listener has emptied the socket and the waiters that it woke have
@@ -65,4 +65,17 @@
 // completion may be visible before its message is acknowledged: Destroy, Close
 // and a move to ERR or RESET send owed acknowledgements first. A program that
 // ends by itself should close its context.
+//
+// # Words
+//
+//	near, far  by the shared memory of a host (link.Near); by the socket
+//	meet       find the near device at a peer's address (link.Near.Meet)
+//	note       a doorbell that its caller left to the next holder of the lock
+//	stream     single posts of a queue pair that follow each other closely
+//	schedule   put a queue pair into the lists of what it may have to do
+//	serve      do the work that waits in a list
+//	held       an acknowledgement that waits for a packet to take it along
+//	token      the right to do something that one goroutine does at a time
+//	broken     of a ring: an index in it made no sense, and it is read no more
+//	gone       of a queue pair: destroyed; of a peer: its process has ended
 package rnic

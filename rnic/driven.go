@@ -53,7 +53,7 @@ func (v *driven) SendOwed() {
 }
 
 // Holds implements drive.Engine.
-func (v *driven) Holds() bool { return v.near != nil && v.near.Holds() }
+func (v *driven) InUse() bool { return v.near != nil && v.near.InUse() }
 
 // Down implements drive.Engine.
 func (v *driven) Down() bool { return v.down.Load() }
@@ -63,6 +63,6 @@ func (v *driven) Fail(err error) {
 	d := (*Device)(v)
 	d.mu.Lock()
 	d.fail(err)
-	d.settle(0)
+	d.serveChanged(0)
 	d.mu.Unlock()
 }

@@ -261,7 +261,7 @@ func (l *shared) Recv(batch []link.Packet) (int, error) {
 func (*shared) Meet(netip.AddrPort) uint64 { return 1 }
 func (*shared) Lease([]byte) *wire.Lease   { return nil }
 func (*shared) Recall(*wire.Lease)         {}
-func (*shared) Holds() bool                { return false }
+func (*shared) InUse() bool                { return false }
 func (*shared) Reaches(uint64) bool        { return true }
 func (l *shared) Hears(uint64) bool        { return l.hears.Load() }
 

@@ -78,7 +78,7 @@ func FuzzPackets(f *testing.F) {
 		for len(in) > 0 {
 			n := min(2, len(in))
 			d.deliver(in[:n])
-			d.settle(receiverBatches)
+			d.serveChanged(receiverBatches)
 			in = in[n:]
 		}
 		d.mu.Unlock()

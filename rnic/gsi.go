@@ -41,7 +41,7 @@ func (d *Device) withCM(do func(now cm.Time, m *cm.Manager) error) error {
 		return err
 	}
 	err := do(cm.Time(d.now()), d.gsi.cm)
-	d.settle(doorbellBatches)
+	d.serveChanged(doorbellBatches)
 	return err
 }
 
@@ -85,8 +85,7 @@ func (g *gsi) first() engine.Time {
 	return math.MaxInt64
 }
 
-// close tells the peers that all connections are over, as far as one datagram
-// each can.
+// close ends all connections, with one datagram to each peer.
 func (g *gsi) close(now engine.Time) {
 	g.sink = nil
 	for _, id := range g.cm.Conns() {

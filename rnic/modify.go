@@ -72,8 +72,8 @@ func (q *QP) Modify(a *abi.ModifyQP, mask abi.QPAttrMask) error {
 		q.remember(a, mask)
 	}
 	q.draining = to == abi.QPSSQD && (q.draining || mask&abi.QPMaskState != 0 && from != to)
-	d.touch(q)
-	d.settle(doorbellBatches)
+	d.schedule(q)
+	d.serveChanged(doorbellBatches)
 	return nil
 }
 
@@ -81,7 +81,7 @@ func (q *QP) Modify(a *abi.ModifyQP, mask abi.QPAttrMask) error {
 func (q *QP) toError(now engine.Time) {
 	// It is permitted from every state.
 	_ = q.engine.Modify(now, abi.QPSErr, &engine.Attr{}, abi.QPMaskState)
-	q.d.touch(q)
+	q.d.schedule(q)
 }
 
 // reset empties the rings, as the kernel does (rxe_qp.c:rxe_qp_reset).

@@ -83,6 +83,6 @@ func (d *Device) deliverGroup(in *link.Packet, p *wire.Packet) {
 	}
 	for _, q := range members {
 		q.engine.(*engine.Datagrams).ReceiveAt(in.Group, in.Peer.Addr(), p)
-		d.touch(q)
+		d.schedule(q)
 	}
 }

@@ -174,8 +174,8 @@ func (d *Device) failWaiting(device uint64, chosen func(*QP) bool) {
 		}
 		if rc, ok := q.engine.(*engine.QP); ok {
 			rc.PeerGone()
-			d.touch(q)
+			d.schedule(q)
 		}
 	}
-	d.settle(doorbellBatches)
+	d.serveChanged(doorbellBatches)
 }

@@ -50,8 +50,8 @@ type QP struct {
 	source guard.Source // where its peer's packets come from
 	nearby
 	guesses uint64 // access NAKs of the engine that observe has seen
-	waited  bool   // the logger was told of the wait for a receive that goes on
-	misfit  bool   // the logger was told of a request that contradicts itself
+	waited  bool   // the wait for a receive that goes on was logged
+	misfit  bool   // a request that contradicts itself was logged
 	watch   watch  // of the receive ring in ERR
 }
 
@@ -157,9 +157,9 @@ func (q *QP) State() abi.QPState {
 	return q.engine.State()
 }
 
-// Destroy implements driver.QP. The engine and the rings are touched under the
-// device's lock only, so a queue pair that is gone from the tables is touched
-// no more. Packets that it owes its peer, acknowledgements mostly, are sent
+// Destroy implements driver.QP. The engine and the rings are used under the
+// device's lock only, so a queue pair that is gone from the tables is used no
+// more. Packets that it owes its peer, acknowledgements mostly, are sent
 // first.
 func (q *QP) Destroy() error {
 	d := q.d
@@ -186,7 +186,7 @@ func (q *QP) Destroy() error {
 		q.srq.users--
 	}
 	d.retired.Add(q.engine.Counters())
-	d.settle(doorbellBatches) // the lists forget it, although nothing may ever happen again
+	d.serveChanged(doorbellBatches) // the lists forget it, although nothing may ever happen again
 	return nil
 }
 
@@ -195,7 +195,7 @@ func (q *QP) Destroy() error {
 func (q *QP) sendOwed() {
 	d, turns := q.d, q.turns
 	q.engine.ReleaseAck()
-	d.touch(q)
+	d.schedule(q)
 	for q.listed && q.turns == turns && d.lost == nil && !d.closed {
 		if d.sending {
 			d.sent.Wait()

@@ -16,21 +16,21 @@ import (
 //	list     in it, because                  put in by            taken out by
 //	notes    a doorbell found mu taken, or   QP.Doorbell, without  takeNotes
 //	         waits in a stream               mu
-//	touched  completions, state or timeout   mark                  settle
+//	changed  completions, state or timeout   markChanged           serveChanged
 //	         may have changed
-//	senders  it may have packets to send     touch, fill           fill
-//	held     its engine may hold an          hold                  piggyback,
+//	senders  it may have packets to send     schedule, fill        fill
+//	held     its engine may hold an          addHeld               piggyback,
 //	         acknowledgement                                       releaseAcks
-//	timers   the worker must look at it at   settle                serveTimers
+//	timers   the worker must look at it at   serveChanged          serveTimers
 //	         wakeAt
 //
 // Invariants:
-//   - a goroutine that puts a queue pair in touched settles before it is done
-//     with the device, though it may free mu in between;
+//   - a goroutine that puts a queue pair in changed calls serveChanged before it
+//     is done with the device, though it may free mu in between;
 //   - a queue pair whose engine may have packets to send is in senders: fill,
 //     which takes it out, puts it back if there are more;
-//   - a queue pair whose engine has a timeout is in timers, or in touched or
-//     senders, after which it is settled and gets into timers;
+//   - a queue pair whose engine has a timeout is in timers, or in changed or
+//     senders, from where it gets into timers;
 //   - a queue pair whose engine holds an acknowledgement is in held or senders;
 //   - a queue pair that is gone leaves held and timers at once, and is skipped
 //     by the next goroutine that takes it out of another list.
@@ -38,21 +38,21 @@ import (
 // All but notes, which is deviceLock's, and owed is guarded by Device.mu, as
 // are the places.
 type queues struct {
-	touched []*QP
+	changed []*QP
 	senders senderList
 	held    []*QP
 	owed    atomic.Bool // held is not empty
 	timers  timerHeap
 }
 
-// places tells in which of the queues a queue pair is.
+// places are those of a queue pair in the queues.
 type places struct {
 	noted    atomic.Bool // in deviceLock.notes
 	nextNote *QP         // behind it there; of the goroutine that set or clears noted
 
-	touched bool        // in queues.touched
+	changed bool        // in queues.changed
 	listed  bool        // in queues.senders
-	holds   bool        // in queues.held
+	inHeld  bool        // in queues.held
 	slot    int         // in queues.timers, or notInHeap
 	wakeAt  engine.Time // key in queues.timers, not later than the engine's timeout
 }
@@ -88,57 +88,57 @@ func (l *noteList) take(serve func(*QP)) {
 	}
 }
 
-// touch puts q where something happened to it: it may have packets to send,
-// completions, or another timeout.
-func (l *queues) touch(q *QP) {
-	l.mark(q)
+// schedule puts q, to which something happened, into changed and senders: it may
+// have packets to send, completions, or another timeout.
+func (l *queues) schedule(q *QP) {
+	l.markChanged(q)
 	l.senders.push(q)
 }
 
-// mark is touch for a queue pair that has just been asked for packets.
-func (l *queues) mark(q *QP) {
-	if !q.touched {
-		q.touched = true
-		l.touched = append(l.touched, q)
+// markChanged is schedule for a queue pair that has just been asked for packets.
+func (l *queues) markChanged(q *QP) {
+	if !q.changed {
+		q.changed = true
+		l.changed = append(l.changed, q)
 	}
 }
 
-// nextTouched takes a queue pair out of touched, or returns nil.
-func (l *queues) nextTouched() *QP {
-	last := len(l.touched) - 1
+// nextChanged takes a queue pair out of changed, or returns nil.
+func (l *queues) nextChanged() *QP {
+	last := len(l.changed) - 1
 	if last < 0 {
 		return nil
 	}
-	q := l.touched[last]
-	l.touched[last] = nil
-	l.touched = l.touched[:last]
-	q.touched = false
+	q := l.changed[last]
+	l.changed[last] = nil
+	l.changed = l.changed[:last]
+	q.changed = false
 	return q
 }
 
-// hold puts q where its engine holds an acknowledgement.
-func (l *queues) hold(q *QP) {
-	if !q.holds {
-		q.holds = true
+// addHeld puts q, whose engine holds an acknowledgement, into held.
+func (l *queues) addHeld(q *QP) {
+	if !q.inHeld {
+		q.inHeld = true
 		l.held = append(l.held, q)
 		l.owed.Store(true)
 	}
 }
 
-// sift calls keep with each queue pair of held, and takes those out for which
+// filterHeld calls keep with each queue pair of held, and takes those out for which
 // it is false.
-func (l *queues) sift(keep func(*QP) bool) {
+func (l *queues) filterHeld(keep func(*QP) bool) {
 	l.held = slices.DeleteFunc(l.held, func(q *QP) bool {
-		q.holds = keep(q)
-		return !q.holds
+		q.inHeld = keep(q)
+		return !q.inHeld
 	})
 	l.owed.Store(len(l.held) > 0)
 }
 
 // forget takes a queue pair out of where it would wait, since it goes.
 func (l *queues) forget(q *QP) {
-	if q.holds {
-		l.sift(func(h *QP) bool { return h != q })
+	if q.inHeld {
+		l.filterHeld(func(h *QP) bool { return h != q })
 	}
 	l.timers.remove(q)
 }
@@ -205,7 +205,7 @@ const (
 
 // timerHeap orders queue pairs by the time at which the worker must look at
 // them. That time may be earlier than the engine's timeout, which each packet
-// moves further away: it is then looked up anew, and the heap is not touched
+// moves further away: it is then looked up anew, and the heap does not change
 // per packet.
 type timerHeap []*QP
 

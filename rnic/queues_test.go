@@ -99,8 +99,8 @@ func TestDestroyedQueuePairIsInNoList(t *testing.T) {
 		q := newQP(t, d.Device, d.pd, qpOptions{})
 		d.mu.Lock()
 		for _, in := range []*QP{d.qp.qp, q.qp} {
-			d.touch(in)
-			d.hold(in)
+			d.schedule(in)
+			d.addHeld(in)
 			d.timers.wake(in, noAlarm-1)
 			d.mu.notes.leave(in)
 		}
@@ -108,7 +108,7 @@ func TestDestroyedQueuePairIsInNoList(t *testing.T) {
 		require.NoError(t, q.qp.Destroy())
 
 		d.mu.Lock()
-		require.Empty(t, d.touched)
+		require.Empty(t, d.changed)
 		require.Zero(t, d.senders.n)
 		require.Equal(t, []*QP{d.qp.qp}, d.held)
 		require.True(t, d.owed.Load())

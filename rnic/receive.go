@@ -26,7 +26,7 @@ func (d *Device) receive() (int, error) {
 	}
 	d.mu.Lock()
 	d.deliver(r.in[:n])
-	d.settle(receiverBatches)
+	d.serveChanged(receiverBatches)
 	d.mu.Unlock()
 	return n, nil
 }
@@ -112,11 +112,11 @@ func (d *Device) deliverOne(in *link.Packet, p *wire.Packet) {
 		q.engine.Counters().DropPeer++
 		return
 	}
-	// Only soft devices are told of a full buffer: others have not asked.
+	// A full buffer is shown to soft devices alone: others have not asked.
 	p.FECN = p.FECN || in.Marked || in.Crowded && p.Selective
 	q.engine.Receive(now, in.Peer.Addr(), p)
 	q.observe(now, in, p)
-	d.touch(q)
+	d.schedule(q)
 }
 
 // find returns the queue pair of a number, or nil. It is often the last one.

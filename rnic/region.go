@@ -80,7 +80,7 @@ func (d *Device) RegMR(pd driver.PD, memory driver.Memory, iova uint64, access a
 func (m *region) LKey() uint32 { return m.r.Key() }
 func (m *region) RKey() uint32 { return m.r.Key() }
 
-// Dereg implements driver.MR. The engine touches user memory under the device's
+// Dereg implements driver.MR. The engine uses user memory under the device's
 // lock only, so with the lock held and the key gone nothing does any more, but
 // for peers on this host that read it: they are waited for.
 func (m *region) Dereg() error {
@@ -94,7 +94,7 @@ func (m *region) Dereg() error {
 }
 
 // Rereg implements driver.MR. The engine looks a key up for each packet and
-// touches user memory under the device's lock only, so a change takes effect
+// uses user memory under the device's lock only, so a change takes effect
 // between two packets; of a message that is on its way the rest meets the
 // changed region.
 func (m *region) Rereg(r *driver.Rereg) error {
@@ -124,5 +124,46 @@ func (m *region) Rereg(r *driver.Rereg) error {
 		m.d.unshare(m.r)
 		m.d.share(m.r, c.Mem)
 	}
+	return nil
+}
+
+// window is a memory window; the engine binds it (rnic/mem/window.go).
+type window struct {
+	d *Device
+	w *mem.Window
+}
+
+var _ driver.MWDevice = (*Device)(nil)
+
+// AllocMW implements driver.MWDevice.
+func (d *Device) AllocMW(pd driver.PD, type2 bool) (driver.MW, error) {
+	p, err := d.domainOf(pd)
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	w, err := d.regions.AllocateWindow(p.id, type2)
+	if err != nil {
+		return nil, fmt.Errorf("rnic: device %s: %w", d.name, err)
+	}
+	return &window{d, w}, nil
+}
+
+// RKey implements driver.MW.
+func (w *window) RKey() uint32 {
+	w.d.mu.Lock()
+	defer w.d.mu.Unlock()
+	return w.w.Key()
+}
+
+// Dealloc implements driver.MW.
+func (w *window) Dealloc() error {
+	w.d.mu.Lock()
+	defer w.d.mu.Unlock()
+	w.d.regions.FreeWindow(w.w)
 	return nil
 }

@@ -97,14 +97,14 @@ func TestLastWQE(t *testing.T) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			q.qp.engine.(*engine.QP).PeerGone()
-			b.touch(q.qp)
-			b.settle(1)
+			b.schedule(q.qp)
+			b.serveChanged(1)
 		}},
 		{name: "link has failed", state: abi.QPSRTS, want: []abi.EventType{last}, do: func(_, b *testDevice, _, _ *testQP) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			b.fail(errors.New("unplugged"))
-			b.settle(0)
+			b.serveChanged(0)
 		}},
 	} {
 		t.Run(way.name, func(t *testing.T) {

@@ -18,10 +18,11 @@ const (
 	workerBatches   = 8
 )
 
-// settle completes, sends and sets timers after queue pairs were touched. It
-// frees the lock while it sends. Preconditions, here and below: mu is held.
-func (d *Device) settle(batches int) {
-	for _, q := range d.touched {
+// serveChanged does what follows from the changes of queue pairs: completions go
+// to their rings, packets leave, timers are set. It frees the lock while it
+// sends. Preconditions, here and below: mu is held.
+func (d *Device) serveChanged(batches int) {
+	for _, q := range d.changed {
 		if !q.gone && (q.engine.HasCompletions() || q.engine.State() == abi.QPSErr) {
 			q.complete()
 			q.report() // before the peer hears of it, and the program can reset it
@@ -29,16 +30,16 @@ func (d *Device) settle(batches int) {
 	}
 	d.transmit(batches)
 	now := d.now()
-	for q := d.nextTouched(); q != nil; q = d.nextTouched() {
+	for q := d.nextChanged(); q != nil; q = d.nextChanged() {
 		if !q.gone {
-			d.settleOne(now, q)
+			d.serveOne(now, q)
 		}
 	}
 	d.gsi.report()
 	d.setAlarm(now)
 }
 
-func (d *Device) settleOne(now engine.Time, q *QP) {
+func (d *Device) serveOne(now engine.Time, q *QP) {
 	q.complete()
 	q.watchReceives(now)
 	q.report()
@@ -109,9 +110,9 @@ func (d *Device) fill() {
 		if q.transmit(now) {
 			d.senders.push(q)
 		}
-		d.mark(q)
+		d.markChanged(q)
 		if q.engine.HoldsAck() {
-			d.hold(q)
+			d.addHeld(q)
 		}
 	}
 	if len(d.batch.Packets) > 0 && len(d.held) > 0 {
@@ -168,7 +169,7 @@ func (d *Device) work() {
 		if !d.closing {
 			d.serveReturned()
 			d.serveTimers()
-			d.settle(workerBatches)
+			d.serveChanged(workerBatches)
 		}
 		log, warnings := d.log, d.warnings
 		d.warnings = nil
@@ -195,7 +196,7 @@ func (d *Device) serveTimers() {
 		}
 		if ok && t <= now {
 			q.engine.HandleTimeout(now)
-			d.touch(q)
+			d.schedule(q)
 		} else if ok {
 			d.timers.wake(q, t)
 		}

@@ -2,6 +2,7 @@ package rnic
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"syscall"
 
@@ -46,8 +47,8 @@ func (q *QP) Doorbell() error {
 			return err
 		}
 		more := q.pull(d.now())
-		d.touch(q)
-		d.settle(doorbellBatches)
+		d.schedule(q)
+		d.serveChanged(doorbellBatches)
 		if !more {
 			return q.brokenErr()
 		}
@@ -84,8 +85,8 @@ func (q *QP) brokenErr() error {
 	return nil
 }
 
-// pull gives published work requests to the engine: pullBatch at most, more
-// tells that there are others. An entry stays in the ring until it is retired.
+// pull gives published work requests to the engine: pullBatch at most; more:
+// there are others. An entry stays in the ring until it is retired.
 func (q *QP) pull(now engine.Time) (more bool) {
 	if q.broken {
 		return false
@@ -200,4 +201,25 @@ func (c *decoder) receive(wr *engine.ReceiveWR, slot []byte) {
 	for _, s := range c.rqe.WR.SGE {
 		wr.SGE = append(wr.SGE, mem.SGE(s))
 	}
+}
+
+// errExcess is the fault of a request that is carried out all the same.
+var errExcess = errors.New("the scatter/gather list is longer than the length, and was cut")
+
+// watchPosted looks at the request that was decoded. The first fault of a queue
+// pair is logged: a program hardly writes into the ring itself, so that it is
+// its library's. Preconditions: d.mu is held.
+func (q *QP) watchPosted(fault error) {
+	if fault == nil && q.d.wqe.sqe.Excess {
+		fault = errExcess
+	}
+	if q.misfit || fault != errExcess && fault != ring.ErrLength && fault != ring.ErrNoList {
+		return
+	}
+	q.misfit = true
+	advice := "ibv_wr_set_sge_list of libibverbs takes the first element's length for all: make them equal, or use ibv_post_send"
+	if fault == ring.ErrNoList {
+		advice = "ibv_wr_set_inline_data of libibverbs does not mark inline data: set IBV_SEND_INLINE in wr_flags"
+	}
+	q.d.warn("the verbs library posted a send that contradicts itself", "qp", int(q.num), "fault", fault, "advice", advice)
 }

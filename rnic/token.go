@@ -38,7 +38,7 @@ func (l *deviceLock) Unlock() {
 // serveNotes is the device's deviceLock.serve.
 func (d *Device) serveNotes() {
 	d.takeNotes()
-	d.settle(doorbellBatches)
+	d.serveChanged(doorbellBatches)
 }
 
 // takeNotes does the work of the doorbells that found the lock taken.
@@ -53,7 +53,7 @@ func (d *Device) takeNotes() {
 		if !q.gone {
 			for q.pull(now) {
 			}
-			d.touch(q)
+			d.schedule(q)
 		}
 	})
 }

@@ -29,7 +29,7 @@ type returnedDatagram struct {
 	mad  [cm.QuoteLen]byte
 }
 
-// undelivered is told of packets that came back. Queue pairs find out about
+// undelivered takes the reports of packets that came back. Queue pairs find out about
 // theirs by the silence: ICMP, which anybody can send, ends no connection.
 func (d *Device) undelivered(u link.Undelivered) {
 	const headers = wire.BTHLen + wire.DETHLen

@@ -158,7 +158,7 @@ func (d *device) CatchUp() bool {
 
 func (d *device) Owes() bool  { return d.owes.Load() }
 func (d *device) SendOwed()   { d.CatchUp() }
-func (d *device) Holds() bool { return d.holds.Load() }
+func (d *device) InUse() bool { return d.holds.Load() }
 func (d *device) Down() bool  { return d.down.Load() }
 
 // Fail ends what the programs wait for, as flushed requests do.

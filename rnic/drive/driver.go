@@ -27,9 +27,9 @@ type Engine interface {
 	Owes() bool
 	SendOwed()
 
-	// Holds reports whether the packets of the last Receive take room that a
+	// InUse reports whether the packets of the last Receive take room that a
 	// peer may need, until the next one.
-	Holds() bool
+	InUse() bool
 
 	// Down reports whether the device is closed, or the link has failed.
 	Down() bool

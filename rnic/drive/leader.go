@@ -144,7 +144,7 @@ func (d *Driver) lead(w *attention) bool {
 			err = d.leaderReceives(w)
 			return a.news.Load() != w.news || err != nil
 		})
-		if err == nil && d.engine.Holds() { // it has not spun
+		if err == nil && d.engine.InUse() { // it has not spun
 			err = d.leaderReceives(w)
 		}
 		// A writer of news or wakes looks at the owner afterwards.

@@ -22,10 +22,10 @@ type Near interface {
 	// more: packets that no peer has read are lost, and a peer that reads is
 	// waited for, 100 ms at most; then its device counts as gone.
 	Recall(*wire.Lease)
-	// Holds reports whether the packets of the last Recv still take room of a
+	// InUse reports whether the packets of the last Recv still take room of a
 	// near device, until the next Recv. A receiver that holds them must not
 	// sleep: a peer without room sends nothing, and so does not wake it.
-	Holds() bool
+	InUse() bool
 	// Reaches reports whether packets to a device that was met still take the
 	// near way.
 	Reaches(device uint64) bool

@@ -152,8 +152,8 @@ func (r *receiver) used() {
 	r.deferred = r.deferred[:0]
 }
 
-// Holds implements link.Near.
-func (l *Link) Holds() bool { return l.rx.inUse.Load() }
+// InUse implements link.Near.
+func (l *Link) InUse() bool { return l.rx.inUse.Load() }
 
 // afterUse calls f, which unmaps what may be in use, as soon as it is not.
 func (r *receiver) afterUse(f func()) {

@@ -10,6 +10,46 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
+// Piggybacked ACKs: acknowledgements wait for packets that take them along
+// (engine/responder_exec.go). Queue pairs that hold one are in queues.held;
+// owed reports without the lock whether any is.
+
+// piggyback adds held acknowledgements to the batch that is about to leave, as
+// far as there is room. Preconditions, here and below: mu is held.
+func (d *Device) piggyback(now engine.Time) {
+	d.filterHeld(func(q *QP) (keep bool) {
+		if q.gone || !q.engine.HoldsAck() {
+			return false
+		}
+		if d.batch.Full() {
+			return true
+		}
+		q.engine.ReleaseAck()
+		if q.transmit(now) {
+			d.senders.push(q)
+		}
+		d.markChanged(q)
+		return false
+	})
+}
+
+// sendHeld sends the acknowledgements that wait.
+func (d *Device) sendHeld() {
+	d.releaseAcks()
+	d.serveChanged(doorbellBatches)
+}
+
+// releaseAcks makes queue pairs that hold an acknowledgement senders.
+func (d *Device) releaseAcks() {
+	d.filterHeld(func(q *QP) (keep bool) {
+		if !q.gone && q.engine.HoldsAck() {
+			q.engine.ReleaseAck()
+			d.schedule(q)
+		}
+		return false
+	})
+}
+
 // A queue pair is destroyed when its program has all that it wanted, and the
 // peer may still wait for the last acknowledgement: if that was lost, the
 // message has arrived and the peer reports WCRetryExcErr. So the
@@ -89,7 +129,7 @@ func (d *Device) keepFinalAck(q *QP, ahead int) {
 }
 
 // finalAckBeforeDREQ is keepFinalAck for the queue pair of a connection that
-// ends: the peer that is told flushes what it has not been acknowledged.
+// ends: the peer flushes at a DREQ what it has not been acknowledged.
 func (d *Device) finalAckBeforeDREQ(id wire.CommID) {
 	if q := d.qps[d.gsi.cm.QPN(id)]; q != nil {
 		q.sendOwed()
