@@ -46,7 +46,7 @@ func newCMHostOn(t *testing.T, l link.Link, f link.Faults, c cm.Config) *cmHost 
 	var err error
 	h.dev, err = New(Config{Name: "soft0", Link: link.WithFaults(l, f), CM: c})
 	require.NoError(t, err)
-	m := emu.New(emu.Options{})
+	m := emu.New()
 	require.NoError(t, m.Register(h.dev))
 	p := m.Process("program")
 	h.ch, err = rdmacm.Open(p)

@@ -47,7 +47,7 @@ type cmHost struct {
 }
 
 func startHost(t *testing.T, network *sim.Network, i int) *cmHost {
-	h := &cmHost{machine: emu.New(emu.Options{})}
+	h := &cmHost{machine: emu.New()}
 	l, err := network.Attach(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), RoCEPort))
 	require.NoError(t, err)
 	name := fmt.Sprintf("soft%d", i)

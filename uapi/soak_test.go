@@ -111,7 +111,7 @@ func (p *stackProcess) death() time.Time {
 func (s *stackSoak) start(i int, faults link.Faults) *stackHost {
 	l, err := s.net.Attach(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), RoCEPort))
 	s.check(err)
-	h := &stackHost{machine: emu.New(emu.Options{}), faults: faults}
+	h := &stackHost{machine: emu.New(), faults: faults}
 	l.SetTap(&h.groups)
 	name := fmt.Sprintf("soft%d", i)
 	d, err := rnic.New(rnic.Config{Name: name, Link: link.WithFaults(l, faults)})

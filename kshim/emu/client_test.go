@@ -25,7 +25,7 @@ type client struct {
 // newClient opens a device. With context set, GET_CONTEXT has been done.
 func newClient(t testing.TB, context bool) *client {
 	t.Helper()
-	m, dev := New(Options{}), kerneltest.NewDevice("fake0")
+	m, dev := New(), kerneltest.NewDevice("fake0")
 	require.NoError(t, m.Register(dev))
 	c := &client{t: t, m: m, dev: dev, proc: m.Process("test"), page: make([]byte, 4096)}
 	t.Cleanup(func() {

@@ -150,7 +150,7 @@ type portDevice struct {
 func (d *portDevice) SetEvents(e driver.DeviceEvents) { d.events = e }
 
 func TestPortEvents(t *testing.T) {
-	m := New(Options{})
+	m := New()
 	dev := &portDevice{Device: kerneltest.NewDevice("fake0")}
 	require.NoError(t, m.Register(dev))
 	open := func() (*client, kshim.File) {

@@ -49,8 +49,7 @@
 //   - After DEVICE_FATAL and the events that waited, asynchronous files answer
 //     EIO. On Linux they block, as the program knows that nothing follows
 //     (uverbs_std_types_async_fd.c).
-//   - Memory is not locked, so RLIMIT_MEMLOCK counts only if it is set
-//     (Options, Process.SetMemlock).
+//   - Memory is not locked, so RLIMIT_MEMLOCK does not count.
 //   - An event queue without a reader keeps 65,536 runs of events of one
 //     source; beyond that events of the same source join, and their order is
 //     lost.

@@ -42,39 +42,6 @@ func none(t *testing.T, f kshim.File) {
 	require.Equal(t, context.Canceled, err)
 }
 
-func TestCompletionEvents(t *testing.T) {
-	c := newClient(t, true)
-	ch, fd := c.channel()
-	a, _ := c.cq(0xaaaa, fd)
-	evA := c.dev.LastCQ.Events
-	b, _ := c.cq(0xbbbb, fd)
-	evB := c.dev.LastCQ.Events
-	silent, _ := c.cq(0xcccc, -1)
-	c.dev.LastCQ.Events.Completion() // no file takes it
-	none(t, ch)
-
-	evA.Completion()
-	evA.Completion()
-	evB.Completion()
-	_, err := ch.Read(t.Context(), make([]byte, 7))
-	require.ErrorIs(t, err, syscall.EINVAL, "too small for an event")
-	require.Equal(t, uint64(0xaaaa), readComp(t, ch))
-	require.Equal(t, uint64(0xaaaa), readComp(t, ch), "in the order in which they came")
-	require.Equal(t, uint64(0xbbbb), readComp(t, ch))
-	none(t, ch)
-
-	evA.Completion()
-	evB.Completion()
-	r := must[abi.DestroyCQResp](c, abi.CmdDestroyCQ, &abi.DestroyCQ{Response: c.addr, CQHandle: a}, 8)
-	require.Equal(t, abi.DestroyCQResp{CompEventsReported: 2}, r, "read, not raised")
-	evA.Completion() // a late one of a device
-	require.Equal(t, uint64(0xbbbb), readComp(t, ch))
-	none(t, ch)
-	r = must[abi.DestroyCQResp](c, abi.CmdDestroyCQ, &abi.DestroyCQ{Response: c.addr, CQHandle: b}, 8)
-	require.Equal(t, abi.DestroyCQResp{CompEventsReported: 2}, r)
-	must[abi.DestroyCQResp](c, abi.CmdDestroyCQ, &abi.DestroyCQ{Response: c.addr, CQHandle: silent}, 8)
-}
-
 // Events are handed over in the order in which they came, those first that
 // waited, and count as read.
 func TestPush(t *testing.T) {

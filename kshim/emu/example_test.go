@@ -13,7 +13,7 @@ import (
 // A Machine is a kernel with devices; a Process is what a program is on Linux:
 // it opens device files, and loses them when it is killed.
 func ExampleMachine() {
-	m := emu.New(emu.Options{})
+	m := emu.New()
 	must(0, m.Modprobe("ib_uverbs"))
 	must(0, m.Register(simple.New("nop0", func(*ring.SendWR) abi.WCStatus { return abi.WCSuccess })))
 

@@ -29,7 +29,7 @@ type victim struct {
 }
 
 func newVictim(t testing.TB) *victim {
-	m, dev := New(Options{}), kerneltest.NewDevice("fake0")
+	m, dev := New(), kerneltest.NewDevice("fake0")
 	require.NoError(t, m.Install(driverModule("soft", dev)))
 	require.NoError(t, m.Insmod("soft"))
 	v := &victim{client: &client{t: t, m: m, dev: dev, proc: m.Process("victim"), page: make([]byte, 4096)}}
@@ -207,7 +207,7 @@ func TestKillIdle(t *testing.T) {
 	ring, err := v.f.Mmap(v.offset(sq), len(sq))
 	require.NoError(t, err)
 	require.NotEmpty(t, ring)
-	require.ErrorIs(t, New(Options{}).Kill(v.proc), syscall.ESRCH, "another machine's")
+	require.ErrorIs(t, New().Kill(v.proc), syscall.ESRCH, "another machine's")
 	require.NoError(t, v.m.Kill(v.proc))
 	select {
 	case <-v.proc.Done():
@@ -337,7 +337,7 @@ func killInTheMiddle(t *testing.T, seed uint64) {
 // TestKillWithIDs: files of the connection manager end as well, also without a
 // waiter.
 func TestKillWithIDs(t *testing.T) {
-	m := New(Options{})
+	m := New()
 	require.NoError(t, m.Register(kerneltest.NewCMWire().Device("one", "10.0.0.1")))
 	p := m.Process("p")
 	f, err := p.Open("/dev/infiniband/rdma_cm")

@@ -13,7 +13,7 @@ import (
 // TestObjectLimits: a device has as many objects as it says, for all its users
 // together; places that are given back can be had again.
 func TestObjectLimits(t *testing.T) {
-	m, dev := New(Options{}), kerneltest.NewDevice("fake0")
+	m, dev := New(), kerneltest.NewDevice("fake0")
 	dev.Attr.MaxPD, dev.Attr.MaxCQ, dev.Attr.MaxQP, dev.Attr.MaxMR, dev.Attr.MaxAH = 7, 6, 5, 4, 3
 	require.NoError(t, m.Register(dev))
 	var users [2]*client
@@ -94,64 +94,4 @@ func counts(p *Process) (list []int) {
 		list = append(list, len(p.Objects(p.Devices()[0], kind)))
 	}
 	return list
-}
-
-func TestMemlock(t *testing.T) {
-	m, dev := New(Options{Memlock: 4*page + 100}), kerneltest.NewDevice("fake0")
-	require.NoError(t, m.Register(dev))
-	c := &client{t: t, m: m, dev: dev, proc: m.Process("p"), page: make([]byte, 4096)}
-	defer c.proc.Exit()
-	c.open(true)
-	pd := c.pd()
-	buf := make([]byte, 9*page)
-	addr, release := c.f.Pin(buf)
-	defer release()
-	start := (addr + page - 1) &^ (page - 1)
-	locked := func(pages uint64) {
-		t.Helper()
-		n, limit := c.proc.Memlock()
-		require.Equal(t, pages*page, n)
-		require.Equal(t, uint64(4*page+100), limit)
-	}
-	a, err := c.mr(pd, start+page-1, 2, 1)
-	require.NoError(t, err)
-	locked(2) // every page that is touched
-	_, err = c.mr(pd, start+page-1, 2, 1)
-	require.NoError(t, err)
-	locked(4) // also twice
-	_, err = c.mr(pd, start, 1, 1)
-	require.ErrorIs(t, err, syscall.ENOMEM)
-	require.ErrorContains(t, err, "RLIMIT_MEMLOCK")
-	locked(4)
-	rereg := &abi.ReregMR{
-		Response: c.addr, MRHandle: a.MRHandle, Flags: abi.ReregTranslation, Start: start, HCAVA: start, Length: page,
-	}
-	_, err = c.do(abi.CmdReregMR, rereg, abi.ReregMRRespSize)
-	require.ErrorIs(t, err, syscall.ENOMEM, "old and new memory are held together for a moment")
-	other := m.Process("other")
-	other.SetMemlock(Unlimited)
-	locked(4)
-
-	_, err = c.do(abi.CmdDeregMR, &abi.DeregMR{MRHandle: a.MRHandle}, 0)
-	require.NoError(t, err)
-	locked(2)
-	_, err = c.mr(pd, 8, 3*page, 1)
-	require.ErrorIs(t, err, syscall.ENOMEM, "before anybody looks whether the memory is there")
-	_, err = c.mr(pd, 8, 8, 1)
-	require.ErrorIs(t, err, syscall.EFAULT)
-	locked(2)
-	dev.Refuse = syscall.EINVAL
-	_, err = c.mr(pd, start, page, 1)
-	require.ErrorIs(t, err, syscall.EINVAL)
-	dev.Refuse = nil
-	locked(2)
-	c.proc.SetMemlock(0)
-	_, err = c.mr(pd, start, page, 1)
-	require.ErrorIs(t, err, syscall.EPERM)
-	c.proc.SetMemlock(1)
-	_, err = c.mr(pd, start, page, 1)
-	require.ErrorIs(t, err, syscall.ENOMEM, "less than what is held already")
-	require.NoError(t, m.Kill(c.proc))
-	n, _ := c.proc.Memlock()
-	require.Zero(t, n)
 }

@@ -14,25 +14,10 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/driver"
 )
 
-// Options of a Machine; the zero value is good.
-type Options struct {
-	// Logger is told of failures that have no caller, besides the kernel log: a
-	// driver that fails while a file closes. Default: silent.
-	Logger *slog.Logger
-	// Bare boots without ib_uverbs, the module that brings the device files;
-	// otherwise it is loaded, as on a system with rdma-core.
-	Bare bool
-	// Memlock is the RLIMIT_MEMLOCK that processes start with, in bytes, as
-	// those without CAP_IPC_LOCK. Default: unlimited, as nothing is really
-	// locked here.
-	Memlock uint64
-}
-
 // Machine is one emulated kernel: the devices registered with it, and the
 // device files and attributes that show them. It is safe for concurrent use.
 type Machine struct {
 	log        *slog.Logger
-	memlock    uint64
 	ringOffset atomic.Uint64 // where the next ring can be mapped
 	kmsg       kmsg          // the kernel log
 	all        namespace     // of processes that see every device
@@ -44,21 +29,14 @@ type Machine struct {
 	uverbs    *module           // ib_uverbs, if it is loaded
 }
 
-// New returns a machine without devices.
-func New(o Options) *Machine {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Memlock == 0 {
-		o.Memlock = Unlimited
-	}
-	m := &Machine{memlock: o.Memlock, devices: map[int]*device{}, installed: map[string]Module{}}
-	m.log = slog.New(slog.NewMultiHandler(&m.kmsg, o.Logger.Handler()))
+// New returns a machine without devices, whose module ib_uverbs is loaded, as
+// on a system with rdma-core.
+func New() *Machine {
+	m := &Machine{devices: map[int]*device{}, installed: map[string]Module{}}
+	m.log = slog.New(&m.kmsg)
 	m.all.machine = m
 	m.installed[moduleUverbs] = uverbsModule()
-	if !o.Bare {
-		_ = m.Insmod(moduleUverbs) // its init does not fail, nor has it been loaded
-	}
+	_ = m.Insmod(moduleUverbs) // its init does not fail, nor has it been loaded
 	return m
 }
 

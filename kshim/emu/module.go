@@ -64,8 +64,7 @@ type Driver struct {
 	module  *module
 }
 
-// Logger writes to the kernel log, pr_info's, which /dev/kmsg shows, and to the
-// Logger of the machine's Options.
+// Logger writes to the kernel log, pr_info's, which /dev/kmsg shows.
 func (d *Driver) Logger() *slog.Logger { return d.machine.log }
 
 // Register adds a device that belongs to the module: while one of its files is

@@ -31,8 +31,15 @@ func loaded(m *Machine) string {
 	return strings.Join(list, " ")
 }
 
+// bare is a machine without ib_uverbs.
+func bare(t *testing.T) *Machine {
+	m := New()
+	require.NoError(t, m.Rmmod(moduleUverbs))
+	return m
+}
+
 func TestModules(t *testing.T) {
-	m := New(Options{Bare: true})
+	m := bare(t)
 	a := kerneltest.NewDevice("fake0")
 	require.NoError(t, m.Install(driverModule("soft", a)))
 	require.ErrorIs(t, m.Install(driverModule("soft", a)), syscall.EEXIST)
@@ -83,7 +90,7 @@ func TestModules(t *testing.T) {
 
 // TestWithoutUverbs: a device is there, its file is not.
 func TestWithoutUverbs(t *testing.T) {
-	m := New(Options{Bare: true})
+	m := bare(t)
 	a, b := kerneltest.NewDevice("a"), kerneltest.NewDevice("b")
 	require.NoError(t, m.Register(a))
 	require.NoError(t, m.Register(b))
@@ -119,7 +126,7 @@ func TestWithoutUverbs(t *testing.T) {
 
 // TestModuleHolds: the objects that hold a module, and for how long.
 func TestModuleHolds(t *testing.T) {
-	m, dev := New(Options{}), kerneltest.NewDevice("fake0")
+	m, dev := New(), kerneltest.NewDevice("fake0")
 	require.NoError(t, m.Install(driverModule("soft", dev)))
 	require.NoError(t, m.Insmod("soft"))
 	c := &client{t: t, m: m, dev: dev, proc: m.Process("p"), page: make([]byte, 4096)}
@@ -163,7 +170,7 @@ func TestModuleHolds(t *testing.T) {
 // TestDriverAfterUnplug: a device that is taken away under an open file gives
 // its driver back; the file needs ib_uverbs only.
 func TestDriverAfterUnplug(t *testing.T) {
-	m, dev := New(Options{}), kerneltest.NewDevice("fake0")
+	m, dev := New(), kerneltest.NewDevice("fake0")
 	require.NoError(t, m.Install(driverModule("soft", dev)))
 	require.NoError(t, m.Insmod("soft"))
 	c := &client{t: t, m: m, dev: dev, proc: m.Process("p"), page: make([]byte, 4096)}
@@ -182,7 +189,7 @@ func TestDriverAfterUnplug(t *testing.T) {
 // TestInitFails: nothing is left of a module whose init fails, whatever it did
 // before.
 func TestInitFails(t *testing.T) {
-	m, dev := New(Options{}), kerneltest.NewDevice("fake0")
+	m, dev := New(), kerneltest.NewDevice("fake0")
 	p := m.Process("p")
 	defer p.Exit()
 	var this *Driver
@@ -213,7 +220,7 @@ func TestInitFails(t *testing.T) {
 
 // TestExitFails: it has gone all the same.
 func TestExitFails(t *testing.T) {
-	m, dev := New(Options{}), kerneltest.NewDevice("fake0")
+	m, dev := New(), kerneltest.NewDevice("fake0")
 	why := errors.New("forgot how")
 	require.NoError(t, m.Install(Module{
 		Name: "soft",
@@ -236,7 +243,7 @@ func TestExitFails(t *testing.T) {
 }
 
 func TestModprobe(t *testing.T) {
-	m := New(Options{})
+	m := New()
 	for name, needs := range map[string][]string{
 		"a": {"b", "c"}, "b": {"c"}, "c": nil, "round": {"and"}, "and": {"round"}, "lost": {"c", "nowhere"}, "self": {"self"},
 	} {
@@ -258,7 +265,7 @@ func TestModprobe(t *testing.T) {
 // TestModuleStorm: loading, unloading, opening and closing at once. A call that
 // succeeds leaves nothing behind.
 func TestModuleStorm(t *testing.T) {
-	m := New(Options{})
+	m := New()
 	var mu sync.Mutex
 	var devices []*kerneltest.Device
 	require.NoError(t, m.Install(Module{

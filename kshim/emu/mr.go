@@ -16,7 +16,7 @@ type region struct {
 	// guarded by object.mu
 	mem    []byte
 	iova   uint64
-	pin    *pinned
+	pin    *pinnedRange
 	access abi.AccessFlags
 }
 
@@ -101,7 +101,7 @@ func (f *uverbsFile) checkRange(start, length, iova uint64) error {
 }
 
 // take holds memory and looks whether it is there (ib_umem_get).
-func (f *uverbsFile) take(start, length uint64, access abi.AccessFlags) ([]byte, *pinned, error) {
+func (f *uverbsFile) take(start, length uint64, access abi.AccessFlags) ([]byte, *pinnedRange, error) {
 	mem, pin, err := f.proc.memory.hold(start, length)
 	if err != nil {
 		return nil, nil, err

@@ -16,7 +16,7 @@ import (
 // TestNamespaces: a process on a device sees that device only, and has ports of
 // its own, also where another device has the same address.
 func TestNamespaces(t *testing.T) {
-	m, w := New(Options{}), kerneltest.NewCMWire()
+	m, w := New(), kerneltest.NewCMWire()
 	devs := []*kerneltest.CMDevice{w.Device("one", "10.0.0.1"), w.Device("two", "10.0.0.1")}
 	for _, d := range devs {
 		require.NoError(t, m.Register(d))
@@ -58,7 +58,7 @@ func TestNamespaces(t *testing.T) {
 // TestStalledDriver: a driver that does not answer holds up the users of its
 // own device only, and also when such a user is killed.
 func TestStalledDriver(t *testing.T) {
-	m := New(Options{})
+	m := New()
 	stalled := kerneltest.NewDevice("stalled")
 	entered, resume := make(chan struct{}), make(chan struct{})
 	stalled.Hook = func(step string) {

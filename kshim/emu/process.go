@@ -60,9 +60,7 @@ func (m *Machine) ProcessOn(device, name string) (*Process, error) {
 }
 
 func (m *Machine) process(name string, ns *namespace) *Process {
-	p := &Process{machine: m, ns: ns, name: name, memory: newUserMemory(), done: make(chan struct{})}
-	p.SetMemlock(m.memlock)
-	return p
+	return &Process{machine: m, ns: ns, name: name, memory: newUserMemory(), done: make(chan struct{})}
 }
 
 // Open opens a device file or an attribute. See kshim.Kernel.

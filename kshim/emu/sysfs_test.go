@@ -165,7 +165,7 @@ DEVMODE=0666
 
 // TestDevices: names and numbers of several devices, and their reuse.
 func TestDevices(t *testing.T) {
-	m := New(Options{})
+	m := New()
 	a, b, c := kerneltest.NewDevice("a"), kerneltest.NewDevice("b"), kerneltest.NewDevice("c")
 	require.NoError(t, m.Register(a))
 	require.NoError(t, m.Register(b))

@@ -33,7 +33,7 @@ var cmServer = netip.MustParseAddrPort("10.0.0.2:7471")
 
 func newCMBed(t *testing.T) *cmBed {
 	t.Helper()
-	bed := &cmBed{m: New(Options{}), w: kerneltest.NewCMWire()}
+	bed := &cmBed{m: New(), w: kerneltest.NewCMWire()}
 	for name, addr := range map[string]string{"one": "10.0.0.1", "two": "10.0.0.2"} {
 		d := bed.w.Device(name, addr)
 		bed.devs = append(bed.devs, d)
@@ -286,7 +286,7 @@ func TestCMMany(t *testing.T) {
 
 // TestCMErrnos of commands that are none.
 func TestCMErrnos(t *testing.T) {
-	m := New(Options{})
+	m := New()
 	p := m.Process("raw")
 	_, err := p.Open("/dev/infiniband/rdma_cm")
 	require.ErrorIs(t, err, syscall.ENOENT, "no device has one")
@@ -370,7 +370,7 @@ func FuzzCM(f *testing.F) {
 	f.Add(slices.Concat(fuzzed(abi.UCMCmdCreateID, 16, 0x06, 1), fuzzed(silent+abi.UCMCmdBindIP, 8, port7...), fuzzed(silent+abi.UCMCmdListen, 0)))
 	f.Add(slices.Concat(fuzzed(abi.UCMCmdCreateID, 16, 0x11, 1), fuzzed(silent+abi.UCMCmdBindIP, 8, port7...), fuzzed(abi.UCMCmdJoinIPMcast, 16, port7...)))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m := New(Options{})
+		m := New()
 		w := kerneltest.NewCMWire()
 		if err := m.Register(w.Device("one", "10.0.0.1")); err != nil {
 			t.Fatal(err)

@@ -22,7 +22,6 @@ import (
 type UserMemory struct {
 	mu     sync.Mutex                // serialises changes
 	live   map[*pinnedRange]struct{} // guarded by mu: all that is pinned
-	locked memlock                   // guarded by mu
 	host   Host                      // nil: only announced memory
 	gone   bool                      // guarded by mu: dropped; nothing is pinned any more
 	ranges atomic.Pointer[rangeTree] // changed with mu held
@@ -40,7 +39,7 @@ type pinnedRange struct {
 }
 
 func newUserMemory() *UserMemory {
-	m := &UserMemory{live: map[*pinnedRange]struct{}{}, locked: memlock{limit: Unlimited}}
+	m := &UserMemory{live: map[*pinnedRange]struct{}{}}
 	// A process that is dropped without Exit, and its device with it, must not
 	// leave pinned memory behind, which the runtime answers with a panic.
 	runtime.AddCleanup(m, func(live map[*pinnedRange]struct{}) {
@@ -105,6 +104,29 @@ func (m *UserMemory) Slice(addr, n uint64) []byte {
 	}
 	off := addr - p.addr
 	return p.mem[off : off+n : off+n]
+}
+
+// hold returns announced memory for a region. It stays pinned until unhold,
+// also when its announcement is withdrawn.
+func (m *UserMemory) hold(addr, n uint64) ([]byte, *pinnedRange, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.ranges.Load().find(addr, n)
+	if mem := m.anywhere(addr, n); p == nil && mem != nil {
+		return mem, &pinnedRange{users: 1}, nil
+	}
+	if p == nil {
+		return nil, nil, fail(syscall.EFAULT, "%d bytes at %#x are not in memory announced with Pin", n, addr)
+	}
+	p.users++
+	off := addr - p.addr
+	return p.mem[off : off+n : off+n], p, nil
+}
+
+func (m *UserMemory) unhold(p *pinnedRange) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.put(p)
 }
 
 // anywhere is memory that was not announced, which only a host has.

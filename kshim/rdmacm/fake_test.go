@@ -22,7 +22,7 @@ type fake struct {
 }
 
 func newFake(t testing.TB) *fake {
-	m, wire := emu.New(emu.Options{}), kerneltest.NewCMWire()
+	m, wire := emu.New(), kerneltest.NewCMWire()
 	require.NoError(t, m.Register(wire.Device("rxe0", "10.0.0.1")))
 	return &fake{kerneltest.NewKernel(m.Process("test")), t, wire}
 }

@@ -19,7 +19,7 @@ type fake struct {
 func newFake(t testing.TB) *fake {
 	dev := kerneltest.NewDevice("rxe0")
 	dev.Bell = (*kerneltest.QP).Succeed
-	m := emu.New(emu.Options{})
+	m := emu.New()
 	require.NoError(t, m.Register(dev))
 	return &fake{kerneltest.NewKernel(m.Process("test")), t, dev}
 }

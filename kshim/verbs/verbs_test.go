@@ -44,7 +44,9 @@ func TestDevices(t *testing.T) {
 	_, err = Devices(k)
 	require.Error(t, err)
 
-	bare := emu.New(emu.Options{Bare: true}).Process("bare")
+	m := emu.New()
+	require.NoError(t, m.Rmmod("ib_uverbs"))
+	bare := m.Process("bare")
 	list, err = Devices(bare)
 	require.NoError(t, err)
 	require.Empty(t, list)

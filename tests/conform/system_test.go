@@ -103,7 +103,7 @@ func emulator(t testing.TB, name string, attach func(side int) (link.Link, error
 		}
 		require.NoError(t, err)
 		devices[side] = device
-		machines[side] = emu.New(emu.Options{})
+		machines[side] = emu.New()
 		require.NoError(t, machines[side].Install(emu.Module{
 			Name: "soft", Needs: []string{"ib_uverbs"}, Init: func(this *emu.Driver) error { return this.Register(device) },
 		}))

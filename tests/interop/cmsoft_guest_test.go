@@ -36,7 +36,7 @@ func softKernel(t *testing.T, addr netip.Addr, f link.Faults) kshim.Kernel {
 	}
 	dev, err := rnic.New(rnic.Config{Name: "soft0", Link: l})
 	require.NoError(t, err)
-	m := emu.New(emu.Options{})
+	m := emu.New()
 	require.NoError(t, m.Register(dev))
 	p := m.Process("interop")
 	t.Cleanup(func() {

@@ -162,7 +162,7 @@ func kernels(t *testing.T) map[string]kshim.Kernel {
 	require.NoError(t, err)
 	device, err := rnic.New(rnic.Config{Name: "soft0", Link: link, MTU: 1024})
 	require.NoError(t, err)
-	machine := emu.New(emu.Options{})
+	machine := emu.New()
 	require.NoError(t, machine.Register(device))
 	t.Cleanup(func() { require.NoError(t, machine.Unregister("soft0")) })
 	return map[string]kshim.Kernel{"rxe": real, "emulator": machine.Process("guest")}

@@ -32,7 +32,7 @@ type miniKernel struct {
 }
 
 func boot() *miniKernel {
-	k := &miniKernel{Machine: emu.New(emu.Options{}), loaded: map[Kind]*emu.Driver{}}
+	k := &miniKernel{Machine: emu.New(), loaded: map[Kind]*emu.Driver{}}
 	for _, kind := range []Kind{Soft, Sim} {
 		if err := k.Install(k.module(kind)); err != nil {
 			panic(err) // the names are good, and the machine is new
