@@ -1,16 +1,15 @@
 package dump
 
 import (
-	"fmt"
-	"strconv"
+	"github.com/spf13/cobra"
 
+	"github.com/rdmashim/rdmashim/rnic/wire"
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
-	"github.com/spf13/cobra"
 )
 
 type options struct {
-	port    udpPort
+	port    uint16 // UDP
 	asJSON  bool
 	live    string
 	filter  filter
@@ -27,23 +26,8 @@ type options struct {
 // lines reports whether packets are printed.
 func (o *options) lines() bool { return o.print || o.explain || !o.summary && o.file == "" }
 
-// udpPort is a flag's UDP port, 1 … 65535.
-type udpPort uint16
-
-func (p *udpPort) String() string { return strconv.Itoa(int(*p)) }
-func (*udpPort) Type() string     { return "port" }
-
-func (p *udpPort) Set(text string) error {
-	n, err := strconv.ParseUint(text, 10, 16)
-	if err != nil || n == 0 {
-		return fmt.Errorf("want a UDP port from 1 to 65535")
-	}
-	*p = udpPort(n)
-	return nil
-}
-
 func Command() *cobra.Command {
-	o := options{port: 4791}
+	var o options
 	cmd := &cobra.Command{
 		Use:   "dump FILE | --live IFACE",
 		Short: "Show the RoCEv2 packets of a capture file or an interface",
@@ -147,6 +131,8 @@ parameters), event (end or reset), problem.`,
 				return cli.Usagef("-w - puts the packets on standard output: nothing else can be printed there")
 			case o.qmux && (o.live != "" || o.file != "" || o.explain || o.summary || o.filter.set()):
 				return cli.Usagef("--qmux shows a file, by itself or with --json, --port and --count")
+			case o.port == 0:
+				return cli.Usagef("--port wants a UDP port from 1 to 65535")
 			case o.count < 0:
 				return cli.Usagef("--count wants a number of packets, not %d", o.count)
 			}
@@ -164,7 +150,7 @@ parameters), event (end or reset), problem.`,
 		},
 	}
 	f := cmd.Flags()
-	f.VarP(&o.port, "port", "p", "show the packets to or from this UDP port")
+	f.Uint16VarP(&o.port, "port", "p", wire.Port, "show the packets to or from this UDP port")
 	f.BoolVarP(&o.asJSON, "json", "j", false, "print JSON, a line a packet")
 	f.StringVar(&o.live, "live", "", "capture this interface, or any (Linux; root or CAP_NET_RAW)")
 	f.Var(&o.filter.qpns, "qpn", "show the packets to and from these queue pairs (0x11,18)")

@@ -76,7 +76,7 @@ func (d *dumper) qmuxIn(in io.Reader) (err error) {
 
 // qmuxPackets hands a capture's packets on until its end, or until failed.
 func (d *dumper) qmuxPackets(in io.Reader, t *qmux.Tracker, failed *error) error {
-	r, err := dissect.NewReader(in, uint16(d.o.port), d.o.unzipped)
+	r, err := dissect.NewReader(in, d.o.port, d.o.unzipped)
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func inCapture(name string, err error) error {
 
 // acquaint follows a whole file, up to where it is damaged.
 func (d *dumper) acquaint(f io.Reader) (*flow.Tracker, error) {
-	r, err := dissect.NewReader(f, uint16(d.o.port), d.o.unzipped)
+	r, err := dissect.NewReader(f, d.o.port, d.o.unzipped)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (d *dumper) acquaint(f io.Reader) (*flow.Tracker, error) {
 // read dumps a capture file that is open; from is the file, which is not to be
 // written over.
 func (d *dumper) read(name string, in io.Reader, from *os.File) (err error) {
-	if d.r, err = dissect.NewReader(in, uint16(d.o.port), d.o.unzipped); err != nil {
+	if d.r, err = dissect.NewReader(in, d.o.port, d.o.unzipped); err != nil {
 		return inCapture(name, err)
 	}
 	return d.run(name, from)
@@ -94,14 +94,14 @@ func (d *dumper) read(name string, in io.Reader, from *os.File) (err error) {
 
 // interfaceOf dumps an interface until the context ends.
 func (d *dumper) interfaceOf(ctx context.Context) error {
-	s, err := live.Open(d.o.live, uint16(d.o.port))
+	s, err := live.Open(d.o.live, d.o.port)
 	if err != nil {
 		return err
 	}
 	stop := context.AfterFunc(ctx, s.Stop)
 	defer s.Close()
 	defer stop()
-	d.r, d.flush = dissect.NewSource(s, uint16(d.o.port)), true
+	d.r, d.flush = dissect.NewSource(s, d.o.port), true
 	d.begun = fmt.Sprintf("rdmashim: capturing UDP port %d on %s; interrupt to end\n", d.o.port, d.o.live)
 	err = d.run(d.o.live, nil)
 	if n := s.Missing(); n > 0 {

@@ -1,6 +1,7 @@
 package perf
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -114,7 +115,8 @@ func (o *options) complete(cmd *cobra.Command, args []string) error {
 	if c.List > c.Depth && !changed("tx-depth") {
 		c.Depth = c.List
 	}
-	c.MTU, o.MTU = int(o.MTU), 0
+	c.MTU, _ = strconv.Atoi(o.MTU.Text) // which is one of a few
+	o.MTU.Text = ""
 	if c.Warmup = o.warmup; o.warmup < 0 {
 		c.Warmup = max(100, c.Depth)
 		if c.Duration == 0 {
