@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -45,7 +44,7 @@ func newVersion() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := readVersion()
 			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(v)
+				return cli.PrintLine(cmd.OutOrStdout(), v)
 			}
 			line := fmt.Sprintf("rdmashim %s", v.Version)
 			if v.Revision != "" {

@@ -21,6 +21,13 @@ func PrintJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
+// PrintLine prints a value as JSON on one line.
+func PrintLine(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
 // Size is a number of bytes in binary units: "1.5 MiB".
 func Size(n int64) string {
 	const units = "KMGT"

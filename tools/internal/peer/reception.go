@@ -2,11 +2,9 @@ package peer
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"sync"
 	"syscall"
 	"time"
@@ -15,10 +13,6 @@ import (
 
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
 )
-
-// Remote is a connection that a reception accepts: a byte stream, or one that
-// has streams itself.
-type Remote interface{ RemoteAddr() net.Addr }
 
 // Reception accepts the connections of a server, bounds them and tells of them:
 // where it listens, each that has ended, and at last their total.
@@ -80,8 +74,9 @@ func (r *Reception) Run(cmd *cobra.Command, at string, accept func() (Remote, er
 	life, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
 	var served sync.WaitGroup
-	err := r.accept(ctx, accept, func(c Remote) {
+	err := Accept(ctx, accept, &r.Seats, &r.failed, r.Refuse, func(c Remote) bool {
 		served.Go(func() { r.serve(life, c) })
+		return true
 	})
 	late := time.AfterFunc(r.drain, func() { cut(errDrained) })
 	served.Wait()
@@ -94,27 +89,6 @@ func (r *Reception) sayListening(at string) error {
 		return r.print(Line{Listening: at})
 	}
 	return SayListening(r.out, at)
-}
-
-func (r *Reception) accept(ctx context.Context, next func() (Remote, error), serve func(Remote)) error {
-	for {
-		c, err := accept(ctx, next, r.failed.W)
-		switch {
-		case ctx.Err() != nil:
-			if err == nil {
-				r.Refuse(c, context.Cause(ctx))
-			}
-			return nil // ended by a signal
-		case err != nil:
-			return fmt.Errorf("accept a client: %w", err)
-		}
-		if err := r.Seats.Take(c.RemoteAddr()); err != nil {
-			r.Refuse(c, err)
-			r.failed.Add(fmt.Errorf("client %v: %w", c.RemoteAddr(), err))
-			continue
-		}
-		serve(c)
-	}
 }
 
 // serve serves a connection, gives its seat back and tells how it ended.
@@ -162,9 +136,7 @@ func (r *Reception) Watch(ctx context.Context, n *Tally) (context.Context, conte
 func (r *Reception) print(line Line) (err error) {
 	switch {
 	case r.asJSON:
-		e := json.NewEncoder(r.out)
-		e.SetEscapeHTML(false)
-		err = e.Encode(line)
+		err = cli.PrintLine(r.out, line)
 	case line.Connection != nil:
 		_, err = fmt.Fprintln(r.out, line.Connection)
 	case line.Total != nil:

@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -133,33 +132,21 @@ func SayListening(w io.Writer, at any) error {
 	return nil
 }
 
-// accept serves clients until ctx ends.
+// accept serves clients until ctx ends, or one.
 func (s *Server) accept(ctx context.Context, ln net.Listener) error {
 	failed := &FailureLog{W: s.stderr}
 	defer failed.Close()
 	var sessions sync.WaitGroup
 	defer sessions.Wait()
-	for {
-		conn, err := accept(ctx, ln.Accept, s.stderr)
-		switch {
-		case err == nil:
-		case ctx.Err() != nil:
-			if cause := context.Cause(ctx); errors.Is(cause, ErrGone) {
-				return fmt.Errorf("nobody was served: %w", cause)
-			}
-			return nil // ended by a signal
-		default:
-			return fmt.Errorf("accept a client: %w", err)
-		}
+	refuse := func(conn net.Conn, why error) {
+		_ = NewConn(conn).Send(Welcome{Error: why.Error()}) // it fits the connection's empty buffer
+		_ = conn.Close()
+	}
+	served, outcome := false, error(nil)
+	err := Accept(ctx, ln.Accept, &s.seats, failed, refuse, func(conn net.Conn) bool {
 		if s.once {
-			return s.serve(ctx, conn)
-		}
-		if err := s.seats.Take(conn.RemoteAddr()); err != nil {
-			// The answer fits the connection's empty buffer.
-			_ = NewConn(conn).Send(Welcome{Error: err.Error()})
-			_ = conn.Close()
-			failed.Add(fmt.Errorf("client %v: %w", conn.RemoteAddr(), err))
-			continue
+			served, outcome = true, s.serve(ctx, conn)
+			return false
 		}
 		sessions.Go(func() {
 			defer s.seats.Give(conn.RemoteAddr())
@@ -167,32 +154,13 @@ func (s *Server) accept(ctx context.Context, ln net.Listener) error {
 				failed.Add(fmt.Errorf("client %v: %w", conn.RemoteAddr(), err))
 			}
 		})
+		return true
+	})
+	if cause := context.Cause(ctx); err == nil && !served && errors.Is(cause, ErrGone) {
+		return fmt.Errorf("nobody was served: %w", cause)
 	}
+	return cmp.Or(err, outcome)
 }
-
-// accept is next that waits, and says so once, while this process lacks what
-// others will give back: descriptors or memory.
-func accept[C any](ctx context.Context, next func() (C, error), stderr io.Writer) (C, error) {
-	for said := false; ; said = true {
-		conn, err := next()
-		lacks := slices.ContainsFunc([]error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM}, func(errno error) bool { return errors.Is(err, errno) })
-		if !lacks || ctx.Err() != nil {
-			return conn, err
-		}
-		if !said {
-			fmt.Fprintf(stderr, "rdmashim: no client can be accepted until others leave: %s\n", cli.OneLine(err))
-		}
-		select {
-		case <-time.After(acceptPause):
-		case <-ctx.Done():
-		}
-	}
-}
-
-// acceptPause is how long a server waits that cannot accept. The clients wait
-// in the kernel's backlog meanwhile, so that the next Accept would fail at
-// once.
-const acceptPause = 100 * time.Millisecond
 
 // Session is the server's side of a client.
 type Session struct {

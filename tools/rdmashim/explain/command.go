@@ -2,7 +2,6 @@ package explain
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -53,9 +52,7 @@ several things: a KIND before it chooses one, and a KIND alone lists all of it.
 				return unexplained(asked)
 			}
 			if asJSON {
-				e := json.NewEncoder(cmd.OutOrStdout())
-				e.SetEscapeHTML(false)
-				return e.Encode(Answer{asked, found})
+				return cli.PrintLine(cmd.OutOrStdout(), Answer{asked, found})
 			}
 			return printExplained(cmd.OutOrStdout(), found)
 		},

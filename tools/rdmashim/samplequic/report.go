@@ -2,7 +2,6 @@ package samplequic
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -61,9 +60,7 @@ func over(ctx context.Context, e *echo.Exchange, r *registration.Registration, t
 
 func (r *Report) print(out io.Writer, asJSON bool) error {
 	if asJSON {
-		e := json.NewEncoder(out)
-		e.SetEscapeHTML(false)
-		return e.Encode(r)
+		return cli.PrintLine(out, r)
 	}
 	for _, t := range r.Transports {
 		where := ""

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"sync"
@@ -78,27 +77,17 @@ func (s *server) run(cmd *cobra.Command) (err error) {
 func (s *server) accept(ctx context.Context, l *registration.Listener) {
 	var all sync.WaitGroup
 	defer all.Wait()
-	for {
-		c, err := l.Accept(ctx)
-		switch {
-		case ctx.Err() != nil, errors.Is(err, net.ErrClosed):
-			return
-		case err != nil:
-			s.failed.Add(err)
-			return
-		}
-		if err := s.seats.Take(c.RemoteAddr()); err != nil {
-			_ = c.CloseWithError(1, err.Error())
-			s.failed.Add(fmt.Errorf("client %v: %w", c.RemoteAddr(), err))
-			continue
-		}
+	next := func() (*registration.Conn, error) { return l.Accept(ctx) }
+	refuse := func(c *registration.Conn, why error) { _ = c.CloseWithError(1, cli.OneLine(why)) }
+	err := peer.Accept(ctx, next, &s.seats, &s.failed, refuse, func(c *registration.Conn) bool {
 		all.Go(func() {
 			defer s.seats.Give(c.RemoteAddr())
 			defer context.AfterFunc(ctx, func() { _ = c.CloseWithError(0, "the server ends") })()
 			echo.Echo(echo.NewSession(c), new(peer.Tally))
 		})
-		if s.once {
-			return
-		}
+		return !s.once
+	})
+	if err != nil && !errors.Is(err, net.ErrClosed) {
+		s.failed.Add(err)
 	}
 }

@@ -2,12 +2,12 @@ package top
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"time"
 
+	"github.com/rdmashim/rdmashim/tools/internal/cli"
 	"github.com/rdmashim/rdmashim/uapi/stats"
 )
 
@@ -94,7 +94,7 @@ func (o *Options) show(f *Frame, n int, warnings []error, told map[string]bool) 
 		return nil
 	}
 	if o.JSON {
-		return json.NewEncoder(o.Out).Encode(f)
+		return cli.PrintLine(o.Out, f)
 	}
 	_, err := io.WriteString(o.Out, f.Text(0, 0)+"\n")
 	return err
