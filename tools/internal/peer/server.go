@@ -76,15 +76,19 @@ func (s *Server) Run(cmd *cobra.Command) error {
 		// The process that reads what this one prints may go at any time. That
 		// is an error to end with, not a signal to die of.
 		signal.Ignore(syscall.SIGPIPE)
-		go func() {
-			_, _ = io.Copy(io.Discard, cmd.InOrStdin())
-			cancel(fmt.Errorf("%w (standard input closed)", ErrGone))
-		}()
+		go EndWithStdin(cmd, cancel)
 	}
 	if err := SayListening(cmd.OutOrStdout(), ln.Addr()); err != nil {
 		return err
 	}
 	return s.accept(ctx, ln)
+}
+
+// EndWithStdin cancels a server when its standard input closes, as when the
+// process that started it has gone.
+func EndWithStdin(cmd *cobra.Command, cancel context.CancelCauseFunc) {
+	_, _ = io.Copy(io.Discard, cmd.InOrStdin())
+	cancel(fmt.Errorf("%w (standard input closed)", ErrGone))
 }
 
 // openDevices opens the server's devices before the first client comes, so that

@@ -107,7 +107,7 @@ the server cuts connections, or is killed midway and started again.`,
 			case work.calls < 1 || work.callers < 1 || work.timeout <= 0:
 				return cli.Usagef("-n %d, --callers %d, --timeout %v: want at least 1, 1 and some time", work.calls, work.callers, work.timeout)
 			case len(args) == 0:
-				if err := own.start(cmd.Context(), &c.link, cmd.ErrOrStderr()); err != nil {
+				if err := own.start(cmd.Context(), &c.device, cmd.ErrOrStderr()); err != nil {
 					return err
 				}
 				defer own.stop()
@@ -142,7 +142,7 @@ the server cuts connections, or is killed midway and started again.`,
 			return err
 		},
 	}
-	c.flags(cmd)
+	c.device.Add(cmd)
 	f := cmd.Flags()
 	f.Int64VarP(&work.calls, "calls", "n", 10000, "how many calls")
 	f.IntVar(&work.callers, "callers", 32, "callers at once")
@@ -161,9 +161,9 @@ type ownServer struct {
 	dir         string // has the counter's file; "" is none
 }
 
-func (o *ownServer) start(ctx context.Context, l *link, stderr io.Writer) (err error) {
+func (o *ownServer) start(ctx context.Context, f *cli.DeviceFlags, stderr io.Writer) (err error) {
 	o.args = []string{"sample", "counter", "server", "--with-stdin"}
-	if options := l.device.Options(); options != "" {
+	if options := f.Options(); options != "" {
 		o.args = append(o.args, "--device", cli.WithOptions("soft", options))
 	}
 	if o.chaos {

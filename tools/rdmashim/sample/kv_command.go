@@ -89,7 +89,7 @@ output; delete a key; list the keys with a prefix and the sizes of their values.
 			return errors.Join(c.reached(err), done())
 		},
 	}
-	c.flags(cmd)
+	c.device.Add(cmd)
 	return cmd
 }
 

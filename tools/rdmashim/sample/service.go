@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"sync/atomic"
 
@@ -27,25 +26,19 @@ const (
 	kvPort      = 7476
 )
 
-// link is the device that a service or its client goes by, as flags say.
-type link struct {
-	device cli.DeviceFlags
-}
-
-func (l *link) flags(cmd *cobra.Command) { l.device.Add(cmd) }
-
-// name is the device that the flags or the environment name; "" if none.
-func (l *link) name() string {
-	l.device.ChooseSeed()
-	if name := l.device.Named(); name != "" || l.device.Options() == "" {
+// deviceName is the device that the flags or the environment name, a soft one
+// if they ask for faults only; "" if none.
+func deviceName(f *cli.DeviceFlags) string {
+	f.ChooseSeed()
+	if name := f.Named(); name != "" || f.Options() == "" {
 		return name
 	}
-	return cli.WithOptions("soft", l.device.Options())
+	return cli.WithOptions("soft", f.Options())
 }
 
 // service is the server of a sample.
 type service struct {
-	link
+	device    cli.DeviceFlags
 	listen    string
 	withStdin bool
 	register  func(grpc.ServiceRegistrar)
@@ -53,7 +46,7 @@ type service struct {
 }
 
 func (s *service) flags(cmd *cobra.Command, port uint16) {
-	s.link.flags(cmd)
+	s.device.Add(cmd)
 	f := cmd.Flags()
 	f.StringVar(&s.listen, "listen", strconv.Itoa(int(port)), "address to listen on, ADDR:PORT, or PORT on the device's address, else on 127.0.0.1; port 0 takes a free one")
 	f.BoolVar(&s.withStdin, "with-stdin", false, "end when standard input closes, as when the process that started this one has gone")
@@ -61,7 +54,7 @@ func (s *service) flags(cmd *cobra.Command, port uint16) {
 
 // run serves until the command's context ends.
 func (s *service) run(cmd *cobra.Command, config rpc.ServerConfig) error {
-	device, address, err := cli.OpenToListen(s.listen, s.link.name(), cmd.ErrOrStderr())
+	device, address, err := cli.OpenToListen(s.listen, deviceName(&s.device), cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
@@ -76,13 +69,10 @@ func (s *service) run(cmd *cobra.Command, config rpc.ServerConfig) error {
 	if s.chaos != nil {
 		s.chaos.sessions = server.Sessions()
 	}
-	ctx, cancel := context.WithCancel(cmd.Context())
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(cmd.Context())
+	defer cancel(nil)
 	if s.withStdin {
-		go func() {
-			_, _ = io.Copy(io.Discard, cmd.InOrStdin())
-			cancel()
-		}()
+		go peer.EndWithStdin(cmd, cancel)
 	}
 	if err := peer.SayListening(cmd.OutOrStdout(), l.Addr()); err != nil {
 		return err
@@ -109,15 +99,15 @@ func (c *cutter) cut() {
 
 // caller is the client of a sample.
 type caller struct {
-	link
-	words string // the server's command, below rdmashim
+	device cli.DeviceFlags
+	words  string // the server's command, below rdmashim
 }
 
 // dial makes a connection to the server at an address. The caller calls done in
 // the end.
 func (c *caller) dial(cmd *cobra.Command, address string, options ...grpc.CallOption) (conn *rpc.ClientConn, done func() error, err error) {
 	var device *uapi.Context
-	if name := c.link.name(); name != "" && name != uapi.DefaultDevice { // else by the route
+	if name := deviceName(&c.device); name != "" && name != uapi.DefaultDevice { // else by the route
 		if device, err = cli.Open(name, cmd.ErrOrStderr(), uapi.OpenConfig{}); err != nil {
 			return nil, nil, err
 		}
