@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -33,16 +34,10 @@ func checkBuffers(e *exam) Check {
 // option says whether the device's name has an option with this value.
 func (e *exam) option(text string) bool {
 	_, options, _ := strings.Cut(e.o.Device, "?")
-	for o := range strings.SplitSeq(options, "&") {
-		if o == text {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(strings.Split(options, "&"), text)
 }
 
-// checkOffload looks whether packets can share system calls, and whether
-// packets that are cut up later arrive.
+// checkOffload looks whether packets can share system calls.
 func checkOffload(e *exam) Check {
 	if e.sys.Segmentation == nil {
 		return skip("only Linux has them for UDP")
@@ -59,51 +54,12 @@ func checkOffload(e *exam) Check {
 	// The counters tell of packets that got through, if any did.
 	if checkLoopback(e).Status == Pass {
 		if count, err := e.c.Counters(); err == nil {
-			const fix = "open the device with gso=off"
 			if n := count["gso_refused"]; n > 0 {
-				return warn(fix, "segmented packets were refused on %s (gso_refused %d)", e.netDevName(), n)
-			}
-			if n := segmentsLost(e.suspensions, e.writeAndRead); n > 0 {
-				return warn(fix, "segmented packets were lost on %s (gso_suspended %d)", e.netDevName(), n)
+				return warn("open the device with gso=off", "segmented packets were refused on %s (gso_refused %d)", e.netDevName(), n)
 			}
 		}
 	}
 	return e.checkFeatures()
-}
-
-func (e *exam) suspensions() uint64 {
-	list, err := e.c.Counters()
-	if err != nil {
-		return 0
-	}
-	return list["gso_suspended"]
-}
-
-const (
-	// lostOften is how many times segmentation is left alone before it is found
-	// to be the reason.
-	lostOften = 3
-	// lostTransfers are enough for that: the device leaves it alone for 64
-	// packets, then for 128, of which a transfer has 16 at least.
-	lostTransfers = 24
-)
-
-// segmentsLost tells how often the device has left segmentation alone, or 0
-// when packets are not lost by it: a busy machine makes a timeout, too, after
-// which the device leaves it alone for a while. So it is tried again.
-func segmentsLost(suspensions func() uint64, transfer func() error) uint64 {
-	for range lostTransfers {
-		switch n := suspensions(); {
-		case n == 0:
-			return 0
-		case n >= lostOften:
-			return n
-		}
-		if transfer() != nil {
-			return 0 // a datagram got through once
-		}
-	}
-	return 0
 }
 
 func lacking(send, recv bool) string {
