@@ -215,7 +215,7 @@ func keys(m map[string]any) (k []string) {
 }
 
 func TestPerfUsage(t *testing.T) {
-	for args, want := range map[string]string{
+	clitest.Refused(t, 2, "perf", map[string]string{
 		"frobnicate":                `no "frobnicate"`,
 		"write":                     "bw or lat",
 		"write sideways":            "bw or lat",
@@ -247,15 +247,7 @@ func TestPerfUsage(t *testing.T) {
 		"write bw -d sim":           "two",
 		"write bw --frobnicate":     "--frobnicate",
 		"server x":                  "takes no arguments",
-	} {
-		t.Run(args, func(t *testing.T) {
-			t.Parallel()
-			o := runPerfTool(t, strings.Fields(args)...)
-			require.Equal(t, 2, o.Code, "%q %q", o.Stdout, o.Stderr)
-			require.Empty(t, o.Stdout)
-			require.Contains(t, o.Stderr, want)
-		})
-	}
+	})
 }
 
 // TestPerfErrors: a failure is one line and status 1.

@@ -137,33 +137,20 @@ func TestSampleSeesMistakes(t *testing.T) {
 // TestSampleErrors: exit status, one line, and what to do.
 func TestSampleErrors(t *testing.T) {
 	elsewhere := clitest.Host()
-	for _, c := range []struct {
-		args string
-		code int
-		want string
-	}{
-		{"sample write-read client", 2, "HOST"},
-		{"sample write-imm client a b", 2, "at most 1"},
-		{"sample write-read server x", 2, "takes no arguments"},
-		{"sample frobnicate", 2, "unknown command"},
-		{"ping client -S 3 127.0.0.1", 2, "size"},
-		{"ping client -C 0 127.0.0.1", 2, "count"},
-		{"sample write-read server --device nosuch0", 1, "soft devices need no kernel device"},
-		{"sample write-read client --device nosuch0 127.0.0.1", 1, "nosuch0"},
-		{"ping server --listen 10.255.255.1 --device soft:" + clitest.Host(), 1, "10.255.255.1"},
-		{"sample write-read client --device soft:" + elsewhere + " 10.255.255.1", 1, elsewhere},
-	} {
-		t.Run(c.args, func(t *testing.T) {
-			t.Parallel()
-			o := runTool(t, strings.Fields(c.args)...)
-			require.Equal(t, c.code, o.Code, o.Stderr)
-			require.Contains(t, o.Stderr, c.want)
-			require.Empty(t, o.Stdout)
-			if c.code != 0 {
-				require.Equal(t, 1, strings.Count(o.Stderr, "\n"), o.Stderr)
-			}
-		})
-	}
+	clitest.Refused(t, 2, "", map[string]string{
+		"sample write-read client":    "HOST",
+		"sample write-imm client a b": "at most 1",
+		"sample write-read server x":  "takes no arguments",
+		"sample frobnicate":           "unknown command",
+		"ping client -S 3 127.0.0.1":  "size",
+		"ping client -C 0 127.0.0.1":  "count",
+	})
+	clitest.Refused(t, 1, "", map[string]string{
+		"sample write-read server --device nosuch0":                             "soft devices need no kernel device",
+		"sample write-read client --device nosuch0 127.0.0.1":                   "nosuch0",
+		"ping server --listen 10.255.255.1 --device soft:" + clitest.Host():     "10.255.255.1",
+		"sample write-read client --device soft:" + elsewhere + " 10.255.255.1": elsewhere,
+	})
 	t.Run("a closed port", func(t *testing.T) {
 		t.Parallel()
 		s := startCM(t, "ping", "server")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/stats"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
@@ -179,30 +180,19 @@ func TestStatsAfterAKill(t *testing.T) {
 
 func TestTopUsage(t *testing.T) {
 	privateSockets(t)
-	for _, c := range []struct {
-		args   string
-		code   int
-		stderr string
-	}{
-		{"top --help", 0, ""},
-		{"top a b", 2, "at most 1"},
-		{"top -i 0", 2, "0.5 or 500ms"},
-		{"top -i nan", 2, "0.5 or 500ms"},
-		{"top -i 100000h", 2, "0.5 or 500ms"},
-		{"top -n -1", 2, "invalid"},
-		{"top -n x", 2, "invalid"},
-		{"top nosuch0", 1, "no device nosuch0"},
-		{"stats a b", 2, "at most 1"},
-		{"stats -j --prometheus", 2, "choose one"},
-		{"stats nosuch0", 1, "no device nosuch0"},
-		{"stats -p -4", 2, "invalid"},
-	} {
-		o := runTool(t, strings.Fields(c.args)...)
-		require.Equal(t, c.code, o.Code, "%s: %s", c.args, o.Stderr)
-		require.Contains(t, o.Stderr, c.stderr, c.args)
-		if c.code != 0 {
-			require.Equal(t, 1, strings.Count(o.Stderr, "\n"), o.Stderr)
-			require.Empty(t, o.Stdout)
-		}
-	}
+	clitest.Refused(t, 2, "", map[string]string{
+		"top a b":               "at most 1",
+		"top -i 0":              "0.5 or 500ms",
+		"top -i nan":            "0.5 or 500ms",
+		"top -i 100000h":        "0.5 or 500ms",
+		"top -n -1":             "invalid",
+		"top -n x":              "invalid",
+		"stats a b":             "at most 1",
+		"stats -j --prometheus": "choose one",
+		"stats -p -4":           "invalid",
+	})
+	clitest.Refused(t, 1, "", map[string]string{
+		"top nosuch0":   "no device nosuch0",
+		"stats nosuch0": "no device nosuch0",
+	})
 }

@@ -9,8 +9,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/leak"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
+
+func TestMain(m *testing.M) { leak.Main(m) }
 
 // pair is the two sides of a measurement, connected.
 func pair(t *testing.T, c Config) (client, server *Side) {

@@ -99,26 +99,18 @@ func TestServerAtAddress(t *testing.T) {
 // TestServiceErrors: exit status, one line, and what to do.
 func TestServiceErrors(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		args string
-		code int
-		want string
-	}{
-		{"counter client -n 0", 2, "at least 1"},
-		{"counter client 127.0.0.1 --chaos", 2, "leave HOST out"},
-		{"kv client 127.0.0.1:9 get x", 1, "is 'rdmashim sample kv server' running there?"},
-		{"counter server --file /", 1, "open the counter's file"},
-		{"counter server --listen here", 2, "here"},
-		{"kv client 127.0.0.1", 2, "put, get, delete or scan"},
-		{"kv client 127.0.0.1 get", 2, "get KEY"},
-		{"kv client 127.0.0.1 drop it", 2, "get KEY"},
-		{"kv server --max-bytes 0", 2, "--max-bytes"},
-		{"kv server x", 2, "takes no arguments"},
-	} {
-		o := clitest.RunTool(t, append([]string{"sample"}, strings.Fields(c.args)...)...)
-		require.Equal(t, c.code, o.Code, "%s: %+v", c.args, o)
-		require.Contains(t, o.Stderr, c.want, c.args)
-		require.Equal(t, 1, strings.Count(o.Stderr, "\n"), o.Stderr)
-		require.Empty(t, o.Stdout)
-	}
+	clitest.Refused(t, 2, "sample", map[string]string{
+		"counter client -n 0":              "at least 1",
+		"counter client 127.0.0.1 --chaos": "leave HOST out",
+		"counter server --listen here":     "here",
+		"kv client 127.0.0.1":              "put, get, delete or scan",
+		"kv client 127.0.0.1 get":          "get KEY",
+		"kv client 127.0.0.1 drop it":      "get KEY",
+		"kv server --max-bytes 0":          "--max-bytes",
+		"kv server x":                      "takes no arguments",
+	})
+	clitest.Refused(t, 1, "sample", map[string]string{
+		"kv client 127.0.0.1:9 get x": "is 'rdmashim sample kv server' running there?",
+		"counter server --file /":     "open the counter's file",
+	})
 }

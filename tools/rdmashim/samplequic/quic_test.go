@@ -89,27 +89,20 @@ func TestQUIC(t *testing.T) {
 
 // TestUsage: options that cannot work are refused in one line.
 func TestUsage(t *testing.T) {
-	for _, c := range []struct {
-		args, text string
-		code       int
-	}{
-		{"quic client", "needs the HOST", 2},
-		{"quic client a b", "at most 1", 2},
-		{"quic client 127.0.0.1 --on", "needs an argument", 2},
-		{"quic client 127.0.0.1 --on tcp,tcp", "names tcp twice", 2},
-		{"quic client 127.0.0.1 --on tcp?loss=1%", "options are a soft device's", 2},
-		{"quic client 127.0.0.1 --on tcp,", "is no transport", 2},
-		{"quic client 127.0.0.1 --on nosuch0", `no device "nosuch0" of the kernel`, 1},
-		{"quic client 127.0.0.1 --streams -1", "no negative", 2},
-		{"quic client 127.0.0.1:9 --on tcp", "connection refused", 1},
-		{"quic server --listen localhost:1", "literal ADDR:PORT", 2},
-		{"quic server --listen 192.0.2.1:0 --on tcp", "the interfaces have", 1},
-		{"quic server --max-clients 0", "--max-clients", 2},
-	} {
-		o := clitest.RunTool(t, strings.Fields(c.args)...)
-		require.Equal(t, c.code, o.Code, "%s: %s", c.args, o.Stderr)
-		require.Contains(t, o.Stderr, c.text, c.args)
-		require.Equal(t, 1, strings.Count(o.Stderr, "\n"), o.Stderr)
-		require.Empty(t, o.Stdout)
-	}
+	clitest.Refused(t, 2, "", map[string]string{
+		"quic client":                            "needs the HOST",
+		"quic client a b":                        "at most 1",
+		"quic client 127.0.0.1 --on":             "needs an argument",
+		"quic client 127.0.0.1 --on tcp,tcp":     "names tcp twice",
+		"quic client 127.0.0.1 --on tcp?loss=1%": "options are a soft device's",
+		"quic client 127.0.0.1 --on tcp,":        "is no transport",
+		"quic client 127.0.0.1 --streams -1":     "no negative",
+		"quic server --listen localhost:1":       "literal ADDR:PORT",
+		"quic server --max-clients 0":            "--max-clients",
+	})
+	clitest.Refused(t, 1, "", map[string]string{
+		"quic client 127.0.0.1 --on nosuch0":        `no device "nosuch0" of the kernel`,
+		"quic client 127.0.0.1:9 --on tcp":          "connection refused",
+		"quic server --listen 192.0.2.1:0 --on tcp": "the interfaces have",
+	})
 }

@@ -12,7 +12,6 @@ import (
 	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -238,24 +237,17 @@ func TestPlaces(t *testing.T) {
 		require.Equal(t, want == "", p.Set(text) != nil, text)
 		require.Equal(t, want, p.String())
 	}
-	for _, c := range []struct {
-		args, want string
-		code       int
-	}{
-		{"proxy", "--listen tcp:HOST:PORT --to rdma:HOST:PORT", 2},
-		{"proxy --listen tcp:0", "say from where and to where", 2},
-		{"proxy --listen http:80 --to tcp:1", "want tcp:HOST:PORT", 2},
-		{"proxy --listen tcp:0 --to tcp:1 --max-clients 0", "at least one", 2},
-		{"proxy --listen tcp:0 --to tcp:1 --idle -1s", "not negative", 2},
-		{"proxy --listen tcp:0 --to tcp:1 --ring 100000", "power of two", 2},
-		{"proxy --listen tcp:192.0.2.77:0 --to tcp:1", "192.0.2.77", 1},
-		{"proxy --listen rdma:192.0.2.77:0 --to tcp:1", "192.0.2.77", 1},
-		{"proxy --listen tcp:0 --to rdma:1 -d nosuch0", "nosuch0", 1},
-	} {
-		o := clitest.RunTool(t, strings.Fields(c.args)...)
-		require.Equal(t, c.code, o.Code, "%s: %s", c.args, o.Stderr)
-		require.Empty(t, o.Stdout, c.args)
-		require.Contains(t, o.Stderr, c.want)
-		require.Equal(t, 1, strings.Count(o.Stderr, "\n"), o.Stderr)
-	}
+	clitest.Refused(t, 2, "", map[string]string{
+		"proxy":                             "--listen tcp:HOST:PORT --to rdma:HOST:PORT",
+		"proxy --listen tcp:0":              "say from where and to where",
+		"proxy --listen http:80 --to tcp:1": "want tcp:HOST:PORT",
+		"proxy --listen tcp:0 --to tcp:1 --max-clients 0": "at least one",
+		"proxy --listen tcp:0 --to tcp:1 --idle -1s":      "not negative",
+		"proxy --listen tcp:0 --to tcp:1 --ring 100000":   "power of two",
+	})
+	clitest.Refused(t, 1, "", map[string]string{
+		"proxy --listen tcp:192.0.2.77:0 --to tcp:1":  "192.0.2.77",
+		"proxy --listen rdma:192.0.2.77:0 --to tcp:1": "192.0.2.77",
+		"proxy --listen tcp:0 --to rdma:1 -d nosuch0": "nosuch0",
+	})
 }

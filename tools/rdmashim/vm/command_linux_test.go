@@ -25,34 +25,23 @@ func TestMain(m *testing.M) {
 }
 
 func TestUsage(t *testing.T) {
-	for _, c := range []struct {
-		name, args string
-		code       int
-		stderr     string
-	}{
-		{"no command", "vm run", 2, "needs a command"},
-		{"no package", "vm test", 2, "needs a package"},
-		{"no binary", "vm exec", 2, "needs a test binary"},
-		{"no file", "vm build", 2, "needs -o"},
-		{"three nodes", "vm run --nodes 3 -- true", 125, "3 nodes"},
-		{"bad add", "vm run --add a:b -- true", 2, "HOSTPATH"},
-		{"bad environment", "vm run --env X -- true", 125, "NAME=VALUE"},
-		{"half a kernel", "vm run --kernel x -- true", 125, "needs both"},
-		{"bad accel", "vm run --accel warp -- true", 125, "warp"},
-		{"no QEMU", "vm run --qemu no-such-qemu -- true", 125, "install"},
-		{"the helper on a host", "vm guest", 1, "inside a guest"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			o := clitest.RunTool(t, strings.Fields(c.args)...)
-			require.Equal(t, c.code, o.Code, "stderr %q", o.Stderr)
-			require.Contains(t, o.Stderr, c.stderr)
-			require.Empty(t, o.Stdout)
-			if c.code != 2 {
-				require.Equal(t, 1, strings.Count(o.Stderr, "\n"), "one line: %q", o.Stderr)
-			}
-		})
-	}
+	clitest.Refused(t, 2, "", map[string]string{
+		"vm run":                   "needs a command",
+		"vm test":                  "needs a package",
+		"vm exec":                  "needs a test binary",
+		"vm build":                 "needs -o",
+		"vm run --add a:b -- true": "HOSTPATH",
+	})
+	clitest.Refused(t, 125, "", map[string]string{
+		"vm run --nodes 3 -- true":           "3 nodes",
+		"vm run --env X -- true":             "NAME=VALUE",
+		"vm run --kernel x -- true":          "needs both",
+		"vm run --accel warp -- true":        "warp",
+		"vm run --qemu no-such-qemu -- true": "install",
+	})
+	clitest.Refused(t, 1, "", map[string]string{
+		"vm guest": "inside a guest",
+	})
 }
 
 // TestRun runs a command in a guest as a user does.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -66,4 +67,20 @@ func Finish(t testing.TB, cmd *exec.Cmd) Outcome {
 		t.Fatalf("run %v: %v", cmd.Args, err)
 	}
 	return Outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// Refused runs command lines behind the words of a command: each ends with a
+// status, one line on standard error that has a text, and no output.
+func Refused(t *testing.T, code int, command string, texts map[string]string) {
+	t.Helper()
+	for args, want := range texts {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			o := RunTool(t, strings.Fields(command+" "+args)...)
+			require.Equal(t, code, o.Code, o.Stderr)
+			require.Empty(t, o.Stdout)
+			require.Contains(t, o.Stderr, want)
+			require.Equal(t, 1, strings.Count(o.Stderr, "\n"), "one line: %q", o.Stderr)
+		})
+	}
 }

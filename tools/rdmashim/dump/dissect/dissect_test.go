@@ -19,7 +19,10 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
 	"github.com/rdmashim/rdmashim/rnic/wire/wiretest"
+	"github.com/rdmashim/rdmashim/tests/leak"
 )
+
+func TestMain(m *testing.M) { leak.Main(m) }
 
 const testdata = "../../../../tests/testdata"
 

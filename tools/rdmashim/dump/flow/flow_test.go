@@ -13,8 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/leak"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
 )
+
+func TestMain(m *testing.M) { leak.Main(m) }
 
 const testdata = "../../../../tests/testdata"
 
