@@ -18,8 +18,8 @@ import (
 type Remote interface{ RemoteAddr() net.Addr }
 
 // Accept hands the clients that next gives to serve, each with a seat, which
-// serve gives back. It returns when serve returns false, or when ctx ends, which
-// is no error. A client without a seat is refused.
+// serve gives back. It returns when serve returns false, or when ctx ends,
+// which is no error. A client without a seat is refused.
 func Accept[C Remote](ctx context.Context, next func() (C, error), seats *Seats, failed *FailureLog, refuse func(C, error), serve func(C) bool) error {
 	for {
 		c, err := accept(ctx, next, failed.W)
