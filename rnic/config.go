@@ -39,8 +39,8 @@ type Config struct {
 	// source by itself, so that none follows from another, and traffic of a
 	// dead process stays away from the next one.
 	Seed uint64
-	// Logger gets a line for peers that guess remote keys, and messages that wait
-	// for a receive; nil for none.
+	// Logger gets a line for peers that guess remote keys, and messages that
+	// wait for a receive; nil for none.
 	Logger *slog.Logger
 	// Tuning is passed to the queue pairs. A MaxWindow of 0 is chosen after the
 	// link's buffers.

@@ -88,14 +88,15 @@ func (l *noteList) take(serve func(*QP)) {
 	}
 }
 
-// schedule puts q, to which something happened, into changed and senders: it may
-// have packets to send, completions, or another timeout.
+// schedule puts q, to which something happened, into changed and senders: it
+// may have packets to send, completions, or another timeout.
 func (l *queues) schedule(q *QP) {
 	l.markChanged(q)
 	l.senders.push(q)
 }
 
-// markChanged is schedule for a queue pair that has just been asked for packets.
+// markChanged is schedule for a queue pair that has just been asked for
+// packets.
 func (l *queues) markChanged(q *QP) {
 	if !q.changed {
 		q.changed = true
@@ -125,8 +126,8 @@ func (l *queues) addHeld(q *QP) {
 	}
 }
 
-// filterHeld calls keep with each queue pair of held, and takes those out for which
-// it is false.
+// filterHeld calls keep with each queue pair of held, and takes those out for
+// which it is false.
 func (l *queues) filterHeld(keep func(*QP) bool) {
 	l.held = slices.DeleteFunc(l.held, func(q *QP) bool {
 		q.inHeld = keep(q)

@@ -18,8 +18,8 @@ const (
 	workerBatches   = 8
 )
 
-// serveChanged does what follows from the changes of queue pairs: completions go
-// to their rings, packets leave, timers are set. It frees the lock while it
+// serveChanged does what follows from the changes of queue pairs: completions
+// go to their rings, packets leave, timers are set. It frees the lock while it
 // sends. Preconditions, here and below: mu is held.
 func (d *Device) serveChanged(batches int) {
 	for _, q := range d.changed {

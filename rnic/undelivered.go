@@ -29,8 +29,9 @@ type returnedDatagram struct {
 	mad  [cm.QuoteLen]byte
 }
 
-// undelivered takes the reports of packets that came back. Queue pairs find out about
-// theirs by the silence: ICMP, which anybody can send, ends no connection.
+// undelivered takes the reports of packets that came back. Queue pairs find out
+// about theirs by the silence: ICMP, which anybody can send, ends no
+// connection.
 func (d *Device) undelivered(u link.Undelivered) {
 	const headers = wire.BTHLen + wire.DETHLen
 	var h wire.BTH

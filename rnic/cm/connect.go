@@ -88,8 +88,8 @@ func (m *Manager) Connect(now Time, p *ConnectParams) (wire.CommID, error) {
 	return c.id, nil
 }
 
-// Confirm sends the RTU after a ConnectResponse: the queue pair is in RTS. Next:
-// Transmit, NextTimeout.
+// Confirm sends the RTU after a ConnectResponse: the queue pair is in RTS.
+// Next: Transmit, NextTimeout.
 func (m *Manager) Confirm(id wire.CommID) error {
 	c, err := m.lookup(id)
 	if err != nil {

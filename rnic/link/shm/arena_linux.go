@@ -72,7 +72,7 @@ func (l *Link) arenaGone(id uint64) {
 // rules loses its ring.
 func (l *Link) readNotes(c *net.UnixConn, d *device, in *inbound) {
 	for {
-		b, fds, err := receiveNote(c)
+		b, fds, err := receiveMessage(c, noteLen)
 		if err != nil {
 			return
 		}
@@ -93,7 +93,7 @@ func (l *Link) obey(c *net.UnixConn, d *device, in *inbound, b []byte, fds []int
 	switch {
 	case len(b) == 17 && b[0] == mapArena && len(fds) == 1:
 		id := binary.LittleEndian.Uint64(b[1:])
-		mem, err := adoptArena(fds[0], binary.LittleEndian.Uint64(b[9:]))
+		mem, err := mapArenaOf(fds[0], binary.LittleEndian.Uint64(b[9:]))
 		if err != nil {
 			return err
 		}
@@ -131,16 +131,14 @@ func (l *Link) adoptArena(d *device, in *inbound, id uint64, mem []byte) error {
 	return nil
 }
 
-// adoptArena maps an arena of another process, for reading. EPROTO if it is not
+// mapArenaOf maps an arena of another process, for reading. EPROTO if it is not
 // sealed, or not as long as it was said to be.
-func adoptArena(fd int, n uint64) ([]byte, error) {
-	got, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
-	if err != nil || got&arena.Seals != arena.Seals {
-		return nil, fmt.Errorf("shm: the peer's arena has seals %#x, not %#x (%v): %w", got, arena.Seals, err, syscall.EPROTO)
+func mapArenaOf(fd int, n uint64) ([]byte, error) {
+	if n == 0 || uint64(int(n)) != n {
+		return nil, fmt.Errorf("shm: the peer's arena has %d bytes: %w", n, syscall.EPROTO)
 	}
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || st.Size <= 0 || uint64(st.Size) != n || int64(int(n)) != st.Size {
-		return nil, fmt.Errorf("shm: the peer's arena has %d bytes, not %d (%v): %w", st.Size, n, err, syscall.EPROTO)
+	if err := checkSealed(fd, arena.Seals, int64(n)); err != nil {
+		return nil, err
 	}
 	return unix.Mmap(fd, 0, int(n), unix.PROT_READ, unix.MAP_SHARED)
 }

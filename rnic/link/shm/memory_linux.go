@@ -34,15 +34,24 @@ func newMemory() (mem []byte, fd int, err error) {
 // adoptMemory maps a ring's memory that came from another process. EPROTO if it
 // is not sealed or not as long as a ring.
 func adoptMemory(fd int) ([]byte, error) {
-	got, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
-	if err != nil || got&seals != seals {
-		return nil, fmt.Errorf("shm: the peer's memory has seals %#x, not %#x (%v): %w", got, seals, err, syscall.EPROTO)
-	}
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || st.Size != memorySize {
-		return nil, fmt.Errorf("shm: the peer's memory has %d bytes, not %d (%v): %w", st.Size, memorySize, err, syscall.EPROTO)
+	if err := checkSealed(fd, seals, memorySize); err != nil {
+		return nil, err
 	}
 	return mapMemory(fd)
+}
+
+// checkSealed returns the fault of another process's memory: EPROTO if a seal
+// is missing, or it has not n bytes.
+func checkSealed(fd, seals int, n int64) error {
+	got, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
+	if err != nil || got&seals != seals {
+		return fmt.Errorf("shm: the peer's memory has seals %#x, not %#x (%v): %w", got, seals, err, syscall.EPROTO)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Size != n {
+		return fmt.Errorf("shm: the peer's memory has %d bytes, not %d (%v): %w", st.Size, n, err, syscall.EPROTO)
+	}
+	return nil
 }
 
 func mapMemory(fd int) ([]byte, error) {

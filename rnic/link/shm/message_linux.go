@@ -46,20 +46,11 @@ func sendHello(c *net.UnixConn, h *hello, fds ...int) error {
 // receiveHello receives a hello that must carry so many descriptors, which the
 // caller closes. After an error there are none.
 func receiveHello(c *net.UnixConn, descriptors int) (h hello, fds []int, err error) {
-	b, oob := make([]byte, helloLen+1), make([]byte, unix.CmsgSpace(4*4))
-	n, k, flags, _, err := c.ReadMsgUnix(b, oob)
+	b, fds, err := receiveMessage(c, helloLen)
 	if err != nil {
 		return h, nil, err
 	}
-	messages, err := unix.ParseSocketControlMessage(oob[:k])
-	for i := range messages {
-		got, _ := unix.ParseUnixRights(&messages[i])
-		fds = append(fds, got...)
-	}
-	if err == nil {
-		err = h.parse(b[:n])
-	}
-	if err == nil && (len(fds) != descriptors || flags&unix.MSG_CTRUNC != 0) {
+	if err = h.parse(b); err == nil && len(fds) != descriptors {
 		err = fmt.Errorf("shm: a hello with %d descriptors, not %d: %w", len(fds), descriptors, syscall.EPROTO)
 	}
 	if err != nil {
@@ -69,10 +60,10 @@ func receiveHello(c *net.UnixConn, descriptors int) (h hello, fds []int, err err
 	return h, fds, nil
 }
 
-// receiveNote receives a message with the descriptors that came with it, which
-// the caller closes.
-func receiveNote(c *net.UnixConn) (b []byte, fds []int, err error) {
-	b, oob := make([]byte, noteLen+1), make([]byte, unix.CmsgSpace(4*4))
+// receiveMessage receives a message with the descriptors that came with it, at
+// most four, which the caller closes. One that is longer than most is cut.
+func receiveMessage(c *net.UnixConn, most int) (b []byte, fds []int, err error) {
+	b, oob := make([]byte, most+1), make([]byte, unix.CmsgSpace(4*4))
 	n, k, _, _, err := c.ReadMsgUnix(b, oob)
 	if err != nil || n == 0 {
 		return nil, nil, cmp.Or(err, io.EOF)

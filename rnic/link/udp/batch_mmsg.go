@@ -21,18 +21,16 @@ const useGRO = true
 const tellsOverflows = true
 
 // envelope holds the fields that a message header points to, apart from the
-// data.
+// data: an address, and control messages. A sent one is UDP_SEGMENT's 16 bits.
+// Received ones are UDP_GRO's int, and the IP header's byte with the ECN field,
+// as IP_TOS's byte or IPV6_TCLASS's int; of an entry of the error queue the
+// error, and what a datagram has.
 type envelope struct {
 	addr    unix.RawSockaddrInet6 // or an Inet4
-	control control
-}
-
-// control has room for two control messages. A sent one is UDP_SEGMENT's 16
-// bits. Received ones are UDP_GRO's int, and the IP header's byte with the ECN
-// field, as IP_TOS's byte or IPV6_TCLASS's int.
-type control struct {
-	hdr  unix.Cmsghdr
-	data [40]byte
+	control struct {
+		hdr  unix.Cmsghdr
+		data [128]byte
+	}
 }
 
 // attach points a header's name at e.
@@ -58,14 +56,7 @@ func (e *envelope) wantOptions(h *unix.Msghdr) {
 // options returns the segment size of a received message, 0 if it is one
 // datagram, and whether it met congestion: its ECN field is CE.
 func (e *envelope) options(h *unix.Msghdr) (segment int, marked bool) {
-	b := unsafe.Slice((*byte)(unsafe.Pointer(&e.control)), int(unsafe.Sizeof(e.control)))
-	b = b[:min(int(h.Controllen), len(b))]
-	for {
-		var c *unix.Cmsghdr
-		var data []byte
-		if c, data, b = nextControl(b); c == nil {
-			break
-		}
+	for c, data, b := nextControl(e.controls(h)); c != nil; c, data, b = nextControl(b) {
 		switch {
 		case c.Level == unix.SOL_UDP && c.Type == unix.UDP_GRO && len(data) >= 4:
 			segment = int(int32(binary.NativeEndian.Uint32(data)))
@@ -76,6 +67,12 @@ func (e *envelope) options(h *unix.Msghdr) (segment int, marked bool) {
 		}
 	}
 	return segment, marked
+}
+
+// controls are the bytes of a received message's control messages.
+func (e *envelope) controls(h *unix.Msghdr) []byte {
+	b := unsafe.Slice((*byte)(unsafe.Pointer(&e.control)), int(unsafe.Sizeof(e.control)))
+	return b[:min(int(h.Controllen), len(b))]
 }
 
 // nextControl takes the first control message of b apart: its header and data,
@@ -93,39 +90,15 @@ func nextControl(b []byte) (c *unix.Cmsghdr, data, rest []byte) {
 	return c, data, b[min(unix.CmsgSpace(len(data)), len(b)):]
 }
 
-// errorEnvelope is what comes with an entry of the error queue: where its
-// packet was sent, and in control messages the error and what a datagram has.
-type errorEnvelope struct {
-	addr    unix.RawSockaddrInet6 // or an Inet4
-	control struct {
-		hdr  unix.Cmsghdr
-		data [128]byte
-	}
-}
-
-func (e *errorEnvelope) attach(h *unix.Msghdr) { h.Name = (*byte)(unsafe.Pointer(&e.addr)) }
-
-// wantError makes room for the control messages of an entry.
-func (e *errorEnvelope) wantError(h *unix.Msghdr) {
-	h.Control = (*byte)(unsafe.Pointer(&e.control))
-	h.SetControllen(int(unsafe.Sizeof(e.control)))
-}
-
 // errno returns the error of an entry that was read, and whether an ICMP
 // message brought it.
-func (e *errorEnvelope) errno(h *unix.Msghdr) (errno unix.Errno, icmp bool) {
-	b := unsafe.Slice((*byte)(unsafe.Pointer(&e.control)), int(unsafe.Sizeof(e.control)))
-	b = b[:min(int(h.Controllen), len(b))]
-	for {
-		var c *unix.Cmsghdr
-		var data []byte
-		if c, data, b = nextControl(b); c == nil {
-			return 0, false
-		}
+func (e *envelope) errno(h *unix.Msghdr) (errno unix.Errno, icmp bool) {
+	for c, data, b := nextControl(e.controls(h)); c != nil; c, data, b = nextControl(b) {
 		if c.Level == unix.IPPROTO_IP && c.Type == unix.IP_RECVERR || c.Level == unix.IPPROTO_IPV6 && c.Type == unix.IPV6_RECVERR {
 			return extendedError(data)
 		}
 	}
+	return 0, false
 }
 
 // sendmmsg and recvmmsg return how many messages they moved.

@@ -54,7 +54,7 @@ func (s *socket) drop(err error) {
 //	icrc_solved        received with an identification that had to be solved for
 //	gso_sends, _pkts   sends that carried several packets, and those
 //	gso_refused        of them, those that the kernel did not take; sent again singly
-//	gso_reduced        how often that lowered the limit: to 16 packets, then to none
+//	gso_reduced        how often that turned GSO off, for as long as the link lives
 //	gso_suspended      how often losses took GSO from a peer for a while
 //	gro_reads, _pkts   messages that were received with several packets, and those
 func (s *socket) Counters(dst []link.Counter) []link.Counter {

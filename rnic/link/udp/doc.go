@@ -37,8 +37,8 @@
 // # When GSO does not work
 //
 // A send that the kernel refuses goes out again packet by packet. If that works
-// where it failed with EIO or EINVAL, GSO is to blame: it is turned down to 16
-// packets a send, then off, for as long as the link lives. A device on the way
+// where it failed with EIO or EINVAL, GSO is to blame: it is turned off, for as
+// long as the link lives. A device on the way
 // that numbers segments in another way loses them without a word, so a packet
 // that vanished twice in a row (link.Packet.Alone) goes alone and suspends GSO
 // for its peer. All of that is counted (Counters). Options turn it off for

@@ -43,7 +43,7 @@ type errorQueue struct {
 	due  atomic.Bool            // the sender has taken an error that may have an entry
 
 	hdr [errorBatch]unix.Mmsghdr
-	env [errorBatch]errorEnvelope
+	env [errorBatch]envelope
 	iov [errorBatch]unix.Iovec
 	buf [errorBatch][quoteLen]byte
 }
@@ -73,7 +73,7 @@ func (q *errorQueue) drain(fd uintptr) {
 		for i := range q.hdr {
 			h := &q.hdr[i].Hdr
 			h.Namelen = unix.SizeofSockaddrInet6
-			q.env[i].wantError(h)
+			q.env[i].wantOptions(h)
 		}
 		n, errno := recvmmsg(fd, q.hdr[:], unix.MSG_ERRQUEUE)
 		if errno != 0 {
@@ -91,7 +91,7 @@ func (q *errorQueue) drain(fd uintptr) {
 
 // take counts and reports an entry. Those of the local system are left out: the
 // send that made them has failed, too.
-func (q *errorQueue) take(m *unix.Mmsghdr, e *errorEnvelope, buf []byte) {
+func (q *errorQueue) take(m *unix.Mmsghdr, e *envelope, buf []byte) {
 	errno, icmp := e.errno(&m.Hdr)
 	if !icmp {
 		return

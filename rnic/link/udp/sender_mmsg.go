@@ -93,7 +93,7 @@ func (t *sender) send(batch []link.Packet) error {
 // sendPlainly sends the packets of a GSO send that the kernel refused, each by
 // itself. It is GSO's fault if they leave now: EIO where the device cannot make
 // checksums, or IPsec is on the way (udp.c:udp_send_skb), EINVAL where fewer
-// segments are allowed. Then there are fewer from now on, or none.
+// segments are allowed. Then there is no GSO from now on.
 func (t *sender) sendPlainly(batch []link.Packet) error {
 	why := t.refused
 	t.s.count.gsoRefused.Add(1)
@@ -105,17 +105,9 @@ func (t *sender) sendPlainly(batch []link.Packet) error {
 		return nil
 	}
 	t.s.count.gsoReduced.Add(1)
-	if t.limit > fewSegments {
-		t.limit = fewSegments
-	} else {
-		t.limit = 1
-	}
+	t.limit = 1
 	return nil
 }
-
-// fewSegments is how many packets a GSO send carries when the kernel has
-// refused one with more.
-const fewSegments = 16
 
 // forget drops the references to packets: their memory is not the link's.
 func (t *sender) forget() {
