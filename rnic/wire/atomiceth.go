@@ -13,23 +13,15 @@ type AtomicETH struct {
 	Compare uint64 // what COMPARE_SWAP expects; FETCH_ADD ignores it
 }
 
-// Length returns [AtomicETHLen].
-func (*AtomicETH) Length() int { return AtomicETHLen }
-
-// Parse reads the first AtomicETHLen bytes of b. The error is ErrShort or nil.
-func (h *AtomicETH) Parse(b []byte) error {
-	if len(b) < AtomicETHLen {
-		return ErrShort
-	}
+func (h *AtomicETH) parse(b []byte) []byte {
 	h.VA = binary.BigEndian.Uint64(b)
 	h.RKey = binary.BigEndian.Uint32(b[8:])
 	h.SwapAdd = binary.BigEndian.Uint64(b[12:])
 	h.Compare = binary.BigEndian.Uint64(b[20:])
-	return nil
+	return b[AtomicETHLen:]
 }
 
-// Append appends the header's AtomicETHLen bytes to b.
-func (h *AtomicETH) Append(b []byte) []byte {
+func (h *AtomicETH) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, h.VA)
 	b = binary.BigEndian.AppendUint32(b, h.RKey)
 	b = binary.BigEndian.AppendUint64(b, h.SwapAdd)
@@ -44,20 +36,11 @@ type AtomicAckETH struct {
 	Orig uint64 // the value at the address before
 }
 
-// Length returns [AtomicAckETHLen].
-func (*AtomicAckETH) Length() int { return AtomicAckETHLen }
-
-// Parse reads the first AtomicAckETHLen bytes of b. The error is ErrShort or
-// nil.
-func (h *AtomicAckETH) Parse(b []byte) error {
-	if len(b) < AtomicAckETHLen {
-		return ErrShort
-	}
+func (h *AtomicAckETH) parse(b []byte) []byte {
 	h.Orig = binary.BigEndian.Uint64(b)
-	return nil
+	return b[AtomicAckETHLen:]
 }
 
-// Append appends the header's AtomicAckETHLen bytes to b.
-func (h *AtomicAckETH) Append(b []byte) []byte {
+func (h *AtomicAckETH) append(b []byte) []byte {
 	return binary.BigEndian.AppendUint64(b, h.Orig)
 }

@@ -53,33 +53,6 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
-func BenchmarkParse(b *testing.B) {
-	for _, p := range []*wire.Packet{&benchWrite, &benchAck} {
-		b.Run(p.Opcode.String(), func(b *testing.B) {
-			body := p.Append(nil)
-			var q wire.Packet
-			b.ReportAllocs()
-			for b.Loop() {
-				if err := q.Parse(body); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
-func BenchmarkAppendHeaders(b *testing.B) {
-	for _, p := range []*wire.Packet{&benchWrite, &benchAck} {
-		b.Run(p.Opcode.String(), func(b *testing.B) {
-			buf := make([]byte, 0, 128)
-			b.ReportAllocs()
-			for b.Loop() {
-				_ = p.AppendHeaders(buf)
-			}
-		})
-	}
-}
-
 func BenchmarkICRC(b *testing.B) {
 	fl := benchFlow(b)
 	for _, p := range []*wire.Packet{&benchWrite, &benchAck} {
@@ -113,18 +86,6 @@ func BenchmarkVerify(b *testing.B) {
 					}
 				}
 			})
-		}
-	}
-}
-
-func BenchmarkSolveID(b *testing.B) {
-	fl := benchFlow(b)
-	body := benchWrite.Append(nil)
-	diff := fl.ICRC(0xbeef, body) ^ fl.ICRC(0, body)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, ok := wire.SolveID(diff, len(body)); !ok {
-			b.Fatal("not solved")
 		}
 	}
 }

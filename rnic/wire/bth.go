@@ -31,9 +31,6 @@ type BTH struct {
 	PSN PSN
 }
 
-// Length returns [BTHLen].
-func (*BTH) Length() int { return BTHLen }
-
 // Parse reads the first BTHLen bytes of b. The error is ErrShort or nil: the
 // values are checked by [Packet.Parse].
 func (h *BTH) Parse(b []byte) error {

@@ -11,21 +11,13 @@ type DETH struct {
 	SrcQPN QPN
 }
 
-// Length returns [DETHLen].
-func (*DETH) Length() int { return DETHLen }
-
-// Parse reads the first DETHLen bytes of b. The error is ErrShort or nil.
-func (h *DETH) Parse(b []byte) error {
-	if len(b) < DETHLen {
-		return ErrShort
-	}
+func (h *DETH) parse(b []byte) []byte {
 	h.QKey = binary.BigEndian.Uint32(b)
 	h.SrcQPN = QPN(binary.BigEndian.Uint32(b[4:]) & mask24)
-	return nil
+	return b[DETHLen:]
 }
 
-// Append appends the header's DETHLen bytes to b.
-func (h *DETH) Append(b []byte) []byte {
+func (h *DETH) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, h.QKey)
 	return binary.BigEndian.AppendUint32(b, uint32(h.SrcQPN&mask24))
 }
@@ -40,20 +32,12 @@ type ImmDt struct {
 	Data uint32
 }
 
-// Length returns [ImmDtLen].
-func (*ImmDt) Length() int { return ImmDtLen }
-
-// Parse reads the first ImmDtLen bytes of b. The error is ErrShort or nil.
-func (h *ImmDt) Parse(b []byte) error {
-	if len(b) < ImmDtLen {
-		return ErrShort
-	}
+func (h *ImmDt) parse(b []byte) []byte {
 	h.Data = binary.BigEndian.Uint32(b)
-	return nil
+	return b[ImmDtLen:]
 }
 
-// Append appends the header's ImmDtLen bytes to b.
-func (h *ImmDt) Append(b []byte) []byte { return binary.BigEndian.AppendUint32(b, h.Data) }
+func (h *ImmDt) append(b []byte) []byte { return binary.BigEndian.AppendUint32(b, h.Data) }
 
 // IETHLen is the length of an [IETH].
 const IETHLen = 4
@@ -63,20 +47,12 @@ type IETH struct {
 	RKey uint32 // the key that the receiver shall invalidate
 }
 
-// Length returns [IETHLen].
-func (*IETH) Length() int { return IETHLen }
-
-// Parse reads the first IETHLen bytes of b. The error is ErrShort or nil.
-func (h *IETH) Parse(b []byte) error {
-	if len(b) < IETHLen {
-		return ErrShort
-	}
+func (h *IETH) parse(b []byte) []byte {
 	h.RKey = binary.BigEndian.Uint32(b)
-	return nil
+	return b[IETHLen:]
 }
 
-// Append appends the header's IETHLen bytes to b.
-func (h *IETH) Append(b []byte) []byte { return binary.BigEndian.AppendUint32(b, h.RKey) }
+func (h *IETH) append(b []byte) []byte { return binary.BigEndian.AppendUint32(b, h.RKey) }
 
 // FETHLen is the length of a [FETH].
 const FETHLen = 4
@@ -84,33 +60,17 @@ const FETHLen = 4
 // FETH is the FLUSH extended header (IBA A19.4.1): how deep earlier writes
 // shall be flushed (A19.4.1.1), and how much of the region (A19.4.1.2).
 type FETH struct {
-	Placement uint8 // four bits: FlushGlobal, FlushPersistent
-	Selection uint8 // two bits: FlushRange or FlushRegion
+	Placement uint8 // four bits: 1 is visible to every observer, 2 survives loss of power
+	Selection uint8 // two bits: 0 is the range of the RETH, 1 the whole memory region
 }
 
-// Values of the fields of a [FETH].
-const (
-	FlushGlobal     uint8 = 1 // visible to every observer
-	FlushPersistent uint8 = 2 // in memory that survives loss of power
-	FlushRange      uint8 = 0 // the range of the RETH
-	FlushRegion     uint8 = 1 // the whole memory region
-)
-
-// Length returns [FETHLen].
-func (*FETH) Length() int { return FETHLen }
-
-// Parse reads the first FETHLen bytes of b. The error is ErrShort or nil.
-func (h *FETH) Parse(b []byte) error {
-	if len(b) < FETHLen {
-		return ErrShort
-	}
+func (h *FETH) parse(b []byte) []byte {
 	v := binary.BigEndian.Uint32(b)
 	h.Placement = uint8(v & 0xf)
 	h.Selection = uint8(v >> 4 & 3)
-	return nil
+	return b[FETHLen:]
 }
 
-// Append appends the header's FETHLen bytes to b.
-func (h *FETH) Append(b []byte) []byte {
+func (h *FETH) append(b []byte) []byte {
 	return binary.BigEndian.AppendUint32(b, uint32(h.Selection&3)<<4|uint32(h.Placement&0xf))
 }

@@ -41,9 +41,6 @@ type MAD struct {
 	Modifier      uint32
 }
 
-// Length returns [MADHeaderLen].
-func (*MAD) Length() int { return MADHeaderLen }
-
 // Parse reads the first MADHeaderLen bytes of b. The error is ErrShort or nil:
 // the values are left to the class.
 func (h *MAD) Parse(b []byte) error {

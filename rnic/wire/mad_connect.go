@@ -43,9 +43,6 @@ const (
 	ServiceCodeRD uint8 = 2
 )
 
-// Length returns [CMLen].
-func (*REQ) Length() int { return CMLen }
-
 // Parse reads the CMLen bytes behind the MAD's header. The error is ErrShort or
 // nil.
 func (m *REQ) Parse(b []byte) error {
@@ -108,9 +105,6 @@ type MRA struct {
 	Private [MRAPrivateLen]byte
 }
 
-// Length returns [CMLen].
-func (*MRA) Length() int { return CMLen }
-
 // Parse reads the CMLen bytes behind the MAD's header. The error is ErrShort or
 // nil.
 func (m *MRA) Parse(b []byte) error {
@@ -153,9 +147,6 @@ type REP struct {
 	Private            [REPPrivateLen]byte
 }
 
-// Length returns [CMLen].
-func (*REP) Length() int { return CMLen }
-
 // Parse reads the CMLen bytes behind the MAD's header. The error is ErrShort or
 // nil.
 func (m *REP) Parse(b []byte) error {
@@ -197,9 +188,6 @@ type RTU struct {
 	CommIDs
 	Private [RTUPrivateLen]byte
 }
-
-// Length returns [CMLen].
-func (*RTU) Length() int { return CMLen }
 
 // Parse reads the CMLen bytes behind the MAD's header. The error is ErrShort or
 // nil.

@@ -12,9 +12,6 @@ type DREQ struct {
 	Private   [DREQPrivateLen]byte
 }
 
-// Length returns [CMLen].
-func (*DREQ) Length() int { return CMLen }
-
 // Parse reads the CMLen bytes behind the MAD's header. The error is ErrShort or
 // nil.
 func (m *DREQ) Parse(b []byte) error {
@@ -41,9 +38,6 @@ type DREP struct {
 	CommIDs
 	Private [DREPPrivateLen]byte
 }
-
-// Length returns [CMLen].
-func (*DREP) Length() int { return CMLen }
 
 // Parse reads the CMLen bytes behind the MAD's header. The error is ErrShort or
 // nil.

@@ -56,9 +56,6 @@ func (h *IPCM) addr(raw *[16]byte) netip.Addr {
 	return netip.Addr{}
 }
 
-// Length returns [IPCMLen].
-func (*IPCM) Length() int { return IPCMLen }
-
 // Parse reads the first IPCMLen bytes of b. The error is ErrShort or nil.
 func (h *IPCM) Parse(b []byte) error {
 	if len(b) < IPCMLen {

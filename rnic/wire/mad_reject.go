@@ -22,9 +22,6 @@ type REJ struct {
 	Private [REJPrivateLen]byte
 }
 
-// Length returns [CMLen].
-func (*REJ) Length() int { return CMLen }
-
 // Parse reads the CMLen bytes behind the MAD's header. The error is ErrShort or
 // nil; InfoLen may lie.
 func (m *REJ) Parse(b []byte) error {
@@ -156,9 +153,6 @@ type ClassPortInfo struct {
 	RedirectQKey              uint32
 	Trap                      [32]byte // where traps go: the same fields again
 }
-
-// Length returns [ClassPortInfoLen].
-func (*ClassPortInfo) Length() int { return ClassPortInfoLen }
 
 // Parse reads the first ClassPortInfoLen bytes of b. The error is ErrShort or
 // nil.

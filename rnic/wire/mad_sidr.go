@@ -21,9 +21,6 @@ type SIDRREQ struct {
 	Private   [SIDRREQPrivateLen]byte
 }
 
-// Length returns [CMLen].
-func (*SIDRREQ) Length() int { return CMLen }
-
 // Parse reads the CMLen bytes behind the MAD's header. The error is ErrShort or
 // nil.
 func (m *SIDRREQ) Parse(b []byte) error {
@@ -66,9 +63,6 @@ type SIDRREP struct {
 	Info      [SIDRREPInfoLen]byte // its meaning depends on Status
 	Private   [SIDRREPPrivateLen]byte
 }
-
-// Length returns [CMLen].
-func (*SIDRREP) Length() int { return CMLen }
 
 // Parse reads the CMLen bytes behind the MAD's header. The error is ErrShort or
 // nil; InfoLen may lie.

@@ -80,40 +80,32 @@ func (p *Packet) parseHeaders(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// parseExtended reads the opcode's extended headers. b is exactly as long as
-// they are, so the parsers cannot fail.
+// parseExtended reads the opcode's extended headers, which b begins with.
 func (p *Packet) parseExtended(b []byte) {
 	h := p.Opcode.Headers()
 	if h&HasDETH != 0 {
-		_ = p.DETH.Parse(b)
-		b = b[DETHLen:]
+		b = p.DETH.parse(b)
 	}
 	if h&HasFETH != 0 {
-		_ = p.FETH.Parse(b)
-		b = b[FETHLen:]
+		b = p.FETH.parse(b)
 	}
 	if h&HasRETH != 0 {
-		_ = p.RETH.Parse(b)
-		b = b[RETHLen:]
+		b = p.RETH.parse(b)
 	}
 	if h&HasAtomicETH != 0 {
-		_ = p.AtomicETH.Parse(b)
-		b = b[AtomicETHLen:]
+		b = p.AtomicETH.parse(b)
 	}
 	if h&HasAETH != 0 {
-		_ = p.AETH.Parse(b)
-		b = b[AETHLen:]
+		b = p.AETH.parse(b)
 	}
 	if h&HasAtomicAckETH != 0 {
-		_ = p.AtomicAckETH.Parse(b)
-		b = b[AtomicAckETHLen:]
+		b = p.AtomicAckETH.parse(b)
 	}
 	if h&HasImmDt != 0 {
-		_ = p.ImmDt.Parse(b)
-		b = b[ImmDtLen:]
+		b = p.ImmDt.parse(b)
 	}
 	if h&HasIETH != 0 {
-		_ = p.IETH.Parse(b)
+		p.IETH.parse(b)
 	}
 }
 
@@ -124,28 +116,28 @@ func (p *Packet) AppendHeaders(b []byte) []byte {
 	b = p.BTH.Append(b)
 	h := p.Opcode.Headers()
 	if h&HasDETH != 0 {
-		b = p.DETH.Append(b)
+		b = p.DETH.append(b)
 	}
 	if h&HasFETH != 0 {
-		b = p.FETH.Append(b)
+		b = p.FETH.append(b)
 	}
 	if h&HasRETH != 0 {
-		b = p.RETH.Append(b)
+		b = p.RETH.append(b)
 	}
 	if h&HasAtomicETH != 0 {
-		b = p.AtomicETH.Append(b)
+		b = p.AtomicETH.append(b)
 	}
 	if h&HasAETH != 0 {
-		b = p.AETH.Append(b)
+		b = p.AETH.append(b)
 	}
 	if h&HasAtomicAckETH != 0 {
-		b = p.AtomicAckETH.Append(b)
+		b = p.AtomicAckETH.append(b)
 	}
 	if h&HasImmDt != 0 {
-		b = p.ImmDt.Append(b)
+		b = p.ImmDt.append(b)
 	}
 	if h&HasIETH != 0 {
-		b = p.IETH.Append(b)
+		b = p.IETH.append(b)
 	}
 	if h&HasCNP != 0 {
 		b = append(b, zeros[:]...)

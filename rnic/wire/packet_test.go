@@ -150,9 +150,9 @@ func TestSpecifiedBytes(t *testing.T) {
 			"81 40 ffff 40 000010 00 000000 00000000 00000000 00000000 00000000"},
 		{"FLUSH", wire.Packet{
 			BTH:  wire.BTH{Opcode: wire.RCFlush, PKey: 0xffff, DestQPN: 0x11, AckReq: true, PSN: 0x22},
-			FETH: wire.FETH{Placement: wire.FlushGlobal | wire.FlushPersistent, Selection: wire.FlushRange},
+			FETH: wire.FETH{Placement: 3, Selection: 1},
 			RETH: wire.RETH{VA: 0x1000, RKey: 0x33, DMALen: 0x44},
-		}, "1c 00 ffff 00 000011 80 000022 00000003 0000000000001000 00000033 00000044"},
+		}, "1c 00 ffff 00 000011 80 000022 00000013 0000000000001000 00000033 00000044"},
 		{"ACK with credits", wire.Packet{
 			BTH:  wire.BTH{Opcode: wire.RCAck, MigReq: true, PKey: 0xffff, DestQPN: 0x11, PSN: 0x22},
 			AETH: wire.AETH{Syndrome: wire.SyndromeACK(7), MSN: 9},

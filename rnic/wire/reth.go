@@ -13,22 +13,14 @@ type RETH struct {
 	DMALen uint32 // bytes of the whole message, not of the packet
 }
 
-// Length returns [RETHLen].
-func (*RETH) Length() int { return RETHLen }
-
-// Parse reads the first RETHLen bytes of b. The error is ErrShort or nil.
-func (h *RETH) Parse(b []byte) error {
-	if len(b) < RETHLen {
-		return ErrShort
-	}
+func (h *RETH) parse(b []byte) []byte {
 	h.VA = binary.BigEndian.Uint64(b)
 	h.RKey = binary.BigEndian.Uint32(b[8:])
 	h.DMALen = binary.BigEndian.Uint32(b[12:])
-	return nil
+	return b[RETHLen:]
 }
 
-// Append appends the header's RETHLen bytes to b.
-func (h *RETH) Append(b []byte) []byte {
+func (h *RETH) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, h.VA)
 	b = binary.BigEndian.AppendUint32(b, h.RKey)
 	return binary.BigEndian.AppendUint32(b, h.DMALen)
