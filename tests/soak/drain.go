@@ -13,7 +13,7 @@ func (r *run) pause(e *end) {
 	if e.gone || e.qp.State() != abi.QPSRTS {
 		return
 	}
-	r.tally.Paused++
+	r.tally["disturbance: send queue paused"]++
 	e.begun, e.held = 0, e.mon.first
 	for _, o := range e.out.ops[:e.out.posted] {
 		if o.first >= e.mon.next {
@@ -42,7 +42,7 @@ func (r *run) resume(e *end, hasty bool) {
 			r.resume(e, false)
 			return
 		case drained:
-			r.tally.Drained++
+			r.tally["disturbance: send queue drained"]++
 			r.resize(e)
 		}
 		r.fail(e.qp.Modify(abi.QPSRTS, &engine.Attr{}, 0))

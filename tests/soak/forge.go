@@ -21,7 +21,7 @@ func (r *run) forge(e *end, p *wire.Packet) {
 	} else {
 		e.forgeResponse(&q)
 	}
-	r.tally.Forged++
+	r.tally[forgedPackets]++
 	q.Pad = wire.PadLen(len(q.Payload))
 	r.world.Inject(e.node, e.peer.node, &q, forged)
 }

@@ -127,14 +127,14 @@ func (e *end) checkPrivate(f *virtual.Flight, p *wire.Packet) error {
 	case e.run.passed[e.node.Index][e.peer.node.Index] < p.PrivateMTU:
 		return fmt.Errorf("%s sent private MTU %d before such a packet had passed: %s", e, p.PrivateMTU.Bytes(), f)
 	default:
-		e.run.tally.Private++
+		e.run.tally["packet: of a private MTU"]++
 	}
 	return nil
 }
 
 // checkTry: such a packet repeats no request, and is as long as it says.
 func (e *end) checkTry(f *virtual.Flight, p *wire.Packet) error {
-	e.run.tally.Tries++
+	e.run.tally["packet: tries a private MTU"]++
 	if n := number(e.mon.next, p.PSN); n >= e.mon.next || n >= e.mon.arrived || len(p.Payload) != p.PrivateMTU.Bytes() {
 		return fmt.Errorf("%s tries private MTU %d, next is %d: %s", e, p.PrivateMTU.Bytes(), e.mon.next&uint64(wire.MaxPSN), f)
 	}
@@ -163,7 +163,7 @@ func (e *end) checkBitmap(f *virtual.Flight, p *wire.Packet) error {
 	if e.peer.node.Stash == nil {
 		return fmt.Errorf("%s sent a bitmap to a peer that goes back N: %s", e, f)
 	}
-	e.run.tally.Bitmaps++
+	e.run.tally["NAK: with a bitmap"]++
 	m := &e.peer.mon
 	n := number(m.next, p.PSN)
 	for i := range p.Bitmap().Len() {
@@ -198,7 +198,7 @@ func (e *end) checkRequest(f *virtual.Flight, p *wire.Packet) error {
 		e.flow.since = e.run.world.Now()
 	}
 	e.flow.waits = false
-	e.run.tally.Opcodes[p.Opcode]++
+	e.run.tally.packet(p.Opcode)
 	if n < m.next {
 		return e.checkRepeated(f, p, n)
 	}
@@ -229,7 +229,7 @@ func (e *end) outstanding() int { return len(e.mon.asked) - e.flow.asked }
 // request; a READ may be repeated from the middle on (IBA C9-110, 9.7.5.1.5).
 func (e *end) checkRepeated(f *virtual.Flight, p *wire.Packet, n uint64) error {
 	m := &e.mon
-	e.run.tally.Repeated++
+	e.run.tally["packet: repeats a request"]++
 	e.seen.repeated++
 	rec := m.sent[n-m.first]
 	if rec.op != p.Opcode {
@@ -246,7 +246,7 @@ func (e *end) checkRepeated(f *virtual.Flight, p *wire.Packet, n uint64) error {
 	end := uint64(p.RETH.DMALen) + skip
 	part := p.Selective && end < uint64(r.length) && end%uint64(r.mtu) == 0 && p.RETH.DMALen > 0
 	if part {
-		e.run.tally.Parts++
+		e.run.tally["packet: repeats a part of a READ"]++
 	}
 	if p.RETH.VA != r.va+skip || end != uint64(r.length) && !part {
 		return fmt.Errorf("%s repeats a READ of [%#x,+%d) as PSN %d with [%#x,+%d)", e, r.va, r.length, p.PSN, p.RETH.VA, p.RETH.DMALen)
@@ -271,12 +271,12 @@ func (e *end) checkResponse(f *virtual.Flight, p *wire.Packet) error {
 	if n >= req.arrived && !(p.Opcode == wire.RCAck && p.AETH.Syndrome.IsNAK() && n <= req.arrived) {
 		return fmt.Errorf("%s answers PSN %d, the highest that arrived is %d: %s", e, p.PSN, int64(req.arrived-1)&int64(wire.MaxPSN), f)
 	}
-	t := &e.run.tally
-	t.Opcodes[p.Opcode]++
+	t := e.run.tally
+	t.packet(p.Opcode)
 	if p.Opcode == wire.RCAck {
 		switch s := p.AETH.Syndrome; {
 		case s.IsRNR():
-			t.RNR++
+			t["NAK: receiver not ready"]++
 			e.mon.unready = n
 		case s.IsNAK():
 			if s.IsReserved() {
@@ -285,7 +285,7 @@ func (e *end) checkResponse(f *virtual.Flight, p *wire.Packet) error {
 			if s.NAK() == wire.NAKPSNSequence && n == e.mon.unready {
 				return fmt.Errorf("%s misses a request that it has no receive for: %s", e, f)
 			}
-			t.NAKs[s.NAK()]++
+			t["NAK: "+s.NAK().String()]++
 		}
 	} else if p.Opcode.Carries(wire.HasAETH) && !p.AETH.Syndrome.IsACK() {
 		return fmt.Errorf("%s sent an answer with data and a NAK: %s", e, f)

@@ -93,7 +93,7 @@ func (r *run) disturb() {
 	}
 	for _, s := range r.plan.sleeps {
 		r.at(s.from, func() {
-			r.tally.Frozen++
+			r.tally["fault: a node slept"]++
 			w.Freeze(r.nodes[s.node], r.base+s.until)
 			r.sleeps(r.nodes[s.node], r.base+s.until)
 		})
@@ -116,10 +116,10 @@ func (r *run) countCut(c cut) {
 		short, long = short && c.until-c.from < wait, long && c.until-c.from > wait
 	}
 	if short {
-		r.tally.Cuts[0]++
+		r.tally["fault: a partition that healed in time"]++
 	}
 	if long {
-		r.tally.Cuts[1]++
+		r.tally["fault: a partition beyond all retries"]++
 	}
 }
 
@@ -224,7 +224,7 @@ func (l *lane) post() {
 			if !errors.Is(err, syscall.ENOMEM) {
 				r.fail(fmt.Errorf("%s: post to a full queue of %d: %v", l.name, l.from.plan.depth, err))
 			}
-			r.tally.Full++
+			r.tally["disturbance: post to a full queue"]++
 		}
 		if full || r.world.Failure() != nil {
 			return
@@ -266,7 +266,7 @@ func (r *run) revoke(g *region, l *lane) {
 	if g.gone {
 		return
 	}
-	r.tally.Revoked++
+	r.tally["disturbance: region revoked"]++
 	r.world.Logf("deregister key %#x of %s", g.key, g.node.Name)
 	r.fail(l.settle(0))
 	r.fail(g.deregister(r.world.Now()))
@@ -278,7 +278,7 @@ func (r *run) breakEnd(e *end) {
 		return
 	}
 	if !r.calm {
-		r.tally.Broken++
+		r.tally["disturbance: queue pair broken"]++
 	}
 	e.broken = true
 	r.fail(e.qp.Modify(abi.QPSErr, &engine.Attr{}, 0))

@@ -78,7 +78,7 @@ func (r *run) restart(p *restartPlan) {
 		n := e.out.packets()
 		r.former = append(r.former, psnRange{e.plan.psn, n}, psnRange{e.plan.psn.Add(forgedAhead), n + forgedSpread})
 	}
-	r.tally.Restarts[p.kind]++
+	r.tally["restart: "+restartNames[p.kind]]++
 	r.world.Logf("connection %d: %s", p.conn, restartNames[p.kind])
 	if p.kind == bothReset {
 		r.abandon(c.ends[0], false)
@@ -139,7 +139,7 @@ func (r *run) survive(e *end, p *restartPlan, limit engine.Time) {
 	case e.failedAt < 0:
 		r.breakEnd(e)
 	case !e.broken:
-		r.tally.Noticed++
+		r.tally["restart: dead peer noticed"]++
 	}
 	r.world.At(now, func() { // behind what it still had to do
 		e.out.closing = true
@@ -176,7 +176,7 @@ func (r *run) revive(c *conn, p *restartPlan) error {
 	for k, e := range c.ends {
 		next := &p.next.ends[k]
 		kind := p.num[k]
-		r.tally.Numbers[kind]++
+		r.tally["restart: revived "+numberNames[kind]]++
 		alive := e.node.Lookup(e.qp.Num) == e.qp
 		switch {
 		case kind == sameNumber && alive:

@@ -20,15 +20,14 @@ type Options struct {
 // Report is the result of a run.
 type Report struct {
 	Seed  uint64
-	Trace virtual.Trace // equal for equal runs
-	Tally Tally
-	Err   error // the oracle's finding, nil if none
+	Trace virtual.Trace  // equal for equal runs
+	Tally map[string]int // see tally
+	Err   error          // the oracle's finding, nil if none
 }
 
 // Run plays a seed.
 func Run(seed uint64, o Options) Report {
-	r := &run{seed: seed, plan: newPlan(seed), tally: newTally(), rand: virtual.NewRand(seed ^ 0x5eed)}
-	r.tally.Seeds = 1
+	r := &run{seed: seed, plan: newPlan(seed), tally: tally{}, rand: virtual.NewRand(seed ^ 0x5eed)}
 	err := r.live(o)
 	if err != nil {
 		r.world.Logf("FAILED: %v", err)
@@ -70,7 +69,7 @@ type run struct {
 	plan  *plan
 	rand  virtual.Rand // of the program's memory
 	world *virtual.World
-	tally Tally
+	tally tally
 
 	nodes    []*virtual.Node // a, b, and a stranger
 	base     engine.Time     // when the plan began
@@ -180,7 +179,7 @@ func (r *run) connect(i int, p *connPlan, heirs [2]heir) (*conn, error) {
 		if h := heirs[k]; h.qp != nil {
 			e.qp = h.qp
 			e.counted = *e.qp.Counters()
-			r.tally.Revived++
+			r.tally["disturbance: queue pair revived"]++
 		} else {
 			e.qp = r.newQP(e, h.num)
 		}
@@ -198,10 +197,10 @@ func (r *run) connect(i int, p *connPlan, heirs [2]heir) (*conn, error) {
 		e.out = &lane{run: r, name: fmt.Sprintf("lane %d%s", i, []string{">", "<"}[k]), mtu: r.plan.mtu, from: e, to: e.peer}
 		e.peer.in = e.out
 		e.out.next = e.mon.first
-		r.tally.RdAtomic[e.plan.rdAtomic]++
+		r.tally[fmt.Sprintf("limit: %d READs and atomics", e.plan.rdAtomic)]++
 		r.lanes = append(r.lanes, e.out)
 	}
-	r.tally.Selective[selective]++
+	r.tally[fmt.Sprintf("connection: with %d selective ends", selective)]++
 	for _, e := range c.ends {
 		if err := e.connect(); err != nil {
 			return nil, err
@@ -271,14 +270,12 @@ func (r *run) fail(err error) {
 }
 
 func (r *run) count() {
-	t := &r.tally
-	w := r.world
-	t.Faults = w.Hit
-	t.ICRC, t.Nobody = w.Drops.ICRC, w.Drops.QPN
-	t.VirtualTime = uint64(w.Now())
-	for i := range mtus {
-		if mtus[i].bytes == r.plan.mtu {
-			t.MTUs[i]++
-		}
+	t, w := r.tally, r.world
+	for f, n := range w.Hit {
+		t.add("fault: "+virtual.Fault(f).String(), n)
 	}
+	t.add("fault: found by ICRC", w.Drops.ICRC)
+	t.add("restart: packet for a queue pair that is gone", w.Drops.QPN)
+	t.add("run: ns of virtual time", uint64(w.Now()))
+	t[fmt.Sprintf("run: MTU %d", r.plan.mtu)]++
 }

@@ -19,7 +19,7 @@ func (l *lane) offerReceives() {
 	}
 	l.postReceives(len(l.receives) - int(l.to.plan.lateShare*float64(len(l.receives))))
 	for i := l.recvReady; i < len(l.receives); i++ {
-		r.tally.Late++
+		r.tally["disturbance: late receive"]++
 		r.soon(engine.Time(r.rand.Intn(int(r.plan.chaos))), func() { l.postReceives(1) })
 	}
 }
@@ -28,7 +28,7 @@ func (l *lane) offerReceives() {
 // completed.
 func (l *lane) drained() {
 	if s := l.to.plan.slow; s.ahead > 0 && !l.run.calm && l.to.failedAt < 0 {
-		l.run.tally.Slow++
+		l.run.tally["disturbance: receive drained slowly"]++
 		l.run.soon(s.lag, func() { l.postReceives(1) })
 	}
 }

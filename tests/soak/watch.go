@@ -14,8 +14,8 @@ func (r *run) Sent(f *virtual.Flight) {
 	if f.From == r.nodes[stranger] || f.Tag == forged {
 		return
 	}
-	r.tally.Packets++
-	r.tally.Bytes += uint64(len(f.Bytes))
+	r.tally[packetsSent]++
+	r.tally["run: bytes sent"] += len(f.Bytes)
 	p, err := f.Packet()
 	if err != nil {
 		r.fail(fmt.Errorf("node %s sent a packet that does not parse: %w: %x", f.From.Name, err, f.Bytes))
@@ -38,7 +38,7 @@ func (r *run) Sent(f *virtual.Flight) {
 // ICRC: no queue pair may accept it.
 func (r *run) stray(f *virtual.Flight) {
 	if r.plan.stray > 0 && r.rand.Hit(r.plan.stray) {
-		r.tally.Strays++
+		r.tally["fault: from a stranger"]++
 		r.world.Forge(r.nodes[stranger], f)
 	}
 }
@@ -56,7 +56,7 @@ func (r *run) Dropped(f *virtual.Flight, why virtual.Fault) {
 // Arrives implements virtual.Watcher.
 func (r *run) Arrives(f *virtual.Flight, qp *virtual.QP, p *wire.Packet) {
 	if f.Flipped {
-		r.tally.Masked++
+		r.tally["fault: outside of ICRC"]++
 	}
 	r.before = taken(qp)
 	if e := r.ends[qp]; e != nil && p.FECN {
@@ -69,7 +69,7 @@ func (r *run) Arrives(f *virtual.Flight, qp *virtual.QP, p *wire.Packet) {
 	switch e := r.ends[qp]; {
 	case sender == nil || e == nil:
 	case e.gone || sender.peer != e:
-		r.tally.Stale++
+		r.tally["restart: stale packet at a queue pair"]++
 		r.world.Logf("%-12s that was a packet of a former life", "")
 	default:
 		e.arrives(f, p)
@@ -102,7 +102,7 @@ func (r *run) Completed(qp *virtual.QP, c *engine.Completion) {
 	}
 	e.look()
 	e.seen.completed(c)
-	r.tally.Status[virtual.Status{Status: c.Status, Recv: c.Recv}]++
+	r.tally.completion(c)
 	if c.Recv {
 		r.fail(e.in.received(c))
 		return
@@ -114,10 +114,9 @@ func (r *run) Completed(qp *virtual.QP, c *engine.Completion) {
 	}
 	o := l.ops[l.completed-1]
 	if c.Status == abi.WCSuccess {
-		r.tally.Requests[o.code]++
-		r.tally.countTraits(o)
+		r.tally.request(o)
 	} else if o.bug != fine && c.Status == outcomes[o.bug].send {
-		r.tally.Mistakes[o.bug]++
+		r.tally["mistake: "+o.bug.String()]++
 	}
 	if !l.resuming { // a slot is free again
 		l.resuming = true

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/rnic/engine"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
@@ -265,9 +264,3 @@ func makeFlow(from, to *Node) wire.Flow {
 }
 
 func (w *World) flow(from, to *Node) wire.Flow { return w.flows[from.Index][to.Index] }
-
-// Status is a completion's status with its queue, for counting.
-type Status struct {
-	Status abi.WCStatus
-	Recv   bool
-}
