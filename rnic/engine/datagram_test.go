@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"net/netip"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -66,13 +65,6 @@ func (h *dhost) wr(id uint64, to *dhost, off, n int) SendWR {
 		To: Destination{to.addr, to.qp.cfg.QPN, datagramQKey}}
 }
 
-func (h *dhost) post(wrs ...SendWR) {
-	h.t.Helper()
-	for i := range wrs {
-		require.NoError(h.t, h.qp.Post(1, &wrs[i]))
-	}
-}
-
 // transmit returns the packets that leave, as they arrive.
 func (h *dhost) transmit() (list []wire.Packet) {
 	h.t.Helper()
@@ -132,33 +124,6 @@ func TestDatagramAsRecorded(t *testing.T) {
 		}
 	}
 	require.Greater(t, n, 50)
-}
-
-func TestDatagramStates(t *testing.T) {
-	a, b := datagramPair(t, nil)
-	for _, to := range []abi.QPState{abi.QPSInit, abi.QPSRTR, abi.QPSSQE} {
-		require.ErrorIs(t, a.qp.Modify(1, to, &Attr{}, 0), syscall.EINVAL)
-	}
-	a.to(abi.QPSSQD, Attr{}, 0)
-	require.True(t, a.qp.Drained())
-	a.post(a.wr(1, b, 0, 8))
-	require.Empty(t, a.transmit(), "SQD")
-	a.to(abi.QPSRTS, Attr{QKey: 9}, abi.QPMaskQKey)
-	require.EqualValues(t, 9, a.qp.Attr().QKey)
-	require.Len(t, a.transmit(), 1)
-	for i := range 8 {
-		a.post(a.wr(uint64(i), b, 0, 8))
-	}
-	wr := a.wr(8, b, 0, 8)
-	require.ErrorIs(t, a.qp.Post(1, &wr), syscall.ENOMEM)
-	a.to(abi.QPSReset, Attr{}, 0)
-	require.Empty(t, a.completions())
-	require.Zero(t, a.qp.Outstanding())
-	require.ErrorIs(t, a.qp.Post(1, &wr), syscall.EINVAL)
-	require.Equal(t, Attr{}, a.qp.Attr())
-	a.start()
-	a.post(wr)
-	require.Len(t, a.transmit(), 1)
 }
 
 func TestDatagramNoAllocations(t *testing.T) {

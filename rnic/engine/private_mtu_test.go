@@ -116,27 +116,6 @@ func TestPrivateMTUInBatches(t *testing.T) {
 	require.True(t, b.Full())
 }
 
-// A peer that goes back N does not know of private MTUs.
-func TestPrivateMTUWithOthers(t *testing.T) {
-	for side := range 2 {
-		n := newPrivatePair(t, jumboRoom, jumboRoom, side, nil)
-		foreign := []*host{n.a, n.b}[side]
-		n.filter = func(from *host, p *wire.Packet) (int, Time) {
-			if from == foreign {
-				require.Zero(t, p.PrivateMTU)
-			}
-			require.Empty(t, tries([]wire.Packet{*p}))
-			return 1, 0
-		}
-		for id := range 3 {
-			n.post(n.a, n.write(uint64(id), 5000))
-			n.run(0)
-		}
-		requireSuccess(t, n.a.wcs, 0, 1, 2)
-		require.Equal(t, 1024, n.a.qp.Gauges().MTU)
-	}
-}
-
 // A private MTU that one queue pair has proven counts for the others on its
 // path.
 func TestPrivateMTUIsShared(t *testing.T) {

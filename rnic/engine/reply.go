@@ -67,17 +67,26 @@ func (q *QP) startReply(op wire.Opcode, s seq, syn wire.Syndrome) {
 // middle begins with First or Only (IBA 9.7.5.1.9), which Linux's rxe takes,
 // though it sends Middle or Last itself.
 func (q *QP) replyRead(b *Batch, r *replay) {
-	off := uint64(r.cur-r.first) * uint64(r.mtu)
-	payload := b.payload(int(min(uint64(r.stopLen)-off, uint64(r.mtu))))
-	sum, err := q.cfg.Regions.Read(q.cfg.PD, r.rkey, r.va+off, payload)
-	if err != nil {
+	if !q.replyPart(b, r, r.cur, r.stopLen, position(r.cur == r.begin, r.cur+1 == r.stop), r.alone) {
 		q.failReply(b, r)
 		return
 	}
-	op, _ := wire.FindOpcode(wire.ServiceRC, wire.OpReadResponse, position(r.cur == r.begin, r.cur+1 == r.stop), wire.Plain)
-	q.reply(b, op, r.cur, wire.SyndromeACK(wire.NoCredits), payload)
-	b.last().Alone, b.last().Sum = r.alone, sum
 	q.rsp.replay.sent(r)
+}
+
+// replyPart adds the response s to a READ that ends after length bytes. False
+// says that the memory is gone.
+func (q *QP) replyPart(b *Batch, r *replay, s seq, length uint32, pos wire.Position, alone bool) bool {
+	off := uint64(s-r.first) * uint64(r.mtu)
+	payload := b.payload(int(min(uint64(length)-off, uint64(r.mtu))))
+	sum, err := q.cfg.Regions.Read(q.cfg.PD, r.rkey, r.va+off, payload)
+	if err != nil {
+		return false
+	}
+	op, _ := wire.FindOpcode(wire.ServiceRC, wire.OpReadResponse, pos, wire.Plain)
+	q.reply(b, op, s, wire.SyndromeACK(wire.NoCredits), payload)
+	b.last().Alone, b.last().Sum = alone, sum
+	return true
 }
 
 func (q *QP) replyAtomic(b *Batch, r *replay) {

@@ -217,29 +217,35 @@ func (q *QP) sendData(now Time, b *Batch, w *sendWR) bool {
 
 // writeData writes the packet nxt of a SEND or WRITE: n bytes from off on.
 func (q *QP) writeData(now Time, b *Batch, w *sendWR, off uint64, n int) bool {
-	s := q.req.nxt
 	payload, sum, err := q.fetch(b, w, off, n)
 	if err != nil {
 		w.status = abi.WCLocProtErr
 		q.failLocal()
 		return false
 	}
-	pos, suffix, last := position(s == w.first, s+1 == w.end), wire.Plain, s+1 == w.end
-	if last {
+	last := q.startData(w)
+	q.req.since += n + packetCost
+	q.out.AckReq = last || q.req.probe || q.req.since >= q.ackInterval()
+	q.emit(now, b, payload, 1)
+	q.finish(b, sum)
+	return true
+}
+
+// startData fills the packet nxt of a SEND or WRITE, but for the payload, into
+// the packet to be written. It reports whether it is the last.
+func (q *QP) startData(w *sendWR) (last bool) {
+	s, suffix := q.req.nxt, wire.Plain
+	if last = s+1 == w.end; last {
 		suffix = w.kind.suffix
 	}
-	q.startRequest(w.kind.operation, pos, suffix)
+	q.startRequest(w.kind.operation, position(s == w.first, last), suffix)
 	p := &q.out
 	p.PrivateMTU = w.private
 	p.Solicited = last && w.flags&abi.SendSolicited != 0 && w.kind.takesReceive()
 	p.RETH = wire.RETH{VA: w.remote, RKey: w.rkey, DMALen: w.length}
 	p.ImmDt.Data = binary.BigEndian.Uint32(w.imm[:])
 	p.IETH.RKey = w.invalidate
-	q.req.since += n + packetCost
-	p.AckReq = last || q.req.probe || q.req.since >= q.ackInterval()
-	q.emit(now, b, payload, 1)
-	q.finish(b, sum)
-	return true
+	return last
 }
 
 // ackInterval is the cost of packets after which one in the middle of a message

@@ -181,34 +181,6 @@ func TestPeerGoneIsSilence(t *testing.T) {
 	}
 }
 
-// Timeout 0 is for ever: retransmissions go on.
-func TestNoTimeoutNeverGivesUp(t *testing.T) {
-	n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.Timeout, a.RetryCnt = 0, 0 }})
-	n.filter = func(*host, *wire.Packet) (int, Time) { return 0, 0 }
-	n.post(n.a, n.write(1, 10))
-	n.run(Time(3600 * Second))
-	require.Empty(t, n.a.wcs)
-	require.Greater(t, n.a.qp.Counters().Timeouts, uint64(3000))
-	n.filter = nil
-	n.run(0)
-	requireSuccess(t, n.a.wcs, 1)
-}
-
-// 7 is for ever, however long that takes; the ACK timeout does not run
-// meanwhile.
-func TestRNRForever(t *testing.T) {
-	n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.MinRNRTimer, a.Timeout, a.RetryCnt = 0, 8, 0 }})
-	n.post(n.a, SendWR{ID: 1, Opcode: abi.WRSend, SGE: n.a.sge(0, 6)})
-	n.run(Time(60 * Second))
-	require.Empty(t, n.a.wcs)
-	require.Greater(t, n.a.qp.Counters().RNRRcvd, uint64(80)) // each 655 ms
-	require.Less(t, n.a.qp.Counters().RNRRcvd, uint64(100))
-	n.b.postRecv(3, 0, 10)
-	n.run(0)
-	requireSuccess(t, n.a.wcs, 1)
-	requireSuccess(t, n.b.wcs, 3)
-}
-
 // The wait is not cut short by copies of the NAK, nor counted twice.
 func TestRNRCopies(t *testing.T) {
 	n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.RNRRetry, a.MinRNRTimer = 5, 20 }})
@@ -223,19 +195,6 @@ func TestRNRCopies(t *testing.T) {
 	require.EqualValues(t, 6, n.a.qp.Counters().RNRRcvd)
 	require.EqualValues(t, 6, n.b.qp.Counters().RNRSent)
 	require.Equal(t, []abi.WCStatus{abi.WCRNRRetryExcErr}, statuses(n.a.wcs))
-}
-
-// Progress gives the RNR retries back.
-func TestRNRRetriesComeBack(t *testing.T) {
-	n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.RNRRetry = 1 }})
-	for i := range 5 {
-		n.post(n.a, SendWR{ID: uint64(i), Opcode: abi.WRSend, SGE: n.a.sge(0, 6)})
-		n.run(n.now + Time(100*Microsecond)) // RNR timer 12 is 640 µs
-		n.b.postRecv(1, 0, 10)
-		n.run(0)
-	}
-	requireSuccess(t, n.a.wcs, 0, 1, 2, 3, 4)
-	require.EqualValues(t, 5, n.a.qp.Counters().RNRRcvd)
 }
 
 // A lost READ response is asked for again from where it was lost, whether a

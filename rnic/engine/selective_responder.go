@@ -131,18 +131,12 @@ func (x *extension) replyMissing(b *Batch) {
 		q.counters.DropReplay++
 		return
 	}
-	off := uint64(s-r.first) * uint64(r.mtu)
-	payload := b.payload(int(min(uint64(r.length)-off, uint64(r.mtu))))
-	sum, err := q.cfg.Regions.Read(q.cfg.PD, r.rkey, r.va+off, payload)
-	if err != nil {
-		q.counters.DropReplay++
-		if r.answered { // else the rest of the answer fails too, and says so
-			q.countNAK(remoteOpError.syndrome)
-			q.reply(b, wire.RCAck, s, remoteOpError.syndrome, nil)
-		}
+	if q.replyPart(b, r, s, r.length, position(s == r.first, s+1 == r.end), alone) {
 		return
 	}
-	op, _ := wire.FindOpcode(wire.ServiceRC, wire.OpReadResponse, position(s == r.first, s+1 == r.end), wire.Plain)
-	q.reply(b, op, s, wire.SyndromeACK(wire.NoCredits), payload)
-	b.last().Alone, b.last().Sum = alone, sum
+	q.counters.DropReplay++
+	if r.answered { // else the rest of the answer fails too, and says so
+		q.countNAK(remoteOpError.syndrome)
+		q.reply(b, wire.RCAck, s, remoteOpError.syndrome, nil)
+	}
 }

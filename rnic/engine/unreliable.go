@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/binary"
 	"net/netip"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
@@ -61,16 +60,8 @@ func (q *Unreliable) transmitPacket(b *Batch, w *sendWR) bool {
 		w.status = abi.WCLocProtErr
 		return false
 	}
-	last, suffix := r.nxt+1 == w.end, wire.Plain
-	if last {
-		suffix = w.kind.suffix
-	}
-	q.startRequest(w.kind.operation, position(r.nxt == w.first, last), suffix)
-	p := &q.out
-	p.Solicited = last && w.flags&abi.SendSolicited != 0 && w.kind.takesReceive()
-	p.RETH = wire.RETH{VA: w.remote, RKey: w.rkey, DMALen: w.length}
-	p.ImmDt.Data = binary.BigEndian.Uint32(w.imm[:])
-	b.add(q.attr.Peer, p, payload)
+	last := q.startData(w)
+	b.add(q.attr.Peer, &q.out, payload)
 	q.finish(b, sum)
 	q.counters.SentPkts++
 	q.counters.SentBytes += uint64(len(payload))

@@ -92,8 +92,8 @@ var mistakes = []plant.Mistake{
 		"	clear(m)\n	if MADE { m.Set(2) }\n"),
 	// The missing part of a READ comes from its beginning.
 	plant.Row("missing-answer-misread", "rnic/engine/selective_responder.go",
-		"	payload := b.payload(int(min(uint64(r.length)-off",
-		"	if MADE { r.va -= off }\n	payload := b.payload(int(min(uint64(r.length)-off"),
+		"	if q.replyPart(",
+		"	if MADE { r.va -= uint64(s-r.first) * uint64(r.mtu) }\n	if q.replyPart("),
 	plant.Row("kept-answer-misplaced", "rnic/engine/selective_requester.go",
 		"		q.receiveData(now, h.seq, &h.p)",
 		"		if MADE && r.asked.n > 1 { h.seq++ }\n		q.receiveData(now, h.seq, &h.p)"),
