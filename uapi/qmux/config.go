@@ -1,6 +1,7 @@
 package qmux
 
 import (
+	"cmp"
 	"crypto/tls"
 	"net"
 	"time"
@@ -44,17 +45,8 @@ type Config struct {
 	Draft int
 }
 
-// orDefault returns v, or d if v is zero.
-func orDefault[T comparable](v, d T) T {
-	var zero T
-	if v == zero {
-		return d
-	}
-	return v
-}
-
 // streams returns a number of streams as the core has it.
-func streams(n int64) uint64 { return uint64(max(0, orDefault(n, 100))) }
+func streams(n int64) uint64 { return uint64(max(0, cmp.Or(n, 100))) }
 
 // rdmaRecord is the longest record on RDMA: with its Size it is a chunk of a
 // message ring, which the device moves as one message.
@@ -83,15 +75,15 @@ func (cfg *Config) core(server bool, conn net.Conn) core.Config {
 	d := core.DefaultConfig(server)
 	c := core.Config{
 		Server:          server,
-		Draft:           wire.Draft(orDefault(cfg.Draft, 2)),
-		StreamWindow:    orDefault(cfg.InitialStreamReceiveWindow, d.StreamWindow),
-		Window:          orDefault(cfg.InitialConnectionReceiveWindow, d.Window),
-		MaxStreamWindow: orDefault(cfg.MaxStreamReceiveWindow, d.MaxStreamWindow),
-		MaxWindow:       orDefault(cfg.MaxConnectionReceiveWindow, d.MaxWindow),
+		Draft:           wire.Draft(cmp.Or(cfg.Draft, 2)),
+		StreamWindow:    cmp.Or(cfg.InitialStreamReceiveWindow, d.StreamWindow),
+		Window:          cmp.Or(cfg.InitialConnectionReceiveWindow, d.Window),
+		MaxStreamWindow: cmp.Or(cfg.MaxStreamReceiveWindow, d.MaxStreamWindow),
+		MaxWindow:       cmp.Or(cfg.MaxConnectionReceiveWindow, d.MaxWindow),
 		MaxStreamsBidi:  streams(cfg.MaxIncomingStreams),
 		MaxStreamsUni:   streams(cfg.MaxIncomingUniStreams),
-		MaxRecord:       orDefault(cfg.MaxRecordSize, recordSize(conn)),
-		IdleTimeout:     core.Duration(orDefault(cfg.MaxIdleTimeout, 30*time.Second)),
+		MaxRecord:       cmp.Or(cfg.MaxRecordSize, recordSize(conn)),
+		IdleTimeout:     core.Duration(cmp.Or(cfg.MaxIdleTimeout, 30*time.Second)),
 		KeepAlive:       core.Duration(cfg.KeepAlivePeriod),
 	}
 	if cfg.EnableDatagrams {

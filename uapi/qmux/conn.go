@@ -1,6 +1,7 @@
 package qmux
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -66,14 +67,14 @@ func connect(conn net.Conn, cfg *Config, server bool) (*Conn, error) {
 	}
 	machine, err := core.New(cfg.core(server, conn), 0)
 	if err == nil {
-		err = handshake(conn, orDefault(cfg.HandshakeIdleTimeout, 5*time.Second))
+		err = handshake(conn, cmp.Or(cfg.HandshakeIdleTimeout, 5*time.Second))
 	}
 	if err != nil {
 		conn.Close()
 		return nil, err
 	}
 	c := &Conn{
-		conn: conn, start: time.Now(), datagrams: cfg.EnableDatagrams, resets: orDefault(cfg.Draft, 2) > 1,
+		conn: conn, start: time.Now(), datagrams: cfg.EnableDatagrams, resets: cmp.Or(cfg.Draft, 2) > 1,
 		core: machine, due: core.Never,
 		wake: make(chan struct{}, 1), grams: make(chan struct{}, 1), room: make(chan struct{}, 1),
 		said: make(chan struct{}), heard: make(chan struct{}), streams: map[StreamID]*Stream{},

@@ -15,12 +15,6 @@ func (c *Conn) Close(now Time, code uint64, reason string) {
 	c.end(now, &Cause{Kind: Application, Code: code & wire.MaxVarint, Reason: reason})
 }
 
-// CloseTransport is Close with a code of the transport, such as
-// CONNECTION_REFUSED.
-func (c *Conn) CloseTransport(now Time, code wire.Code, reason string) {
-	c.end(now, &Cause{Kind: Transport, Code: uint64(code) & wire.MaxVarint, Reason: reason})
-}
-
 // refuse ends the connection for a mistake of the peer.
 func (c *Conn) refuse(now Time, t wire.FrameType, err error) {
 	if c.cause != nil {

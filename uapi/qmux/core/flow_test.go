@@ -38,47 +38,11 @@ func TestSlowReader(t *testing.T) {
 		p.expect(p.b, quick, strings.Repeat("q", 1000), nil)
 		p.run()
 	}
-	require.Equal(t, 1000, p.b.Buffered(slow))
 	p.expect(p.b, slow, strings.Repeat("s", 1000), nil)
 	p.run()
 	p.expect(p.b, slow, strings.Repeat("s", 1000), nil)
 	p.run()
 	p.expect(p.b, slow, strings.Repeat("s", 1000), io.EOF)
-}
-
-// TestBlockedOnce: each limit is complained of once, and credit goes out when
-// half of it is read.
-func TestBlockedOnce(t *testing.T) {
-	p := ready(t, func(cfg *Config) {
-		cfg.StreamWindow, cfg.MaxStreamWindow, cfg.Window, cfg.MaxWindow = 100, 100, 150, 150
-		cfg.MaxStreamsUni = 2
-	})
-	x, y := p.open(p.a, true), p.open(p.a, true)
-	for range 3 {
-		_, ok := p.a.Open(p.now, true)
-		require.False(t, ok)
-	}
-	require.Equal(t, []string{"STREAMS_BLOCKED_UNI limit=2"}, p.types(p.a))
-	p.write(p.a, x, strings.Repeat("x", 120), false)
-	p.write(p.a, y, strings.Repeat("y", 120), false)
-	p.run()
-	require.Empty(t, p.types(p.a))
-	n, _ := p.a.Unsent(x)
-	require.Equal(t, 20, n)
-	n, _ = p.a.Unsent(y)
-	require.Equal(t, 70, n)
-
-	buf := make([]byte, 100)
-	n, err := p.b.Read(x, buf[:49])
-	require.NoError(t, err)
-	require.Equal(t, 49, n)
-	require.Empty(t, p.types(p.b))
-	_, err = p.b.Read(x, buf[:1])
-	require.NoError(t, err)
-	require.Equal(t, []string{"MAX_STREAM_DATA id=2 limit=150"}, p.types(p.b))
-	_, err = p.b.Read(y, buf[:25])
-	require.NoError(t, err)
-	require.Equal(t, []string{"MAX_DATA limit=225"}, p.types(p.b))
 }
 
 // TestWindowsGrow: a window of which half is read within two round trips
@@ -176,89 +140,6 @@ func TestResetAt(t *testing.T) {
 			require.Equal(t, p.b.window.received, p.b.window.consumed, c.name)
 		}
 	}
-}
-
-func TestSetReliable(t *testing.T) {
-	p := ready(t, nil)
-	id := p.open(p.a, true)
-	p.write(p.a, id, "hello", false)
-	p.run()
-	require.True(t, p.a.SetReliable(id))
-	p.write(p.a, id, "world", false)
-	p.run()
-	p.write(p.a, id, "lost", false)
-	require.NoError(t, p.a.Reset(id, 9))
-	require.Equal(t, []string{"RESET_STREAM_AT id=2 code=9 final=10 reliable=5"}, p.types(p.a))
-	require.Empty(t, p.a.streams)
-
-	p = ready(t, draft1)
-	id = p.open(p.a, true)
-	p.write(p.a, id, "hello", false)
-	p.run()
-	require.False(t, p.a.SetReliable(id))
-	require.NoError(t, p.a.Reset(id, 9))
-	require.Equal(t, []string{"RESET_STREAM id=2 code=9 final=5"}, p.types(p.a))
-}
-
-// streams lists the streams of the records that c sends now.
-func (p *pair) streams(c *Conn) (order []wire.StreamID) {
-	for n := c.Transmit(p.now, p.buf); n > 0; n = c.Transmit(p.now, p.buf) {
-		for _, f := range decode(p.t, p.buf[:n]) {
-			order = append(order, f.Stream)
-		}
-	}
-	return order
-}
-
-// TestSchedule: the more urgent go first, equals take turns, a record each, and
-// small ones share a record.
-func TestSchedule(t *testing.T) {
-	p := ready(t, nil)
-	var ids []wire.StreamID
-	for range 3 {
-		ids = append(ids, p.open(p.a, true))
-	}
-	big := strings.Repeat("x", 2*wire.DefaultMaxRecord)
-	p.write(p.a, ids[0], big, false)
-	p.write(p.a, ids[1], big, false)
-	p.write(p.a, ids[2], "first", false)
-	require.NoError(t, p.a.SetPriority(ids[2], 2, true))
-	require.NoError(t, p.a.SendDatagram([]byte("datagram")))
-	require.Equal(t, []string{
-		"DATAGRAM len=8", "STREAM id=10 len=5", "STREAM id=2 len=16362",
-		"STREAM id=6 len=16380",
-		"STREAM id=2 offset=16362 len=16378",
-		"STREAM id=6 offset=16380 len=16378",
-		"STREAM id=2 offset=32740 len=24", "STREAM id=6 offset=32758 len=6",
-	}, p.types(p.a))
-
-	for _, id := range ids {
-		p.write(p.a, id, big, false)
-	}
-	require.NoError(t, p.a.SetPriority(ids[0], 100, true))
-	require.NoError(t, p.a.SetPriority(ids[1], -100, false))
-	require.Equal(t, []wire.StreamID{6, 6, 6, 10, 10, 10, 2, 2, 2}, p.streams(p.a))
-}
-
-// TestWhole: streams that take no turns go by their IDs, and in turn with those
-// that do.
-func TestWhole(t *testing.T) {
-	p := ready(t, nil)
-	big := strings.Repeat("x", 16380+16378) // two records, to the byte
-	for i := range 5 {
-		id := p.open(p.a, true)
-		require.NoError(t, p.a.SetPriority(id, 3, i%2 == 0))
-	}
-	for _, id := range []wire.StreamID{14, 2, 6, 18} {
-		p.write(p.a, id, big, false)
-	}
-	require.Equal(t, []wire.StreamID{2, 6, 18, 6, 2, 14, 18, 14}, p.streams(p.a))
-	p.write(p.a, 14, big[:2*16376], false)
-	p.write(p.a, 6, big[:2*16376], false)
-	p.write(p.a, 10, big, false)
-	require.NoError(t, p.a.SetPriority(6, 3, true))
-	require.NoError(t, p.a.SetPriority(10, 3, false))
-	require.Equal(t, []wire.StreamID{6, 10, 6, 10, 14, 14}, p.streams(p.a))
 }
 
 // TestWithdraw: bytes that are taken back never arrive, those that were sent

@@ -11,30 +11,6 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/qmux/wire"
 )
 
-// TestSlots: a peer that opens and resets streams gets no new ones until the
-// program has seen those (rapid reset).
-func TestSlots(t *testing.T) {
-	p := ready(t, func(cfg *Config) { cfg.MaxStreamsUni = 3 })
-	for range 3 {
-		require.NoError(t, p.a.Reset(p.open(p.a, true), 9))
-	}
-	p.run()
-	_, ok := p.a.Open(p.now, true)
-	require.False(t, ok)
-	p.run()
-	require.Len(t, p.b.streams, 3)
-	require.Empty(t, p.a.streams)
-	for range 3 {
-		id, ok := p.b.Accept(true)
-		require.True(t, ok)
-		p.expect(p.b, id, "", &StreamError{Stream: id, Code: 9, Remote: true})
-		p.run()
-		p.open(p.a, true)
-	}
-	_, ok = p.b.Accept(true)
-	require.False(t, ok)
-}
-
 // TestLowerStreams: a frame on a stream opens all below it, and late frames of
 // a finished stream never open it again (moq #279).
 func TestLowerStreams(t *testing.T) {
@@ -57,36 +33,6 @@ func TestLowerStreams(t *testing.T) {
 	require.False(t, ok)
 }
 
-// TestStop: the peer's STOP_SENDING resets the stream with its code, tears a
-// lent Write down, and is told to the writer (moq #281).
-func TestStop(t *testing.T) {
-	p := ready(t, func(cfg *Config) { cfg.StreamWindow, cfg.MaxStreamWindow = 10, 10 })
-	id := p.open(p.a, false)
-	p.write(p.a, id, strings.Repeat("x", 15), true)
-	p.run()
-	p.a.Events()
-	require.NoError(t, p.b.Stop(id, 77))
-	require.NoError(t, p.b.Stop(id, 78))
-	p.run()
-	require.Equal(t, []Event{{EventWritable, id}}, p.a.Events())
-	stopped := &StreamError{Stream: id, Code: 77, Remote: true}
-	n, err := p.a.Unsent(id)
-	require.Equal(t, 5, n)
-	require.Equal(t, stopped, err)
-	require.Equal(t, stopped, p.a.Write(id, []byte("x"), false))
-	require.ErrorIs(t, stopped, syscall.ECONNRESET)
-	_, err = p.b.Read(id, make([]byte, 10))
-	require.Equal(t, &StreamError{Stream: id, Code: 77}, err)
-	require.ErrorIs(t, err, syscall.ECANCELED)
-
-	// The other half is as it was.
-	p.write(p.b, id, "back", true)
-	p.run()
-	p.expect(p.a, id, "back", io.EOF)
-	require.Empty(t, p.a.streams)
-	require.Empty(t, p.b.streams)
-}
-
 // TestStopUnknown: a stream that the peer stopped stays until its program
 // knows.
 func TestStopUnknown(t *testing.T) {
@@ -98,17 +44,6 @@ func TestStopUnknown(t *testing.T) {
 	p.run()
 	require.Equal(t, &StreamError{Stream: id, Code: 77, Remote: true}, p.a.Write(id, []byte("x"), false))
 	require.Equal(t, ErrNoStream, p.a.Write(id, []byte("x"), false))
-}
-
-// TestStopBehindEnd: a stream whose end is here needs no STOP_SENDING.
-func TestStopBehindEnd(t *testing.T) {
-	p := ready(t, nil)
-	id := p.open(p.a, true)
-	p.write(p.a, id, "hello", true)
-	p.run()
-	require.NoError(t, p.b.Stop(id, 1))
-	require.Empty(t, p.b.streams)
-	require.Equal(t, []string{"MAX_STREAMS_UNI limit=101"}, p.types(p.b))
 }
 
 func TestCallErrors(t *testing.T) {
@@ -130,6 +65,8 @@ func TestCallErrors(t *testing.T) {
 	p.run()
 	require.Equal(t, ErrNoStream, p.a.Write(uni, []byte("x"), false))
 	require.ErrorIs(t, ErrFinished, syscall.EPIPE)
+	require.ErrorIs(t, &StreamError{Remote: true}, syscall.ECONNRESET)
+	require.ErrorIs(t, &StreamError{}, syscall.ECANCELED)
 	require.ErrorIs(t, ErrDirection, syscall.EINVAL)
 
 	for _, change := range []func(*Config){

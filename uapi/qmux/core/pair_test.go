@@ -2,7 +2,6 @@ package core
 
 import (
 	"encoding/hex"
-	"io"
 	"strings"
 	"testing"
 
@@ -54,7 +53,7 @@ func ready(t testing.TB, change func(*Config)) *pair {
 	t.Helper()
 	p := newPair(t, change)
 	p.run()
-	require.True(t, p.a.Ready() && p.b.Ready())
+	require.True(t, p.a.ready && p.b.ready)
 	p.a.Events()
 	p.b.Events()
 	return p
@@ -187,28 +186,4 @@ func (p *pair) expect(c *Conn, id wire.StreamID, want string, wantErr error) {
 	got, err := read(c, id)
 	require.Equal(p.t, want, got)
 	require.Equal(p.t, wantErr, err)
-}
-
-func TestHello(t *testing.T) {
-	p := ready(t, nil)
-	id := p.open(p.a, false)
-	p.write(p.a, id, "hello", true)
-	p.run()
-	require.Equal(t, []Event{{EventWritable, 0}}, p.a.Events())
-	require.Equal(t, []Event{{EventAccept, 0}, {EventReadable, 0}}, p.b.Events())
-	got, ok := p.b.Accept(false)
-	require.True(t, ok)
-	require.Equal(t, id, got)
-	p.expect(p.b, id, "hello", io.EOF)
-	p.write(p.b, id, "good day", true)
-	p.run()
-	p.expect(p.a, id, "good day", io.EOF)
-	require.Empty(t, p.a.streams)
-	require.Empty(t, p.b.streams)
-
-	p.a.Close(p.now, 42, "bye")
-	p.run()
-	require.Equal(t, &Cause{Kind: Application, Code: 42, Reason: "bye"}, p.a.Cause())
-	require.Equal(t, &Cause{Kind: Application, Remote: true, Code: 42, Reason: "bye"}, p.b.Cause())
-	require.True(t, p.a.Over() && p.b.Over())
 }

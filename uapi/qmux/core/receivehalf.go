@@ -94,14 +94,6 @@ func (c *Conn) Peek(id wire.StreamID, p []byte) (n int, err error) {
 	return n, nil
 }
 
-// Buffered is how many bytes Read would find.
-func (c *Conn) Buffered(id wire.StreamID) int {
-	if s := c.streams[id]; s != nil {
-		return s.recv.unread.size
-	}
-	return 0
-}
-
 // Stop asks the peer to send no more; bytes that come all the same are dropped.
 // On a half that is over it changes nothing. The error is ErrNoStream,
 // ErrDirection or the Cause.

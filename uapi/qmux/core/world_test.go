@@ -140,7 +140,7 @@ func (w *world) act(s *side) error {
 			if w.IntN(3) == 0 {
 				return c.SetPriority(id, int8(w.IntN(4)), w.IntN(2) == 0)
 			}
-		} else if c.Ready() {
+		} else if c.ready {
 			w.tally.StreamsBlocked++
 		}
 	case 2, 3, 4, 5:

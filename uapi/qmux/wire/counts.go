@@ -4,32 +4,10 @@ import "iter"
 
 // Counts count frames by type, also of types that QMux forbids or does not
 // know: that they are not there is worth counting.
-type Counts [len(layouts) + 4]uint64
-
-// The places of types that take more than one byte, behind those of one byte.
-const (
-	pingPlace = len(layouts) + iota
-	pongPlace
-	parametersPlace
-	unknownPlace
-)
+type Counts [places]uint64
 
 // Add counts a frame.
 func (c *Counts) Add(t FrameType) { c[t.place()]++ }
-
-func (t FrameType) place() int {
-	switch {
-	case t < FrameType(len(layouts)):
-		return int(t)
-	case t == TypePing:
-		return pingPlace
-	case t == TypePong:
-		return pongPlace
-	case t.IsParameters():
-		return parametersPlace
-	}
-	return unknownPlace
-}
 
 // All returns the names of the types that were counted, each once, and how many
 // frames they had.
@@ -48,15 +26,11 @@ func (c *Counts) All() iter.Seq2[string, uint64] {
 }
 
 func placeName(i int) string {
-	switch i {
-	case pingPlace:
-		return TypePing.String()
-	case pongPlace:
-		return TypePong.String()
-	case parametersPlace:
-		return TypeParameters.String()
-	case unknownPlace:
+	switch {
+	case i == unknownPlace:
 		return "UNKNOWN"
+	case layouts[i].name != "":
+		return layouts[i].name
 	}
 	return FrameType(i).String()
 }

@@ -36,9 +36,19 @@ type layout struct {
 // fields is short for the array in a layout.
 type fields = [4]field
 
-// layouts has the frames of one byte's type; gaps are unknown. The forbidden
-// ones have their names only.
-var layouts = [...]layout{
+// The places of types in tables: those of one byte stand at their number, the
+// others behind them.
+const (
+	pingPlace = 0x32 + iota
+	pongPlace
+	parametersPlace
+	unknownPlace
+	places
+)
+
+// layouts has the frames by their place; gaps are unknown. The forbidden ones
+// have their names only.
+var layouts = [places]layout{
 	0x00: {name: "PADDING"},
 	0x01: {name: "PING", forbidden: true},
 	0x02: {name: "ACK", forbidden: true},
@@ -73,28 +83,31 @@ var layouts = [...]layout{
 	0x24: {name: "RESET_STREAM_AT", fields: fields{stream, code, finalSize, reliableSize}, check: (*Frame).checkReliable},
 	0x30: {name: "DATAGRAM", data: toEnd},
 	0x31: {name: "DATAGRAM", data: counted},
+
+	pingPlace:       {name: "QX_PING", fields: fields{sequence}},
+	pongPlace:       {name: "QX_PONG", fields: fields{sequence}},
+	parametersPlace: {name: "QX_TRANSPORT_PARAMETERS", data: counted},
 }
 
-var (
-	pingLayout       = layout{name: "QX_PING", fields: fields{sequence}}
-	pongLayout       = layout{name: "QX_PONG", fields: fields{sequence}}
-	parametersLayout = layout{name: "QX_TRANSPORT_PARAMETERS", data: counted}
-)
+// place is where a type stands in tables.
+func (t FrameType) place() int {
+	switch {
+	case t < pingPlace:
+		return int(t)
+	case t == TypePing:
+		return pingPlace
+	case t == TypePong:
+		return pongPlace
+	case t.IsParameters():
+		return parametersPlace
+	}
+	return unknownPlace
+}
 
 // layout returns the row of a type, nil if it has none.
 func (t FrameType) layout() *layout {
-	switch {
-	case t < FrameType(len(layouts)):
-		if l := &layouts[t]; l.name != "" {
-			return l
-		}
-		return nil
-	case t == TypePing:
-		return &pingLayout
-	case t == TypePong:
-		return &pongLayout
-	case t.IsParameters():
-		return &parametersLayout
+	if l := &layouts[t.place()]; l.name != "" {
+		return l
 	}
 	return nil
 }
