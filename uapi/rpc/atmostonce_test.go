@@ -1,11 +1,8 @@
 package rpc
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -106,12 +103,6 @@ func (w *world) cut() {
 	for !w.server.Sessions().Cut() {
 		time.Sleep(time.Millisecond)
 	}
-}
-
-func (w *world) retransmitted(t *testing.T) {
-	counters, err := w.device.Counters()
-	require.NoError(t, err)
-	require.NotZero(t, counters["retransmitted_pkts"])
 }
 
 // TestAtMostOnce holds the table of docs/rpc.md: how a call ends, and how often
@@ -256,55 +247,5 @@ func TestStreamBreaks(t *testing.T) {
 		_, err = s.Recv()
 		require.Equal(t, codes.Unavailable, status.Code(err), err)
 		require.EqualValues(t, 1, w.executed.Load())
-	})
-}
-
-// faults are worse than any network's.
-const faults = "loss=5%&reorder=25%&dup=2%&seed=3"
-
-// TestManyCallsWithFaults: each call is executed once, and has its own answer.
-func TestManyCallsWithFaults(t *testing.T) {
-	callers, each := 100, 100
-	if testing.Short() {
-		each = 10
-	}
-	within(t, faults, ServerConfig{}, func(t *testing.T, w *world) {
-		close(w.open)
-		w.begun = make(chan struct{}, callers*each)
-		var all sync.WaitGroup
-		for caller := range callers {
-			all.Go(func() {
-				for n := range each {
-					said := fmt.Sprintf("%64d", caller*each+n)
-					r, err := testgrpc.NewTestServiceClient(w.client).UnaryCall(t.Context(), simple(said))
-					if err != nil || string(r.Payload.Body) != said {
-						t.Errorf("%s: %v, %v", said, r, err)
-					}
-				}
-			})
-		}
-		all.Wait()
-		require.EqualValues(t, callers*each, w.executed.Load())
-		w.retransmitted(t)
-	})
-}
-
-// TestLongMessagesWithFaults: 4 MiB each way.
-func TestLongMessagesWithFaults(t *testing.T) {
-	within(t, faults, ServerConfig{MaxReceive: 5 << 20}, func(t *testing.T, w *world) {
-		close(w.open)
-		sent := make([]byte, 4<<20)
-		random := rand.New(rand.NewPCG(1, 2))
-		for i := range sent {
-			sent[i] = byte(random.Uint32())
-		}
-		for range 2 {
-			r, err := testgrpc.NewTestServiceClient(w.client).UnaryCall(t.Context(),
-				&testgrpc.SimpleRequest{Payload: &testgrpc.Payload{Body: sent}}, grpc.MaxCallRecvMsgSize(5<<20))
-			require.NoError(t, err)
-			require.True(t, bytes.Equal(sent, r.Payload.Body))
-		}
-		require.EqualValues(t, 2, w.executed.Load())
-		w.retransmitted(t)
 	})
 }

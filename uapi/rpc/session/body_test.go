@@ -13,14 +13,12 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session"
-	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
 
 // random is n bytes that a seed makes.
@@ -95,17 +93,7 @@ func TestBodiesAndCuts(t *testing.T) {
 					}
 				})
 			}
-			over := make(chan struct{})
-			go func() { all.Wait(); close(over) }()
-			r := rand.New(rand.NewPCG(seed, 2))
-			for open := true; open; {
-				select {
-				case <-over:
-					open = false
-				case <-time.After(time.Duration(r.IntN(2000)) * time.Microsecond):
-					s.Cut()
-				}
-			}
+			cutUntil(s, &all, seed, 2*time.Millisecond)
 			require.EqualValues(t, callers*each, ran.Load())
 			require.NotZero(t, s.Stats().Resumed)
 		})
@@ -140,17 +128,12 @@ func TestBodiesOfStreams(t *testing.T) {
 
 // TestBodyBounds: a body beyond a bound is not READ, and the session goes on.
 func TestBodyBounds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		device, l := uapitest.Listen(t, "")
-		ran := 0
-		s, err := session.NewServer(session.ServerConfig{MaxRequest: 100_000, Unary: func(ctx context.Context, r *session.Request) session.Reply {
-			ran++
-			return session.Reply{Body: session.Bytes(make([]byte, 200_000))}
-		}})
-		require.NoError(t, err)
-		go func() { _ = s.Serve(l) }()
-		c, err := session.Dial(device, l.Addr().String(), session.ClientConfig{})
-		require.NoError(t, err)
+	ran := 0
+	handle := func(context.Context, *session.Request) session.Reply {
+		ran++
+		return session.Reply{Body: session.Bytes(make([]byte, 200_000))}
+	}
+	serving(t, "", session.ServerConfig{MaxRequest: 100_000, Unary: handle}, func(t *testing.T, c *session.Client, _ *session.Server) {
 		require.NoError(t, c.Call(t.Context(), &session.Call{Method: "m", Body: session.Bytes(make([]byte, 100_001)), Reply: func(a *session.Answer) error {
 			require.EqualValues(t, 8, a.Status.Code)
 			return nil
@@ -165,8 +148,6 @@ func TestBodyBounds(t *testing.T) {
 			return nil
 		}}))
 		require.Equal(t, 302, ran)
-		require.NoError(t, c.Close())
-		s.Stop()
 	})
 }
 

@@ -302,11 +302,6 @@ func (c *Client) fetched(x *link, f *fetch) {
 	case e.Kind == core.StreamMessage:
 		f.call.stream.complete(f)
 	}
-	if f.slab != nil {
-		f.slab.drop()
-		f.slab = nil
-	}
-	x.wake()
 }
 
 // event carries out an event. Preconditions: c.mu is held.

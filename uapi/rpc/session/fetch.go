@@ -73,6 +73,16 @@ func (x *link) advance() {
 		f := q.queue[0]
 		q.queue = q.queue[1:]
 		x.end.fetched(x, f)
+		f.drop()
+		x.wake()
+	}
+}
+
+// drop lets the slab go, unless it was handed over.
+func (f *fetch) drop() {
+	if f.slab != nil {
+		f.slab.drop()
+		f.slab = nil
 	}
 }
 
@@ -110,8 +120,7 @@ func (x *link) failed(f *fetch) {
 	x.end.Lock()
 	defer x.end.Unlock()
 	x.fetches.reading -= int(f.message.Offer.Length)
-	f.slab.drop()
-	f.slab = nil
+	f.drop()
 	x.cut()
 }
 
@@ -135,9 +144,7 @@ func (x *link) complete(f *fetch, err error) {
 // the connection was given back; the end's lock is held.
 func (x *link) forget() {
 	for _, f := range x.fetches.queue {
-		if f.slab != nil {
-			f.slab.drop()
-		}
+		f.drop()
 	}
 	x.fetches.queue = nil
 	x.end.memory().account.forget(x)

@@ -1,17 +1,14 @@
 package session_test
 
 import (
-	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/uapi/msgring"
+	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session/wire"
-	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
 
 // TestHostileClients: bytes that are no message, are out of order, or offer
@@ -22,7 +19,7 @@ func TestHostileClients(t *testing.T) {
 	later, offered := call, call
 	later.Sequence = 7
 	offered.Flags, offered.Offer = wire.Define|wire.Offered, wire.Offer{Addr: 1 << 40, RKey: 12345, Length: 100_000}
-	for name, c := range map[string]struct {
+	for name, row := range map[string]struct {
 		bytes  []byte
 		cutOff uint64 // a READ that fails is the network's fault as well
 	}{
@@ -33,36 +30,24 @@ func TestHostileClients(t *testing.T) {
 		"memory not there": {offered.Append(nil), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				device, l := uapitest.Listen(t, "")
-				s, err := session.NewServer(session.ServerConfig{Unary: echo})
-				require.NoError(t, err)
-				go func() { _ = s.Serve(l) }()
-				other, err := session.Dial(device, l.Addr().String(), session.ClientConfig{})
-				require.NoError(t, err)
+			served(t, session.ServerConfig{Unary: echo}, func(t *testing.T, device *uapi.Context, addr string, s *session.Server) {
+				other := dial(t, device, addr)
 				require.NoError(t, other.Call(t.Context(), &session.Call{Method: "m"}))
-
-				stranger, err := msgring.Dial(t.Context(), device, l.Addr().String(), msgring.Config{
-					Mode: msgring.Messages, Session: msgring.Session{ID: [16]byte{1}, Epoch: 1, Slots: 16},
-				})
-				require.NoError(t, err)
-				_, err = stranger.Write(c.bytes)
+				c := stranger(t, device, addr, 1, 1)
+				_, err := c.Write(row.bytes)
 				require.NoError(t, err)
 				for err == nil {
 					var b []byte
-					if b, err = stranger.Peek(); err == nil {
-						stranger.Discard(len(b))
+					if b, err = c.Peek(); err == nil {
+						c.Discard(len(b))
 					}
 				}
-				_ = stranger.Abort()
-				require.NoError(t, stranger.CloseContext(context.Background()))
-				time.Sleep(5 * time.Second) // virtual: the server's end lingers
-				require.Equal(t, c.cutOff, s.Stats().CutOff)
-				require.EqualValues(t, 2-c.cutOff, s.Stats().Sessions)
+				kill(t, c)
+				pass(5 * time.Second) // the server's end lingers
+				require.Equal(t, row.cutOff, s.Stats().CutOff)
+				require.EqualValues(t, 2-row.cutOff, s.Stats().Sessions)
 				require.NoError(t, other.Call(t.Context(), &session.Call{Method: "m"}))
 				require.EqualValues(t, 1, other.Stats().Connections)
-				require.NoError(t, other.Close())
-				s.Stop()
 			})
 		})
 	}

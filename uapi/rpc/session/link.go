@@ -61,7 +61,7 @@ type end interface {
 	// wanted reports whether a body that was not READ yet is still wanted.
 	wanted(x *link, f *fetch) bool
 	// fetched takes in that the oldest body of f's call was READ, or is not
-	// wanted.
+	// wanted. It takes the slab out of f if it hands it over.
 	fetched(x *link, f *fetch)
 	// flow is the core.
 	flow() flow
@@ -253,7 +253,6 @@ func (x *link) cut() { _ = x.conn.Abort() }
 // breach reports whether an error is the peer's breach of the protocol, which
 // ends the session.
 func breach(err error) bool {
-	var b *core.Breach
-	var p *wire.ParseError
-	return errors.As(err, &b) || errors.As(err, &p)
+	var b *wire.Breach
+	return errors.As(err, &b)
 }

@@ -8,7 +8,6 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -18,7 +17,6 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/msgring/core"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session/wire"
-	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
 
 // counting answers a call with the number of calls that were executed.
@@ -200,22 +198,17 @@ func TestIdentitiesAreRandom(t *testing.T) {
 // sleeps, ends a session early or late, and executes nothing twice.
 func TestSuspendedServer(t *testing.T) {
 	var sum atomic.Uint64
-	synctest.Test(t, func(t *testing.T) {
-		device, l := uapitest.Listen(t, "")
-		s, err := session.NewServer(session.ServerConfig{Unary: counting(&sum), Lifetime: time.Second})
-		require.NoError(t, err)
-		go func() { _ = s.Serve(l) }()
+	served(t, session.ServerConfig{Unary: counting(&sum), Lifetime: time.Second}, func(t *testing.T, device *uapi.Context, addr string, _ *session.Server) {
 		for range 2 {
-			c := stranger(t, device, l.Addr().String(), 1, 1)
+			c := stranger(t, device, addr, 1, 1)
 			n, err := say(c, 1)
 			require.NoError(t, err)
 			require.Equal(t, sum.Load(), n)
 			kill(t, c)
 			pass(time.Hour)
 		}
-		c := stranger(t, device, l.Addr().String(), 1, 7)
+		c := stranger(t, device, addr, 1, 7)
 		require.Equal(t, msgring.SessionUnknown, c.PeerSession().State, "the client hears that its calls' fates are unknown")
 		kill(t, c)
-		s.Stop()
 	})
 }

@@ -33,10 +33,8 @@ func TestCutsCountExactly(t *testing.T) {
 		}
 		pair(t, "loss=2%&reorder=10%&dup=2%&seed=7", add, func(t *testing.T, c *session.Client, s *session.Server) {
 			const callers, each = 30, 20
-			random := rand.New(rand.NewPCG(seed, 1))
 			var seen sync.Map
 			var all sync.WaitGroup
-			ended := make(chan struct{})
 			for range callers {
 				all.Go(func() {
 					for range each {
@@ -52,19 +50,7 @@ func TestCutsCountExactly(t *testing.T) {
 					}
 				})
 			}
-			go func() { all.Wait(); close(ended) }()
-			for cuts := 0; ; {
-				select {
-				case <-ended:
-				case <-time.After(time.Duration(1+random.IntN(30)) * time.Millisecond):
-					if s.Cut() {
-						cuts++
-					}
-					continue
-				}
-				require.NotZero(t, cuts)
-				break
-			}
+			require.NotZero(t, cutUntil(s, &all, seed, 30*time.Millisecond))
 			require.EqualValues(t, callers*each, sum.Load())
 			require.EqualValues(t, callers*each, s.Stats().Executed)
 			require.Zero(t, c.Stats().Unknown)
@@ -168,33 +154,6 @@ func TestServerGone(t *testing.T) {
 	})
 }
 
-// TestBusy: a client beyond the server's bound hears BUSY, and comes in when a
-// session has ended.
-func TestBusy(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		device, l := uapitest.Listen(t, "")
-		s, err := session.NewServer(session.ServerConfig{Unary: echo, Sessions: 1})
-		require.NoError(t, err)
-		go func() { _ = s.Serve(l) }()
-		var clients [2]*session.Client
-		for i := range clients {
-			clients[i], err = session.Dial(device, l.Addr().String(), session.ClientConfig{})
-			require.NoError(t, err)
-		}
-		require.NoError(t, clients[0].Call(t.Context(), &session.Call{Method: "m"}))
-		err = clients[1].Call(t.Context(), &session.Call{Method: "m"})
-		require.ErrorIs(t, err, session.ErrUnavailable)
-		require.ErrorContains(t, err, "too many sessions")
-		later := make(chan error, 1)
-		go func() { later <- clients[1].Call(t.Context(), &session.Call{Method: "m", WaitForReady: true}) }()
-		time.Sleep(5 * time.Second)
-		require.NoError(t, clients[0].Close())
-		require.NoError(t, <-later)
-		require.NoError(t, clients[1].Close())
-		s.Stop()
-	})
-}
-
 // TestGracefulStop: calls that run are answered, later ones hear that the
 // server goes away.
 func TestGracefulStop(t *testing.T) {
@@ -222,32 +181,27 @@ func TestGracefulStop(t *testing.T) {
 	})
 }
 
-// TestSessionExpires: a session whose client is gone ends, with its answers.
-func TestSessionExpires(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		device, l := uapitest.Listen(t, "")
-		s, err := session.NewServer(session.ServerConfig{Unary: echo, Lifetime: 3 * time.Second})
-		require.NoError(t, err)
-		go func() { _ = s.Serve(l) }()
-		c, err := session.Dial(device, l.Addr().String(), session.ClientConfig{})
-		require.NoError(t, err)
-		require.NoError(t, c.Call(t.Context(), &session.Call{Method: "m", Body: session.Bytes("kept")}))
-		cut(s)
-		time.Sleep(2900 * time.Millisecond)
-		require.Equal(t, 1, s.Stats().Sessions)
-		require.NotZero(t, s.Stats().KeptBytes)
-		time.Sleep(200 * time.Millisecond)
-		require.Zero(t, s.Stats().Sessions)
-		require.Zero(t, s.Stats().KeptBytes)
-		require.NoError(t, c.Call(t.Context(), &session.Call{Method: "m"}))
-		require.NoError(t, c.Close())
-		s.Stop()
-	})
-}
-
 // cut breaks the connection off as soon as the server has one. Time is virtual.
 func cut(s *session.Server) {
 	for !s.Cut() {
 		time.Sleep(time.Millisecond)
+	}
+}
+
+// cutUntil breaks connections off at random moments until all callers are done,
+// and returns how many. Time is virtual.
+func cutUntil(s *session.Server, all *sync.WaitGroup, seed uint64, longest time.Duration) (cuts int) {
+	over := make(chan struct{})
+	go func() { all.Wait(); close(over) }()
+	random := rand.New(rand.NewPCG(seed, 1))
+	for {
+		select {
+		case <-over:
+			return cuts
+		case <-time.After(time.Duration(random.Int64N(int64(longest)))):
+		}
+		if s.Cut() {
+			cuts++
+		}
 	}
 }

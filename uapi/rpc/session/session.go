@@ -306,11 +306,6 @@ func (x *session) fetched(l *link, f *fetch) {
 	case e.Kind == core.StreamMessage:
 		f.running.stream.complete(f)
 	}
-	if f.slab != nil {
-		f.slab.drop()
-		f.slab = nil
-	}
-	l.wake()
 }
 
 // event carries out an event. Preconditions: mu is held.

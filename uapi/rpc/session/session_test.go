@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -106,25 +105,16 @@ func TestCountsExactly(t *testing.T) {
 	})
 }
 
-// wait is a handler that tells when it starts, if it shall, and ends with its
-// context.
-func wait(started *chan struct{}, ended *atomic.Int32) handler {
-	return func(ctx context.Context, r *session.Request) session.Reply {
+func TestCancelFreesTheCallerAndKeepsTheConnection(t *testing.T) {
+	var ended atomic.Int32
+	wait := func(ctx context.Context, r *session.Request) session.Reply {
 		if r.Method == "wait" {
-			if *started != nil {
-				close(*started)
-			}
 			<-ctx.Done()
 			ended.Add(1)
 		}
 		return session.Reply{}
 	}
-}
-
-func TestCancelFreesTheCallerAndKeepsTheConnection(t *testing.T) {
-	var started chan struct{}
-	var ended atomic.Int32
-	pair(t, "", wait(&started, &ended), func(t *testing.T, c *session.Client, s *session.Server) {
+	pair(t, "", wait, func(t *testing.T, c *session.Client, s *session.Server) {
 		for range 300 { // more than the session has slots
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error, 1)
@@ -162,37 +152,5 @@ func TestDeadlineReachesTheHandler(t *testing.T) {
 		close(hanging)
 		require.NoError(t, c.Call(t.Context(), &session.Call{Method: "go on"}))
 		require.EqualValues(t, 1, c.Stats().Connections)
-	})
-}
-
-func TestBreakLeavesTheFateUnknown(t *testing.T) {
-	var started chan struct{}
-	var ended atomic.Int32
-	pair(t, "", wait(&started, &ended), func(t *testing.T, c *session.Client, s *session.Server) {
-		started = make(chan struct{})
-		done := make(chan error, 1)
-		go func() { done <- c.Call(context.Background(), &session.Call{Method: "wait"}) }()
-		<-started
-		s.Stop()
-		require.ErrorIs(t, <-done, session.ErrFateUnknown)
-		require.EqualValues(t, 1, c.Stats().Unknown)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		require.ErrorIs(t, c.Call(ctx, &session.Call{Method: "refused"}), session.ErrUnavailable)
-		require.EqualValues(t, 1, s.Stats().Executed)
-	})
-}
-
-func TestCloseEndsCalls(t *testing.T) {
-	var started chan struct{}
-	var ended atomic.Int32
-	pair(t, "", wait(&started, &ended), func(t *testing.T, c *session.Client, s *session.Server) {
-		started = make(chan struct{})
-		done := make(chan error, 1)
-		go func() { done <- c.Call(context.Background(), &session.Call{Method: "wait"}) }()
-		<-started
-		require.NoError(t, c.Close())
-		require.ErrorIs(t, <-done, net.ErrClosed)
-		require.ErrorIs(t, c.Call(t.Context(), &session.Call{Method: "m"}), net.ErrClosed)
 	})
 }

@@ -31,7 +31,7 @@ type stream struct {
 
 // flow is the core's part of streams at either end.
 type flow interface {
-	Data(slot uint16, bytes int, slab core.Slab, length uint32, flags wire.Flags) (core.Send, bool, error)
+	Data(slot uint16, bytes int, slab core.Slab, length uint32) (core.Send, bool, error)
 	Consumed(slot uint16, bytes int)
 }
 
@@ -50,7 +50,6 @@ type entry struct {
 type outgoing struct {
 	metadata []byte
 	payload  payload
-	flags    wire.Flags
 }
 
 func newStream(ctx context.Context, e end) *stream {
@@ -66,9 +65,6 @@ func (s *stream) send(metadata []byte, b Body) error {
 	}
 	defer p.drop()
 	o := &outgoing{metadata: metadata, payload: p}
-	if !p.has {
-		o.flags |= wire.Bare
-	}
 	if err := s.check(o); err != nil {
 		return err
 	}
@@ -102,7 +98,7 @@ func (s *stream) send(metadata []byte, b Body) error {
 
 // check reports a message that no window has room for, or no connection.
 func (s *stream) check(o *outgoing) error {
-	m := wire.Message{Type: wire.StreamData, Flags: o.flags, Sequence: 1, Stream: 1, Metadata: o.metadata, Body: o.payload.bytes}
+	m := wire.Message{Type: wire.StreamData, Sequence: 1, Stream: 1, Metadata: o.metadata, Body: o.payload.bytes}
 	if err := m.Check(); err != nil {
 		return err
 	}
@@ -126,7 +122,7 @@ func (s *stream) next() (m core.Send, ok bool) {
 	if x := o.payload.slab; x != nil {
 		name, length = s.end.memory().offers.add(x), uint32(o.payload.length)
 	}
-	m, ok, err := s.end.flow().Data(s.slot, len(o.metadata)+len(o.payload.bytes), name, length, o.flags)
+	m, ok, err := s.end.flow().Data(s.slot, len(o.metadata)+len(o.payload.bytes), name, length)
 	if !ok && name != 0 {
 		s.end.memory().offers.remove(name)
 	}
@@ -138,6 +134,9 @@ func (s *stream) next() (m core.Send, ok bool) {
 		return m, false // StreamRoom tells when
 	}
 	m.Metadata, m.Body = o.metadata, o.payload.bytes
+	if !o.payload.has {
+		m.Flags |= wire.Bare
+	}
 	s.out = nil
 	wake(s.left)
 	return m, true
@@ -145,18 +144,15 @@ func (s *stream) next() (m core.Send, ok bool) {
 
 // take takes a message in that has its body, or none.
 func (s *stream) take(m *wire.Message) {
-	e := &entry{metadata: clone(m.Metadata), bytes: len(m.Metadata) + len(m.Body), ready: true}
 	if m.Type == wire.StreamHalf {
 		s.finish(io.EOF)
 		return
 	}
+	e := &entry{metadata: clone(m.Metadata), bytes: len(m.Metadata) + len(m.Body), ready: true}
 	if m.Flags&wire.Bare == 0 {
 		e.has, e.body = true, append([]byte{}, m.Body...)
 	}
 	s.in = append(s.in, e)
-	if m.Flags&wire.End != 0 {
-		s.finish(io.EOF)
-	}
 	wake(s.arrived)
 }
 
@@ -164,9 +160,6 @@ func (s *stream) take(m *wire.Message) {
 func (s *stream) expect(m *wire.Message) *entry {
 	e := &entry{metadata: clone(m.Metadata), bytes: len(m.Metadata), has: true}
 	s.in = append(s.in, e)
-	if m.Flags&wire.End != 0 {
-		s.finish(io.EOF)
-	}
 	return e
 }
 
@@ -228,11 +221,7 @@ func (s *stream) silence(err error) {
 // whose bodies were not READ are lost, and those behind them.
 func (s *stream) breakOff(err error) {
 	if i := slices.IndexFunc(s.in, func(e *entry) bool { return !e.ready }); i >= 0 {
-		for _, e := range s.in[i:] {
-			if e.ready && e.slab != nil {
-				e.slab.drop()
-			}
-		}
+		dropAll(s.in[i:])
 		s.in, s.ended = s.in[:i], err
 	}
 	s.finish(err)
@@ -242,13 +231,18 @@ func (s *stream) breakOff(err error) {
 
 // close lets go of messages that were not received.
 func (s *stream) close() {
-	for _, e := range s.in {
-		if e.ready && e.slab != nil {
+	dropAll(s.in)
+	s.in = nil
+	s.link = nil
+}
+
+// dropAll lets the slabs of messages go.
+func dropAll(list []*entry) {
+	for _, e := range list {
+		if e.slab != nil {
 			e.slab.drop()
 		}
 	}
-	s.in = nil
-	s.link = nil
 }
 
 // speak has the writer ask the stream for its message. Preconditions: the end's

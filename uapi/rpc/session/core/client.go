@@ -84,23 +84,20 @@ func (c *Client) Attempt() (epoch uint32) {
 // Slots is how many slots the client asks for.
 func (c *Client) Slots() int { return c.most }
 
-// Up reports whether messages can be posted.
-func (c *Client) Up() bool { return c.up }
-
 // Connected takes in the server's answer to the attempt epoch; from now on
 // messages are posted, and received. Unposted tells which calls are posted
 // again. If the session is not the instance that the client knows, all calls
 // end, whatever state says: the answer that called it Unknown may have been
-// lost. The error is a *Breach; the answer to an older attempt is dropped.
+// lost. The error is a *wire.Breach; the answer to an older attempt is dropped.
 func (c *Client) Connected(epoch uint32, state SessionState, instance uint64, slots int, yield func(Event)) error {
 	switch {
 	case epoch != c.epoch || c.up:
 		c.Dropped++
 		return nil
 	case slots < 1 || slots > MaxSlots || state < New || state > Unknown:
-		return breach("an answer with %d slots for a session in state %d", slots, state)
+		return wire.Breached("an answer with %d slots for a session in state %d", slots, state)
 	case c.usable != 0 && state == Resumed && instance == c.instance && slots < c.usable:
-		return breach("an answer with %d slots for a session of %d", slots, c.usable)
+		return wire.Breached("an answer with %d slots for a session of %d", slots, c.usable)
 	}
 	c.disconnect(yield)
 	switch {
@@ -199,17 +196,6 @@ func (c *Client) Close(yield func(Event)) {
 	c.disconnect(yield)
 	c.forget(yield)
 	c.usable, c.free = 0, nil
-}
-
-// Idle reports whether no call holds a slot.
-func (c *Client) Idle() bool { return len(c.free) == c.usable }
-
-// Free is how many slots Begin can give.
-func (c *Client) Free() int {
-	if c.away {
-		return 0
-	}
-	return len(c.free)
 }
 
 // Begin gives a call a slot. It returns false if none is free, before the first

@@ -3,8 +3,8 @@ package core
 import "github.com/rdmashim/rdmashim/uapi/rpc/session/wire"
 
 // Receive takes in a message of the connection epoch. Connected comes before
-// it. The error is a *Breach: the caller cuts the connection off, closes the
-// session and begins another.
+// it. The error is a *wire.Breach: the caller cuts the connection off, closes
+// the session and begins another.
 func (c *Client) Receive(epoch uint32, m *wire.Message) (Event, error) {
 	if epoch != c.epoch || !c.up {
 		c.Dropped++
@@ -16,10 +16,10 @@ func (c *Client) Receive(epoch uint32, m *wire.Message) (Event, error) {
 		c.away = true
 		return Event{Kind: GoneAway}, nil
 	default:
-		return Event{}, breach("%v, which is a client's", m.Type)
+		return Event{}, wire.Breached("%v, which is a client's", m.Type)
 	}
 	if int(m.Slot) >= len(c.slots) {
-		return Event{}, breach("%v for slot %d of %d", m.Type, m.Slot, len(c.slots))
+		return Event{}, wire.Breached("%v for slot %d of %d", m.Type, m.Slot, len(c.slots))
 	}
 	s := &c.slots[m.Slot]
 	if !s.held || !s.ever || s.answered || m.Sequence != s.sequence || m.Stream != 0 && m.Stream != s.number {
@@ -45,7 +45,7 @@ func (c *Client) Receive(epoch uint32, m *wire.Message) (Event, error) {
 // answer takes in the server's answer to the slot's call.
 func (c *Client) answer(s *clientSlot, m *wire.Message) (Event, error) {
 	if s.caller && !s.over && s.stream != (m.Type == wire.StreamEnd) {
-		return Event{}, breach("%v for a call of another kind", m.Type)
+		return Event{}, wire.Breached("%v for a call of another kind", m.Type)
 	}
 	s.answered = true
 	c.reclaim(s)
@@ -122,9 +122,9 @@ func (c *Client) Fetched(epoch uint32, slot uint16) Event {
 
 // Data returns the head of a STREAM_DATA at the moment at which it is posted,
 // with bytes of metadata and body, or the first length bytes of slab for a
-// body. flags are End and Bare. It returns false if the window has no room:
-// StreamRoom tells when. Errors: ErrStreamOver; EMSGSIZE.
-func (c *Client) Data(slot uint16, bytes int, slab Slab, length uint32, flags wire.Flags) (m Send, ok bool, err error) {
+// body. It returns false if the window has no room: StreamRoom tells when.
+// Errors: ErrStreamOver; EMSGSIZE.
+func (c *Client) Data(slot uint16, bytes int, slab Slab, length uint32) (m Send, ok bool, err error) {
 	s := &c.slots[slot]
 	if !s.stream || !s.caller || !s.posted || !c.up || s.answered || s.over || s.halved {
 		return Send{}, false, ErrStreamOver
@@ -132,8 +132,7 @@ func (c *Client) Data(slot uint16, bytes int, slab Slab, length uint32, flags wi
 	if ok, err := s.flow.put(bytes); !ok {
 		return Send{}, false, err
 	}
-	s.halved = flags&wire.End != 0
-	m = Send{Message: wire.Message{Type: wire.StreamData, Flags: flags & (wire.End | wire.Bare), Slot: slot, Sequence: s.sequence, Stream: s.number}}
+	m = Send{Message: wire.Message{Type: wire.StreamData, Slot: slot, Sequence: s.sequence, Stream: s.number}}
 	m.offer(slab, length, &s.slabs)
 	return m, true, nil
 }

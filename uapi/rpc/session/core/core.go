@@ -100,18 +100,6 @@ type Event struct {
 	Method  string // of Execute and Open
 }
 
-// Breach is a breach of the protocol by the peer, which ends the session: the
-// caller cuts the connection off. It Is EPROTO.
-type Breach struct{ What string }
-
-// Error says what the peer did.
-func (e *Breach) Error() string { return "rpc session: the peer sent " + e.What }
-
-// Unwrap is EPROTO.
-func (e *Breach) Unwrap() error { return syscall.EPROTO }
-
-func breach(format string, args ...any) error { return &Breach{fmt.Sprintf(format, args...)} }
-
 // Refusals of [Server.Admit].
 var (
 	// ErrBusy is a server without room for another session.

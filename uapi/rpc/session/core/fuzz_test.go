@@ -40,7 +40,7 @@ func said(what byte, list ...wire.Message) (b []byte) {
 
 // breached holds that an error is a breach of the protocol.
 func breached(t *testing.T, err error) {
-	var breach *Breach
+	var breach *wire.Breach
 	if err != nil && !errors.As(err, &breach) {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func FuzzServerSession(f *testing.F) {
 			case 3:
 				for slot := range x.slots {
 					if x.slots[slot].stream {
-						_, _, _ = x.Data(uint16(slot), 10, 0, 0, 0)
+						_, _, _ = x.Data(uint16(slot), 10, 0, 0)
 						x.Consumed(uint16(slot), 1)
 					}
 				}

@@ -66,7 +66,7 @@ var defects = []plant.Mistake{
 	// A CANCEL that crosses the reply ends the session.
 	plant.Row("late-cancel-is-misordered", callFile,
 		"	case wire.Cancel:\n		return",
-		"	case wire.Cancel:\n		if MADE && y.state == replied { return Event{}, breach(\"a late CANCEL\") }\n		return"),
+		"	case wire.Cancel:\n		if MADE && y.state == replied { return Event{}, wire.Breached(\"a late CANCEL\") }\n		return"),
 	// An attempt that its client gave up stands late, and executes what the
 	// next one was told is lost.
 	plant.Row("late-attempt-stands", serverFile,

@@ -127,7 +127,7 @@ func (r *randomWorld) send(k int) (problem string) {
 		}
 		n = 1
 	}
-	m, ok, err := r.Client.Data(uint16(c.Slot), n, slab, 1, 0)
+	m, ok, err := r.Client.Data(uint16(c.Slot), n, slab, 1)
 	if err != nil || !ok {
 		if slab != 0 {
 			r.Slabs[0][slab-1] = 0
@@ -155,7 +155,7 @@ func (r *randomWorld) reply(slot uint16, k int) (problem string) {
 		}
 		n = 0
 	}
-	m, ok, err := r.Session.Data(slot, n, slab, 1, 0)
+	m, ok, err := r.Session.Data(slot, n, slab, 1)
 	if err != nil || !ok {
 		if slab != 0 {
 			r.Slabs[1][slab-1] = 0

@@ -2,9 +2,9 @@ package core
 
 import "github.com/rdmashim/rdmashim/uapi/rpc/session/wire"
 
-// Receive takes in a message of the connection epoch. The error is a *Breach,
-// a call out of its slot's order too: the caller cuts the connection off and
-// ends the session.
+// Receive takes in a message of the connection epoch. The error is a
+// *wire.Breach, a call out of its slot's order too: the caller cuts the
+// connection off and ends the session.
 func (x *Session) Receive(epoch uint32, m *wire.Message) (Event, error) {
 	if epoch != x.live {
 		x.server.Dropped++
@@ -13,10 +13,10 @@ func (x *Session) Receive(epoch uint32, m *wire.Message) (Event, error) {
 	switch m.Type {
 	case wire.Request, wire.StreamOpen, wire.Void, wire.Cancel, wire.Taken, wire.StreamData, wire.StreamHalf, wire.StreamEnd, wire.StreamWindow:
 	default:
-		return Event{}, breach("%v, which is a server's", m.Type)
+		return Event{}, wire.Breached("%v, which is a server's", m.Type)
 	}
 	if int(m.Slot) >= x.most {
-		return Event{}, breach("%v for slot %d of %d", m.Type, m.Slot, x.most)
+		return Event{}, wire.Breached("%v for slot %d of %d", m.Type, m.Slot, x.most)
 	}
 	for len(x.slots) <= int(m.Slot) {
 		x.slots = append(x.slots, serverSlot{})
@@ -60,7 +60,7 @@ func (x *Session) call(y *serverSlot, m *wire.Message) (Event, error) {
 	case m.Sequence == y.sequence+1 && (y.state == idle || y.state == replied):
 		return x.begin(y, m, method), nil
 	case m.Sequence != y.sequence || y.state == idle:
-		return Event{}, breach("%v %d in slot %d out of order: the last was %d", m.Type, m.Sequence, m.Slot, y.sequence)
+		return Event{}, wire.Breached("%v %d in slot %d out of order: the last was %d", m.Type, m.Sequence, m.Slot, y.sequence)
 	case y.state == replied:
 		x.server.Replays++
 		y.notes.answer = true
@@ -83,11 +83,11 @@ func (x *Session) method(m *wire.Message) (string, error) {
 	case m.Flags&wire.Define == 0 && n >= 1 && n <= len(x.methods):
 		return x.methods[n-1], nil
 	case m.Flags&wire.Define == 0:
-		return "", breach("%v of method %d; %d are defined", m.Type, n, len(x.methods))
+		return "", wire.Breached("%v of method %d; %d are defined", m.Type, n, len(x.methods))
 	case n == 0:
 		return string(m.Name), nil
 	case n != len(x.methods)+1 || n > MaxMethods:
-		return "", breach("a definition of method %d; %d are defined, and at most %d", n, len(x.methods), MaxMethods)
+		return "", wire.Breached("a definition of method %d; %d are defined, and at most %d", n, len(x.methods), MaxMethods)
 	}
 	x.methods = append(x.methods, string(m.Name))
 	return x.methods[n-1], nil
@@ -163,12 +163,12 @@ func (x *Session) ofStream(y *serverSlot, m *wire.Message) (Event, error) {
 		y.flow.widen(m)
 		return Event{Kind: StreamRoom, Slot: m.Slot}, nil
 	case y.halved:
-		return Event{}, breach("%v behind the end of a stream's messages", m.Type)
+		return Event{}, wire.Breached("%v behind the end of a stream's messages", m.Type)
 	case m.Type == wire.StreamData && !y.flow.arrive(m):
 		y.overrun = true
 		return x.cancel(y, m), nil
 	}
-	y.halved = m.Type == wire.StreamHalf || m.Flags&wire.End != 0
+	y.halved = m.Type == wire.StreamHalf
 	if m.Flags&wire.Offered != 0 {
 		y.fetching++
 		return Event{Kind: Fetch, Slot: m.Slot, Message: m, Method: y.method}, nil
@@ -213,9 +213,9 @@ func (x *Session) Fetched(epoch uint32, slot uint16) Event {
 
 // Data returns the head of a STREAM_DATA at the moment at which it is posted,
 // with bytes of metadata and body, or the first length bytes of slab for a
-// body. flags are Bare. It returns false if the window has no room: StreamRoom
-// tells when. Errors: ErrStreamOver; EMSGSIZE.
-func (x *Session) Data(slot uint16, bytes int, slab Slab, length uint32, flags wire.Flags) (m Send, ok bool, err error) {
+// body. It returns false if the window has no room: StreamRoom tells when.
+// Errors: ErrStreamOver; EMSGSIZE.
+func (x *Session) Data(slot uint16, bytes int, slab Slab, length uint32) (m Send, ok bool, err error) {
 	y := &x.slots[slot]
 	if x.live == 0 || !y.stream || y.state != running || y.cancelled || y.finished {
 		return Send{}, false, ErrStreamOver
@@ -223,7 +223,7 @@ func (x *Session) Data(slot uint16, bytes int, slab Slab, length uint32, flags w
 	if ok, err := y.flow.put(bytes); !ok {
 		return Send{}, false, err
 	}
-	m = Send{Message: wire.Message{Type: wire.StreamData, Flags: flags & wire.Bare, Slot: slot, Sequence: y.sequence, Stream: y.number}}
+	m = Send{Message: wire.Message{Type: wire.StreamData, Slot: slot, Sequence: y.sequence, Stream: y.number}}
 	m.offer(slab, length, &y.slabs)
 	return m, true, nil
 }

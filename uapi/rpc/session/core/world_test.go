@@ -167,7 +167,7 @@ func (w *world) callerSteps(k int, add adder) {
 	c := w.Calls[k]
 	switch c.State {
 	case waits:
-		if w.Client.Free() > 0 && (k == 0 || w.Calls[k-1].State != waits) {
+		if len(w.Client.free) > 0 && !w.Client.away && (k == 0 || w.Calls[k-1].State != waits) {
 			add(false, fmt.Sprintf("call %d begins", k+1), func(d *world) string {
 				slot, _ := d.Client.Begin(d.stream(k + 1))
 				d.Calls[k].State, d.Calls[k].Slot = has, int(slot)
@@ -401,7 +401,7 @@ func (w *world) Stuck() string {
 		}
 	}
 	switch {
-	case !w.Client.Idle():
+	case len(w.Client.free) != w.Client.usable:
 		return "a slot has leaked"
 	case w.Offer && slices.Max(w.Slabs[0]) > 0:
 		return "a slab of the client has leaked"

@@ -5,11 +5,8 @@
 // allocates nothing. Order and meaning are uapi/rpc/session/core's.
 //
 // A message flows: the sender fills a [Message], asks [Message.Check] and
-// [Message.Length], and appends it to registered memory, either whole
-// ([Message.Append]) or the part before the body ([Message.AppendHead]), behind
-// which a codec marshals the body in place. Messages, one behind the other, are
-// a chunk of a message ring. The receiver parses the chunk where it lies
-// ([Message.Parse]): a message's slices point into it, and whatever a peer
-// writes is either messages that Append gives back byte for byte or a
-// [ParseError].
+// [Message.Length], and appends it ([Message.Append]). Messages, one behind the
+// other, are a chunk of a message ring. The receiver parses the chunk where it
+// lies ([Message.Parse]): a message's slices point into it, and whatever a peer
+// writes is either messages that Append gives back byte for byte or a [Breach].
 package wire

@@ -143,7 +143,7 @@ func (m *Message) body() int {
 
 // Append appends the message to b. Its Check is nil.
 func (m *Message) Append(b []byte) []byte {
-	b = m.AppendHead(b, m.body())
+	b = m.appendHead(b, m.body())
 	switch {
 	case m.Flags&Offered != 0:
 		b = binary.BigEndian.AppendUint64(b, m.Offer.Addr)
@@ -156,8 +156,8 @@ func (m *Message) Append(b []byte) []byte {
 	return append(b, m.Body...)
 }
 
-// AppendHead appends all that comes before a body of so many bytes, which the
-// caller appends. Numbers are big-endian:
+// appendHead appends all that comes before a body of so many bytes. Numbers are
+// big-endian:
 //
 //	 0 u8 type        1 u8 flags       2 u16 slot     4 u32 sequence
 //	 8 u32 stream    12 u16 method    14 u16 length of the metadata
@@ -166,7 +166,7 @@ func (m *Message) Append(b []byte) []byte {
 //	   | u32 code, u16 length and text, u16 length and details (Error)
 //	   | body; or u64 address, u32 rkey, u32 length (Offered);
 //	     or u32 bytes, u32 messages (STREAM_WINDOW)
-func (m *Message) AppendHead(b []byte, body int) []byte {
+func (m *Message) appendHead(b []byte, body int) []byte {
 	b = append(b, byte(m.Type), byte(m.Flags))
 	b = binary.BigEndian.AppendUint16(b, m.Slot)
 	b = binary.BigEndian.AppendUint32(b, m.Sequence)

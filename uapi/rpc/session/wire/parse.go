@@ -6,25 +6,25 @@ import (
 	"syscall"
 )
 
-// ParseError is a chunk that is no messages. It Is EPROTO.
-type ParseError struct{ Fault string }
+// Breach is a breach of the protocol by the peer, which ends the session: a
+// chunk that is no messages, or messages that may not come now. It Is EPROTO.
+type Breach struct{ What string }
 
-// Error says how the chunk breaks the format.
-func (e *ParseError) Error() string { return "rpc session: the peer sent " + e.Fault }
+// Breached returns a *Breach.
+func Breached(format string, args ...any) error { return &Breach{fmt.Sprintf(format, args...)} }
+
+// Error says what the peer did.
+func (e *Breach) Error() string { return "rpc session: the peer sent " + e.What }
 
 // Unwrap is EPROTO.
-func (e *ParseError) Unwrap() error { return syscall.EPROTO }
-
-func malformed(format string, args ...any) error {
-	return &ParseError{fmt.Sprintf(format, args...)}
-}
+func (e *Breach) Unwrap() error { return syscall.EPROTO }
 
 // Parse reads the first message of b, and returns the bytes behind it. The
 // message's slices point into b, without capacity beyond their ends. The error
-// is a *ParseError; the message is then undefined.
+// is a *Breach; the message is then undefined.
 func (m *Message) Parse(b []byte) (rest []byte, err error) {
 	if len(b) < HeaderLen {
-		return nil, malformed("%d bytes; a message has at least %d", len(b), HeaderLen)
+		return nil, Breached("%d bytes; a message has at least %d", len(b), HeaderLen)
 	}
 	*m = Message{
 		Type: Type(b[0]), Flags: Flags(b[1]),
@@ -37,7 +37,7 @@ func (m *Message) Parse(b []byte) (rest []byte, err error) {
 	metadata, body := int(binary.BigEndian.Uint16(b[14:])), uint64(binary.BigEndian.Uint32(b[20:]))
 	l := m.Type.layout()
 	if l == nil {
-		return nil, malformed("a message of unknown %v", m.Type)
+		return nil, Breached("a message of unknown %v", m.Type)
 	}
 	r := reader{rest: b[HeaderLen:]}
 	if m.Flags&Define != 0 {
@@ -50,28 +50,28 @@ func (m *Message) Parse(b []byte) (rest []byte, err error) {
 		m.Details = r.counted()
 	}
 	if r.short || body > uint64(len(r.rest)) {
-		return nil, malformed("a %v message whose parts are longer than its %d bytes", m.Type, len(b))
+		return nil, Breached("a %v message whose parts are longer than its %d bytes", m.Type, len(b))
 	}
 	bytes := r.take(int(body))
 	switch {
 	case m.Flags&Offered != 0:
 		if body != OfferLen {
-			return nil, malformed("an offer of %d bytes; it has %d", body, OfferLen)
+			return nil, Breached("an offer of %d bytes; it has %d", body, OfferLen)
 		}
 		m.Offer = Offer{Addr: binary.BigEndian.Uint64(bytes), RKey: binary.BigEndian.Uint32(bytes[8:]), Length: binary.BigEndian.Uint32(bytes[12:])}
 	case l.body == windowBody:
 		if body != WindowLen {
-			return nil, malformed("a window of %d bytes; it has %d", body, WindowLen)
+			return nil, Breached("a window of %d bytes; it has %d", body, WindowLen)
 		}
 		m.Bytes, m.Messages = binary.BigEndian.Uint32(bytes), binary.BigEndian.Uint32(bytes[4:])
 	default:
 		m.Body = bytes
 	}
 	if len(m.Name) > MaxName || m.Offer.Length > MaxBody {
-		return nil, malformed("a name of %d bytes or an offer of %d; they have at most %d and %d", len(m.Name), m.Offer.Length, MaxName, MaxBody)
+		return nil, Breached("a name of %d bytes or an offer of %d; they have at most %d and %d", len(m.Name), m.Offer.Length, MaxName, MaxBody)
 	}
 	if fault := m.fault(l); fault != "" {
-		return nil, malformed("a %v message %s", m.Type, fault)
+		return nil, Breached("a %v message %s", m.Type, fault)
 	}
 	return r.rest, nil
 }

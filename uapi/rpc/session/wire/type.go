@@ -25,7 +25,6 @@ type Flags uint8
 const (
 	Define  Flags = 1  // the method's name follows the header
 	Offered Flags = 2  // an Offer stands in place of the body
-	End     Flags = 4  // the sender's messages on the stream end with this one
 	Error   Flags = 8  // a status follows the metadata
 	Bare    Flags = 16 // there is no body, which differs from an empty one
 	Session Flags = 32 // the status is the session's own, not the handler's
@@ -63,7 +62,7 @@ var layouts = [...]layout{
 	Reply:        {name: "REPLY", flags: Offered | Error | Bare | Session, metadata: true, body: bytesBody},
 	Cancel:       {name: "CANCEL"},
 	StreamOpen:   {name: "STREAM_OPEN", flags: Define, call: true, stream: true, metadata: true},
-	StreamData:   {name: "STREAM_DATA", flags: Offered | End | Bare, stream: true, metadata: true, body: bytesBody},
+	StreamData:   {name: "STREAM_DATA", flags: Offered | Bare, stream: true, metadata: true, body: bytesBody},
 	StreamHalf:   {name: "STREAM_HALF", stream: true},
 	StreamEnd:    {name: "STREAM_END", flags: Error | Session, stream: true, metadata: true},
 	StreamWindow: {name: "STREAM_WINDOW", stream: true, body: windowBody},
