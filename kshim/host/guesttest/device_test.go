@@ -102,21 +102,6 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestDriver: the kernel names a device's driver to a caller that asks with a
-// number.
-func TestDriver(t *testing.T) {
-	r := newRaw(t, kernel(t))
-	for id := range abi.DriverID(64) {
-		arg := r.page[:abi.IoctlHdrSize]
-		(&abi.IoctlHdr{Length: abi.IoctlHdrSize, ObjectID: abi.ObjectDevice, MethodID: 0xfff, DriverID: id}).Put(arg)
-		want := syscall.EINVAL
-		if id == abi.DriverRXE {
-			want = syscall.EPROTONOSUPPORT
-		}
-		require.ErrorIs(t, r.f.Ioctl(arg), want, id)
-	}
-}
-
 // TestRefusedCalls: the kernel refuses calls that a kind of file does not have,
 // and calls that would harm the caller do not reach it.
 func TestRefusedCalls(t *testing.T) {

@@ -50,7 +50,7 @@ func newEventMaker(t *testing.T) *eventMaker {
 	var queues abi.RXECreateQPResp
 	require.NoError(t, queues.Parse(m.page[abi.CreateQPRespSize:]))
 	m.recv = m.ring(queues.RQMI).Producer()
-	require.NoError(t, m.toInit(m.qp, nil))
+	require.NoError(t, m.toInit(m.qp))
 	return m
 }
 
@@ -144,25 +144,4 @@ func TestWaitersAreNoThreads(t *testing.T) {
 	require.Less(t, threads()-before, 20)
 	cancel()
 	wg.Wait()
-}
-
-// TestWaitCQ: waiting for completions that come.
-func TestWaitCQ(t *testing.T) {
-	p := connect(t, device, 64)
-	for i := range 50 {
-		_, err := p.b.PostRecv(p.qb, p.mb, 0, 64)
-		require.NoError(t, err)
-		got := make(chan uapi.WC, 1)
-		go func() {
-			var wc [1]uapi.WC
-			if _, err := p.b.WaitCQ(t.Context(), p.qb, wc[:]); err != nil {
-				t.Error(err)
-			}
-			got <- wc[0]
-		}()
-		_, err = p.a.PostSendImm(p.qa, p.ma, 8, uint32(i))
-		require.NoError(t, err)
-		require.Equal(t, uint32(i), (<-got).Imm)
-		wait(t, p.a, p.qa)
-	}
 }

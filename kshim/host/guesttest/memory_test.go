@@ -6,13 +6,9 @@ import (
 	"bytes"
 	"runtime"
 	"runtime/debug"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
-
-	"github.com/rdmashim/rdmashim/uapi"
 )
 
 // TestStackMemory: a local array that is registered has left the stack, so that
@@ -85,33 +81,4 @@ func TestCollector(t *testing.T) {
 		require.True(t, bytes.Equal(p.bufA[:size], target), size)
 		require.NoError(t, p.b.DeregMR(mr))
 	}
-}
-
-// TestRegister: memory that can be registered, and the errnos of memory that
-// cannot.
-func TestRegister(t *testing.T) {
-	p := connect(t, device, 4096)
-	own, err := uapi.Alloc(3 * 4096)
-	require.NoError(t, err)
-	mr, err := p.a.RegMR(own, everything)
-	require.NoError(t, err)
-	again, err := p.a.RegMR(own[100:200], uapi.AccessRemoteRead)
-	require.NoError(t, err)
-	require.ErrorIs(t, uapi.Free(own), syscall.EBUSY)
-	require.NoError(t, p.a.DeregMR(mr))
-	require.NoError(t, p.a.DeregMR(again))
-	require.ErrorIs(t, p.a.DeregMR(mr), syscall.EBADF)
-	require.NoError(t, uapi.Free(own))
-
-	mem, err := unix.Mmap(-1, 0, 3*4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, unix.Munmap(mem)) }()
-	require.NoError(t, unix.Mprotect(mem[4096:2*4096], unix.PROT_READ))
-	_, err = p.a.RegMR(mem[:2*4096], everything)
-	require.ErrorIs(t, err, syscall.EFAULT, "a page that may only be read")
-	readable, err := p.a.RegMR(mem[:2*4096], uapi.AccessRemoteRead)
-	require.NoError(t, err)
-	require.NoError(t, p.a.DeregMR(readable))
-	_, err = p.a.RegMR(nil, everything)
-	require.ErrorIs(t, err, syscall.EINVAL)
 }

@@ -91,43 +91,22 @@ func (r *raw) modify(req abi.ModifyQP) error {
 	return r.do(abi.CmdModifyQP, &req, abi.ModifyQPSize, 0)
 }
 
-// toInit, toRTR and toRTS make a queue pair its own peer; change alters the
-// request.
-func (r *raw) toInit(qp uint32, change func(*abi.ModifyQP)) error {
-	req := abi.ModifyQP{QPHandle: qp, QPState: abi.QPSInit, PortNum: 1,
-		AttrMask: abi.QPMaskState | abi.QPMaskPort | abi.QPMaskPkeyIndex | abi.QPMaskAccessFlags}
-	if change != nil {
-		change(&req)
-	}
-	return r.modify(req)
+// toInit, toRTR and toRTS connect a queue pair to nobody.
+func (r *raw) toInit(qp uint32) error {
+	return r.modify(abi.ModifyQP{QPHandle: qp, QPState: abi.QPSInit, PortNum: 1,
+		AttrMask: abi.QPMaskState | abi.QPMaskPort | abi.QPMaskPkeyIndex | abi.QPMaskAccessFlags})
 }
 
-func (r *raw) toRTR(qp uint32, gid abi.GIDEntry, change func(*abi.ModifyQP)) error {
-	req := abi.ModifyQP{QPHandle: qp, QPState: abi.QPSRTR, PathMTU: abi.MTU1024, DestQPNum: r.query(qp).DestQPNum, MinRNRTimer: 12,
+func (r *raw) toRTR(qp uint32, gid abi.GIDEntry) error {
+	return r.modify(abi.ModifyQP{QPHandle: qp, QPState: abi.QPSRTR, PathMTU: abi.MTU1024, MinRNRTimer: 12,
 		Dest: abi.QPDest{DGID: gid.GID, SGIDIndex: uint8(gid.GIDIndex), HopLimit: 64, IsGlobal: 1, PortNum: 1},
 		AttrMask: abi.QPMaskState | abi.QPMaskAV | abi.QPMaskPathMTU | abi.QPMaskDestQPN | abi.QPMaskRQPSN |
-			abi.QPMaskMaxDestRdAtomic | abi.QPMaskMinRNRTimer}
-	if change != nil {
-		change(&req)
-	}
-	return r.modify(req)
+			abi.QPMaskMaxDestRdAtomic | abi.QPMaskMinRNRTimer})
 }
 
-func (r *raw) toRTS(qp uint32, change func(*abi.ModifyQP)) error {
-	req := abi.ModifyQP{QPHandle: qp, QPState: abi.QPSRTS, Timeout: 14, RetryCnt: 7,
-		AttrMask: abi.QPMaskState | abi.QPMaskSQPSN | abi.QPMaskTimeout | abi.QPMaskRetryCnt | abi.QPMaskRNRRetry | abi.QPMaskMaxQPRdAtomic}
-	if change != nil {
-		change(&req)
-	}
-	return r.modify(req)
-}
-
-func (r *raw) query(qp uint32) (resp abi.QueryQPResp) {
-	r.t.Helper()
-	req := &abi.QueryQP{Response: r.addr, QPHandle: qp, AttrMask: abi.QPMaskDestQPN<<1 - 1}
-	require.NoError(r.t, r.do(abi.CmdQueryQP, req, abi.QueryQPSize, abi.QueryQPRespSize))
-	require.NoError(r.t, resp.Parse(r.page))
-	return resp
+func (r *raw) toRTS(qp uint32) error {
+	return r.modify(abi.ModifyQP{QPHandle: qp, QPState: abi.QPSRTS, Timeout: 14, RetryCnt: 7,
+		AttrMask: abi.QPMaskState | abi.QPMaskSQPSN | abi.QPMaskTimeout | abi.QPMaskRetryCnt | abi.QPMaskRNRRetry | abi.QPMaskMaxQPRdAtomic})
 }
 
 // gid is an entry that a queue pair may be connected over.

@@ -4,9 +4,7 @@ package guesttest
 
 import (
 	"context"
-	"net"
 	"net/netip"
-	"os"
 	"sync"
 	"syscall"
 	"testing"
@@ -14,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 )
 
@@ -62,67 +59,6 @@ func TestDisconnect(t *testing.T) {
 			})
 		}
 	}
-}
-
-// TestTheIDEnds: every call on an id that has gone says so.
-func TestTheIDEnds(t *testing.T) {
-	a := newSide(t)
-	id, err := a.ch.NewID()
-	require.NoError(t, err)
-	require.ErrorIs(t, id.Disconnect(), syscall.EINVAL, "never connected")
-	_, _, err = id.QPAttr(abi.QPSInit)
-	require.ErrorIs(t, err, syscall.EINVAL, "no device")
-	_, err = id.Device()
-	require.ErrorIs(t, err, syscall.ENODEV)
-	require.NoError(t, id.Destroy())
-	require.ErrorIs(t, id.Destroy(), syscall.EBADF)
-	require.ErrorIs(t, id.Disconnect(), syscall.EBADF)
-	_, err = id.Next(limited(t))
-	require.ErrorIs(t, err, syscall.EBADF)
-	require.Error(t, id.Context().Err())
-
-	id, err = a.ch.NewID()
-	require.NoError(t, err)
-	waiting := make(chan error, 1)
-	go func() {
-		_, err := id.Next(context.Background())
-		waiting <- err
-	}()
-	require.NoError(t, a.ch.Close())
-	require.ErrorIs(t, <-waiting, net.ErrClosed)
-	require.ErrorIs(t, id.Disconnect(), net.ErrClosed)
-	_, err = a.ch.NewID()
-	require.ErrorIs(t, err, net.ErrClosed)
-}
-
-// TestThePeerGaveUp: before the request was answered.
-func TestThePeerGaveUp(t *testing.T) {
-	a, b := newSide(t), newSide(t)
-	l, err := b.ch.Listen(netip.AddrPortFrom(self, 0), 0, rdmacm.Options{})
-	require.NoError(t, err)
-	defer l.Close()
-	ctx, cancel := context.WithCancel(limited(t))
-	gaveUp := make(chan error, 1)
-	go func() {
-		_, _, err := a.dial(ctx, l.Addr(), common)
-		gaveUp <- err
-	}()
-	req, err := l.Accept(limited(t))
-	require.NoError(t, err)
-	cancel()
-	require.ErrorIs(t, <-gaveUp, context.Canceled)
-	for deadline := time.Now().Add(patience); ; { // the rejection is on its way
-		require.True(t, time.Now().Before(deadline))
-		if _, _, err = req.QPAttr(abi.QPSRTR); err != nil {
-			break
-		}
-	}
-	t.Log(err)
-	qp := b.qp(t)
-	err = req.Accept(limited(t), qp, common)
-	t.Log(err)
-	require.ErrorIs(t, err, syscall.ECONNABORTED)
-	require.NoError(t, req.Destroy())
 }
 
 // TestListenerCloses with requests that no Accept took, and one more than it
@@ -176,27 +112,6 @@ func TestCancelAtEveryStep(t *testing.T) {
 	require.Empty(t, cmIDs(t))
 }
 
-// TestManyInALoop and TestManyAtOnce leave nothing.
-func TestManyInALoop(t *testing.T) {
-	a, b := newSide(t), newSide(t)
-	v := serve(t, b)
-	before := descriptors(t)
-	for range 100 {
-		id, qp, err := a.dial(limited(t), v.l.Addr(), common)
-		require.NoError(t, err)
-		c := <-v.accepted
-		require.NoError(t, c.err)
-		require.NoError(t, id.Disconnect())
-		<-id.Context().Done()
-		<-c.req.Context().Done()
-		require.NoError(t, c.close())
-		require.NoError(t, id.Destroy())
-		require.NoError(t, qp.close())
-	}
-	require.Len(t, cmIDs(t), 1, "the listener")
-	require.Equal(t, before, descriptors(t))
-}
-
 func TestManyAtOnce(t *testing.T) {
 	a, b := newSide(t), newSide(t)
 	v := serve(t, b)
@@ -239,11 +154,4 @@ func TestManyAtOnce(t *testing.T) {
 	}
 	require.NoError(t, v.close())
 	require.Empty(t, cmIDs(t))
-}
-
-func descriptors(t testing.TB) int {
-	t.Helper()
-	list, err := os.ReadDir("/proc/self/fd")
-	require.NoError(t, err)
-	return len(list)
 }

@@ -13,79 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/vishvananda/netlink"
 
-	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/tests/amount"
 )
-
-// TestReject: reason and private data reach the peer that asked.
-func TestReject(t *testing.T) {
-	a, b := newSide(t), newSide(t)
-	ctx := limited(t)
-	l, err := b.ch.Listen(netip.AddrPortFrom(self, 0), 0, rdmacm.Options{})
-	require.NoError(t, err)
-	defer l.Close()
-	for _, c := range []struct {
-		why, want abi.UCMRejReason
-		private   string
-	}{
-		{0, abi.UCMRejConsumerDefined, "no, thanks"},
-		{abi.UCMRejConsumerDefined, abi.UCMRejConsumerDefined, ""},
-		{abi.UCMRejVendorOptionNotSupported, abi.UCMRejVendorOptionNotSupported, "option 5"},
-	} {
-		answered := make(chan error, 1)
-		go func() {
-			req, err := l.Accept(ctx)
-			if err == nil {
-				err = req.Reject(c.why, []byte(c.private))
-			}
-			answered <- err
-		}()
-		_, _, err := a.dial(ctx, l.Addr(), common)
-		require.NoError(t, <-answered)
-		require.ErrorIs(t, err, syscall.ECONNREFUSED)
-		var r *rdmacm.RejectedError
-		require.ErrorAs(t, err, &r)
-		require.Equal(t, c.want, r.Reason)
-		require.Equal(t, c.private, text(r.Private))
-		require.Len(t, r.Private, abi.UCMRejectData)
-	}
-}
-
-// TestRejectRefusals: a message that cannot be sent is refused before it is,
-// and the request is still there.
-func TestRejectRefusals(t *testing.T) {
-	a, b := newSide(t), newSide(t)
-	ctx := limited(t)
-	l, err := b.ch.Listen(netip.AddrPortFrom(self, 0), 0, rdmacm.Options{})
-	require.NoError(t, err)
-	defer l.Close()
-	refused := make(chan error, 1)
-	go func() {
-		_, _, err := a.dial(ctx, l.Addr(), common)
-		refused <- err
-	}()
-	req, err := l.Accept(ctx)
-	require.NoError(t, err)
-	require.ErrorIs(t, req.Reject(abi.UCMRejNoResources, nil), syscall.EINVAL)
-	require.ErrorIs(t, req.Reject(0, make([]byte, abi.UCMRejectData+1)), syscall.EINVAL)
-	require.ErrorIs(t, req.Accept(ctx, b.qp(t), with(string(make([]byte, abi.UCMAcceptData+1)))), syscall.EINVAL)
-	require.NoError(t, req.Reject(0, nil))
-	require.ErrorIs(t, <-refused, syscall.ECONNREFUSED)
-	require.ErrorIs(t, req.Reject(0, nil), syscall.EINVAL, "answered")
-	require.ErrorIs(t, req.Destroy(), syscall.EBADF)
-}
-
-// TestNobodyListens: refused at once.
-func TestNobodyListens(t *testing.T) {
-	a := newSide(t)
-	start := time.Now()
-	_, _, err := a.dial(limited(t), netip.AddrPortFrom(self, 9), common)
-	require.ErrorIs(t, err, syscall.ECONNREFUSED)
-	require.ErrorContains(t, err, "nobody listens")
-	require.ErrorContains(t, err, "10.77.0.1:9")
-	t.Logf("refused after %v", time.Since(start))
-}
 
 // TestNoWay: no route, no RDMA device on the way, a host that is not there.
 func TestNoWay(t *testing.T) {
