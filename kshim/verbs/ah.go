@@ -25,7 +25,7 @@ func (pd *PD) CreateAH(attr AHAttr) (*AH, error) {
 	c := pd.ctx
 	ah := &AH{object: object{ctx: c}, attr: attr}
 	err := pd.command("create AH", fmt.Sprintf("port %d", attr.PortNum), func() (err error) {
-		ah.handle, ah.num, err = c.prov.createAH(c.cmd, &abi.CreateAH{PDHandle: pd.handle, Attr: attr})
+		ah.handle, ah.num, err = c.cmd.createAH(&abi.CreateAH{PDHandle: pd.handle, Attr: attr})
 		if err == nil {
 			enter(c, c.ahs, ah)
 		}

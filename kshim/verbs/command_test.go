@@ -79,7 +79,7 @@ func TestCommandsTakeTurns(t *testing.T) {
 	k := newFake(t)
 	c := k.open()
 	synctest.Test(t, func(t *testing.T) {
-		cmd := newCommander(c.cmd.file, c.cmd.driver)
+		cmd := newCommander(c.cmd.file)
 		var under []*scratch
 		for range maxScratch {
 			under = append(under, cmd.take())

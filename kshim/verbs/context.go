@@ -23,7 +23,6 @@ import (
 type Context struct {
 	kernel kshim.Kernel
 	info   DeviceInfo
-	prov   provider
 	cmd    *commander
 	async  kshim.File
 	comp   kshim.File
@@ -70,13 +69,12 @@ func Open(k kshim.Kernel, device string) (*Context, error) {
 	if info.Driver == abi.DriverUnknown { // sysfs does not tell
 		info.Driver = askDriver(file)
 	}
-	prov, err := providerFor(info)
-	if err != nil {
+	if err := info.spoken(); err != nil {
 		file.Close()
 		return fail(err)
 	}
 	c := &Context{
-		kernel: k, info: info, prov: prov, cmd: newCommander(file, prov.driver()),
+		kernel: k, info: info, cmd: newCommander(file),
 		done: make(chan struct{}),
 		pds:  map[*PD]struct{}{}, mrs: map[*MR]struct{}{}, ahs: map[*AH]struct{}{}, mws: map[*MW]struct{}{}, qps: map[uint64]*QP{}, srqs: map[uint64]*SRQ{},
 	}
@@ -94,14 +92,14 @@ func (c *Context) start() error {
 	var resp abi.GetContextResp
 	err := c.cmd.invoke(abi.CmdGetContext, &abi.GetContext{}, &resp, nil)
 	if errors.Is(err, syscall.EINVAL) { // the kernel compares the driver's number
-		if c.info.Driver = askDriver(c.cmd.file); c.info.Driver != c.prov.driver() {
-			return notSpoken(c.info)
+		if c.info.Driver = askDriver(c.cmd.file); c.info.Driver != abi.DriverRXE {
+			return c.info.spoken()
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("GET_CONTEXT: %w", err)
 	}
-	c.info.Driver = c.prov.driver()
+	c.info.Driver = abi.DriverRXE
 	if c.async, err = c.kernel.Adopt(int32(resp.AsyncFD)); err != nil {
 		return fmt.Errorf("asynchronous event file: %w", err)
 	}

@@ -62,7 +62,7 @@ func (c *Context) CreateCQ(cqe int) (*CQ, error) {
 		c.cqs.Store(cq.key, cq)
 		cq.mu.Lock()
 		defer cq.mu.Unlock()
-		cq.handle, cq.q, err = c.prov.createCQ(c.cmd, &abi.CreateCQ{UserHandle: cq.key, CQE: uint32(cqe), CompChannel: c.compFD})
+		cq.handle, cq.q, err = c.cmd.createCQ(&abi.CreateCQ{UserHandle: cq.key, CQE: uint32(cqe), CompChannel: c.compFD})
 		if err != nil {
 			c.cqs.Delete(cq.key)
 		}

@@ -33,23 +33,17 @@ func askDriver(file kshim.File) abi.DriverID {
 	return abi.DriverUnknown
 }
 
-// missing lists the parts that a provider for a driver would have to bring.
-var missing = map[abi.DriverID]string{
-	abi.DriverSIW:  "its queues, whose elements carry a valid bit in place of indices, and connecting by rdma_cm",
-	abi.DriverMLX5: "queues and doorbell records in the program's memory, and doorbell registers that are mapped",
-	abi.DriverMLX4: "queues and doorbell records in the program's memory, and doorbell registers that are mapped",
-}
-
-// notSpoken is the error of a device that has no provider here.
-func notSpoken(info DeviceInfo) error {
-	switch what, known := missing[info.Driver]; {
-	case info.Driver == abi.DriverRXE:
+// spoken returns why the device's driver is not spoken here, nil if it is.
+// GET_CONTEXT then names the driver to the kernel, which refuses a wrong one.
+func (info DeviceInfo) spoken() error {
+	switch {
+	case info.Driver == abi.DriverUnknown:
+		return fmt.Errorf("%w: the kernel does not say which it is", errDriver)
+	case info.Driver != abi.DriverRXE:
+		return fmt.Errorf("%w: it is driven by %v", errDriver, info.Driver)
+	case info.ABIVersion < abi.RXEABIVersionMin || info.ABIVersion > abi.RXEABIVersionMax:
 		return fmt.Errorf("%w: %v has version %d of its interface, known are %d to %d",
 			errDriver, info.Driver, info.ABIVersion, abi.RXEABIVersionMin, abi.RXEABIVersionMax)
-	case known:
-		return fmt.Errorf("%w: it is driven by %v, for which is missing: %s", errDriver, info.Driver, what)
-	case info.Driver == abi.DriverUnknown:
-		return fmt.Errorf("%w: the kernel does not say which; missing are its queues and its doorbell", errDriver)
 	}
-	return fmt.Errorf("%w: it is driven by %v, for which are missing: its queues and its doorbell", errDriver, info.Driver)
+	return nil
 }

@@ -28,9 +28,8 @@ const maxScratch = 64
 // each in scratch memory of its own; that they do not name a handle which
 // another frees is the caller's to see to.
 type commander struct {
-	file   kshim.File
-	driver abi.DriverID
-	turns  chan struct{} // of the commands under way; a full channel is fair
+	file  kshim.File
+	turns chan struct{} // of the commands under way; a full channel is fair
 
 	mu     sync.Mutex
 	free   []*scratch // guarded by mu; with those in use at most maxScratch
@@ -44,8 +43,8 @@ type scratch struct {
 	release func()
 }
 
-func newCommander(file kshim.File, driver abi.DriverID) *commander {
-	return &commander{file: file, driver: driver, turns: make(chan struct{}, maxScratch)}
+func newCommander(file kshim.File) *commander {
+	return &commander{file: file, turns: make(chan struct{}, maxScratch)}
 }
 
 // take gives scratch memory, when it is the command's turn.
@@ -120,10 +119,10 @@ func (a *attrs) out(id abi.AttrID, addr uint64, size int) {
 }
 
 // finish writes the header and returns the whole argument.
-func (a *attrs) finish(object abi.ObjectID, method abi.MethodID, driver abi.DriverID) []byte {
+func (a *attrs) finish(object abi.ObjectID, method abi.MethodID) []byte {
 	arg := a.b[:abi.IoctlHdrSize+a.n*abi.IoctlAttrSize]
 	hdr := abi.IoctlHdr{
-		Length: uint16(len(arg)), ObjectID: object, MethodID: method, NumAttrs: uint16(a.n), DriverID: driver,
+		Length: uint16(len(arg)), ObjectID: object, MethodID: method, NumAttrs: uint16(a.n), DriverID: abi.DriverRXE,
 	}
 	hdr.Put(arg)
 	return arg
@@ -159,7 +158,7 @@ func (c *commander) invokeWith(cmd abi.Command, in, uhwIn abi.Struct, n int, out
 	if uhw != nil {
 		a.out(abi.AttrUHWOut, m.addr+scratchUHW, len(drv))
 	}
-	if err := c.file.Ioctl(a.finish(abi.ObjectDevice, abi.MethodInvokeWrite, c.driver)); err != nil {
+	if err := c.file.Ioctl(a.finish(abi.ObjectDevice, abi.MethodInvokeWrite)); err != nil {
 		return err
 	}
 	if out != nil {
@@ -181,7 +180,7 @@ func (c *commander) ioctl(method abi.MethodID, build func(a *attrs, out uint64),
 	clear(m.mem)
 	a := attrs{b: m.mem[scratchArg:scratchIn]}
 	build(&a, m.addr+scratchOut)
-	if err := c.file.Ioctl(a.finish(abi.ObjectDevice, method, c.driver)); err != nil {
+	if err := c.file.Ioctl(a.finish(abi.ObjectDevice, method)); err != nil {
 		return err
 	}
 	done(m.mem[scratchOut:scratchUHW])

@@ -89,11 +89,11 @@ func (qp *QP) toReset(req *abi.ModifyQP) error {
 	}
 	qp.detach()
 	qp.sq.mu.Lock()
-	qp.send.reset()
+	qp.send.p.Reset()
 	qp.sq.mu.Unlock()
 	qp.rq.mu.Lock()
 	if qp.recv != nil {
-		qp.recv.reset()
+		qp.recv.p.Reset()
 	}
 	qp.rq.mu.Unlock()
 	return qp.attach()

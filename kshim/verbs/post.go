@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/ring"
 )
 
 // Post posts send requests, in order, with one doorbell, and returns how many.
@@ -37,7 +38,7 @@ func (qp *QP) putSends(batch []SendWR) (n int, err error) {
 		// The kernel would refuse the doorbell, but find the request later.
 		return 0, qp.sendState
 	}
-	room, err := qp.send.room()
+	room, err := qp.send.p.Free()
 	if err != nil {
 		return 0, qp.fail("post send", err)
 	}
@@ -56,7 +57,7 @@ func (qp *QP) putSends(batch []SendWR) (n int, err error) {
 		qp.sq.add(wr.ID)
 	}
 	if n > 0 {
-		qp.send.publish(n)
+		qp.send.p.Publish(n)
 	}
 	return n, err
 }
@@ -70,7 +71,7 @@ func (qp *QP) putSend(i int, wr *SendWR) (length uint32, err error) {
 	if len(wr.Inline) > qp.cap.MaxInline {
 		return 0, errInline
 	}
-	length, err = qp.send.put(i, ringID(false, qp.gen, qp.sq.head), wr)
+	length, err = ring.EncodeSend(qp.send.p.Slot(i), ringID(false, qp.gen, qp.sq.head), wr)
 	if err == nil && length > qp.ctx.maxMsg {
 		err = errLength // the slot stays unpublished
 	}
@@ -131,7 +132,7 @@ func (qp *QP) putRecvs(batch []RecvWR) (n int, wake bool, err error) {
 		return 0, false, qp.recvState
 	}
 	soft := state == abi.QPSErr
-	room, err := qp.recv.room()
+	room, err := qp.recv.p.Free()
 	if err != nil {
 		return 0, false, qp.fail("post receive", err)
 	}
@@ -147,7 +148,7 @@ func (qp *QP) putRecvs(batch []RecvWR) (n int, wake bool, err error) {
 			break
 		}
 		if !soft {
-			if err = qp.recv.put(n, ringID(true, qp.gen, qp.rq.head), wr); err != nil {
+			if err = ring.EncodeRecv(qp.recv.p.Slot(n), ringID(true, qp.gen, qp.rq.head), wr); err != nil {
 				err = qp.fail("post receive", err)
 				break
 			}
@@ -161,7 +162,7 @@ func (qp *QP) putRecvs(batch []RecvWR) (n int, wake bool, err error) {
 		wake = true
 	default:
 		qp.ringEnd = qp.rq.head
-		qp.recv.publish(n)
+		qp.recv.p.Publish(n)
 		// Had the kernel gone to ERR before, with no receive to flush, no
 		// completion would have told it.
 		if wasEmpty && state != abi.QPSInit && !qp.suspect.Swap(true) {

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/ring"
 )
 
 // probeDistance keeps a probe's sequence number away from those of requests
@@ -37,7 +38,7 @@ func (qp *QP) putProbe() (bool, error) {
 	if qp.State() != abi.QPSRTS {
 		return false, qp.sendState
 	}
-	room, err := qp.send.room()
+	room, err := qp.send.p.Free()
 	if err != nil {
 		return false, qp.fail("probe", err)
 	}
@@ -45,12 +46,12 @@ func (qp *QP) putProbe() (bool, error) {
 		return false, nil
 	}
 	seq := qp.sq.head + probeDistance
-	if _, err := qp.send.put(0, ringID(false, qp.gen, seq), &SendWR{Opcode: abi.WRRDMAWrite}); err != nil {
+	if _, err := ring.EncodeSend(qp.send.p.Slot(0), ringID(false, qp.gen, seq), &SendWR{Opcode: abi.WRRDMAWrite}); err != nil {
 		return false, qp.fail("probe", err)
 	}
 	qp.sq.probe, qp.sq.probing = seq, true
 	qp.sq.waiting = true
-	qp.send.publish(1)
+	qp.send.p.Publish(1)
 	return true, nil
 }
 
@@ -69,7 +70,7 @@ func (qp *QP) Sends() Sends {
 	if qp.sq.dead != nil {
 		return s
 	}
-	room, err := qp.send.room()
+	room, err := qp.send.p.Free()
 	if err != nil {
 		return s
 	}

@@ -129,7 +129,7 @@ func (pd *PD) createQP(init *QPInit) (*QP, error) {
 	if init.SigAll {
 		req.SQSigAll = 1
 	}
-	resp, sq, rq, err := c.prov.createQP(c.cmd, &req)
+	resp, sq, rq, err := c.cmd.createQP(&req)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func (cq *CQ) Resize(cqe int) error {
 		}
 		// No caller polls until the new ring is there: the kernel takes the old
 		// one's entries away.
-		q, err := cq.ctx.prov.resizeCQ(cq.ctx.cmd, &abi.ResizeCQ{CQHandle: cq.handle, CQE: uint32(cqe)})
+		q, err := cq.ctx.cmd.resizeCQ(&abi.ResizeCQ{CQHandle: cq.handle, CQE: uint32(cqe)})
 		var lost *ringLost
 		switch {
 		case q != nil:

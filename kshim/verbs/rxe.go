@@ -12,12 +12,11 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/ring"
 )
 
-// rxe is the provider of rdma_rxe: the kernel makes the queues and answers
-// where to map them, work requests and completions are memory, and the doorbell
-// is a POST_SEND without work requests.
-type rxe struct{}
-
-func (rxe) driver() abi.DriverID { return abi.DriverRXE }
+// This file is what depends on the driver, rdma_rxe's: the kernel makes the
+// queues and answers where to map them, work requests and completions are
+// memory, and the doorbell is a POST_SEND without work requests. Queues are
+// concrete types, because a call through an interface would move every caller's
+// work request to the heap.
 
 // maxMapping bounds the length of a queue that a kernel may claim.
 const maxMapping = 1 << 30
@@ -39,7 +38,7 @@ func mapQueue(f kshim.File, mi abi.MMInfo) (*ring.Queue, error) {
 	return q, nil
 }
 
-func (rxe) createCQ(c *commander, req *abi.CreateCQ) (uint32, *compQueue, error) {
+func (c *commander) createCQ(req *abi.CreateCQ) (uint32, *compQueue, error) {
 	var drv abi.RXECreateCQResp
 	var resp abi.CreateCQResp
 	if err := c.invoke(abi.CmdCreateCQ, req, &resp, &drv); err != nil {
@@ -52,7 +51,7 @@ func (rxe) createCQ(c *commander, req *abi.CreateCQ) (uint32, *compQueue, error)
 	return resp.CQHandle, &compQueue{file: c.file, q: q, c: q.Consumer()}, nil
 }
 
-func (rxe) resizeCQ(c *commander, req *abi.ResizeCQ) (*compQueue, error) {
+func (c *commander) resizeCQ(req *abi.ResizeCQ) (*compQueue, error) {
 	var drv abi.RXEResizeCQResp
 	if err := c.invoke(abi.CmdResizeCQ, req, &abi.ResizeCQResp{}, &drv); err != nil {
 		return nil, err
@@ -64,14 +63,14 @@ func (rxe) resizeCQ(c *commander, req *abi.ResizeCQ) (*compQueue, error) {
 	return &compQueue{file: c.file, q: q, c: q.Consumer()}, nil
 }
 
-func (rxe) createAH(c *commander, req *abi.CreateAH) (handle, num uint32, err error) {
+func (c *commander) createAH(req *abi.CreateAH) (handle, num uint32, err error) {
 	var drv abi.RXECreateAHResp
 	var resp abi.CreateAHResp
 	err = c.invoke(abi.CmdCreateAH, req, &resp, &drv)
 	return resp.AHHandle, drv.AHNum, err
 }
 
-func (rxe) createSRQ(c *commander, req *abi.CreateSRQ) (resp abi.CreateSRQResp, _ *recvQueue, err error) {
+func (c *commander) createSRQ(req *abi.CreateSRQ) (resp abi.CreateSRQResp, _ *recvQueue, err error) {
 	var drv abi.RXECreateSRQResp
 	if err = c.invoke(abi.CmdCreateSRQ, req, &resp, &drv); err != nil {
 		return resp, nil, err
@@ -84,12 +83,7 @@ func (rxe) createSRQ(c *commander, req *abi.CreateSRQ) (resp abi.CreateSRQResp, 
 	return resp, &recvQueue{file: c.file, q: q, p: q.Producer()}, nil
 }
 
-// modifySRQ does not resize, so that the driver's part is no address.
-func (rxe) modifySRQ(c *commander, req *abi.ModifySRQ) error {
-	return c.invokeWith(abi.CmdModifySRQ, req, &abi.RXEModifySRQ{}, abi.RXEModifySRQSize, nil, nil)
-}
-
-func (rxe) createQP(c *commander, req *abi.CreateQP) (resp abi.CreateQPResp, _ *sendQueue, _ *recvQueue, err error) {
+func (c *commander) createQP(req *abi.CreateQP) (resp abi.CreateQPResp, _ *sendQueue, _ *recvQueue, err error) {
 	var drv abi.RXECreateQPResp
 	if err = c.invoke(abi.CmdCreateQP, req, &resp, &drv); err != nil {
 		return resp, nil, nil, err
@@ -171,17 +165,6 @@ type sendQueue struct {
 
 var start = time.Now()
 
-// room is how many requests fit behind those that are in the ring.
-func (s *sendQueue) room() (int, error) { return s.p.Free() }
-
-// put writes the i-th request of a batch, unseen by the kernel until publish,
-// and returns the length of its message.
-func (s *sendQueue) put(i int, id uint64, wr *SendWR) (uint32, error) {
-	return ring.EncodeSend(s.p.Slot(i), id, wr)
-}
-
-func (s *sendQueue) publish(n int) { s.p.Publish(n) }
-
 // spared reports whether the last n requests that were published need no
 // doorbell.
 func (s *sendQueue) spared(n int) bool {
@@ -194,9 +177,6 @@ func (s *sendQueue) spared(n int) bool {
 	return spared && s.posted-last <= ring.StreamGap
 }
 
-// reset follows the move to RESET, which dropped the requests in the ring.
-func (s *sendQueue) reset() { s.p.Reset() }
-
 func (s *sendQueue) close() {
 	s.bell.close()
 	_ = s.file.Munmap(s.q.Mapping())
@@ -208,16 +188,6 @@ type recvQueue struct {
 	q    *ring.Queue
 	p    *ring.Producer
 }
-
-func (r *recvQueue) room() (int, error) { return r.p.Free() }
-
-func (r *recvQueue) put(i int, id uint64, wr *RecvWR) error {
-	return ring.EncodeRecv(r.p.Slot(i), id, wr)
-}
-
-func (r *recvQueue) publish(n int) { r.p.Publish(n) }
-
-func (r *recvQueue) reset() { r.p.Reset() }
 
 func (r *recvQueue) close() { _ = r.file.Munmap(r.q.Mapping()) }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/ring"
 )
 
 // SRQInit holds the parameters of CreateSRQ.
@@ -56,7 +57,7 @@ func (pd *PD) CreateSRQ(init SRQInit) (*SRQ, error) {
 			return errArgument
 		}
 		var resp abi.CreateSRQResp
-		resp, s.ring, err = c.prov.createSRQ(c.cmd, &abi.CreateSRQ{
+		resp, s.ring, err = c.cmd.createSRQ(&abi.CreateSRQ{
 			UserHandle: s.key, PDHandle: pd.handle, MaxWR: uint32(init.MaxWR), MaxSGE: atLeastOne(init.MaxSGE), SRQLimit: uint32(init.Limit),
 		})
 		if err != nil {
@@ -83,7 +84,7 @@ func (s *SRQ) PostRecv(batch []RecvWR) (n int, err error) {
 	if s.dead != nil {
 		return 0, s.fail(s.dead)
 	}
-	room, err := s.ring.room()
+	room, err := s.ring.p.Free()
 	if err != nil {
 		return 0, s.fail(err)
 	}
@@ -97,14 +98,14 @@ func (s *SRQ) PostRecv(batch []RecvWR) (n int, err error) {
 			err = errSGE
 			break
 		}
-		if err = s.ring.put(n, ringID(true, s.gen, s.next), &batch[n]); err != nil {
+		if err = ring.EncodeRecv(s.ring.p.Slot(n), ringID(true, s.gen, s.next), &batch[n]); err != nil {
 			break
 		}
 		s.ids[s.next] = batch[n].ID
 		s.next++
 	}
 	if n > 0 {
-		s.ring.publish(n)
+		s.ring.p.Publish(n)
 	}
 	if err != nil {
 		err = s.fail(err)
@@ -131,7 +132,8 @@ func (s *SRQ) SetLimit(n int) error {
 		if n < 0 || n > maxQueued {
 			return errArgument
 		}
-		return s.ctx.prov.modifySRQ(s.ctx.cmd, &abi.ModifySRQ{SRQHandle: s.handle, AttrMask: abi.SRQMaskLimit, SRQLimit: uint32(n)})
+		req := &abi.ModifySRQ{SRQHandle: s.handle, AttrMask: abi.SRQMaskLimit, SRQLimit: uint32(n)}
+		return s.ctx.cmd.invokeWith(abi.CmdModifySRQ, req, &abi.RXEModifySRQ{}, abi.RXEModifySRQSize, nil, nil)
 	})
 }
 
