@@ -15,7 +15,7 @@ func TestGeneratedFilesAreFresh(t *testing.T) {
 	const dir = "../.."
 	want, err := generate(dir)
 	require.NoError(t, err)
-	names, err := filepath.Glob(filepath.Join(dir, "*_gen.go"))
+	names, err := filepath.Glob(filepath.Join(dir, "*_gen*.go"))
 	require.NoError(t, err)
 	require.Len(t, names, len(want), "a generated file too many, or one too few: run go generate ./kshim/abi")
 	for name, text := range want {
@@ -201,7 +201,8 @@ func small(t *testing.T, golden, notes string) (map[string][]byte, error) {
 func TestEmit(t *testing.T) {
 	files, err := small(t, smallGolden, smallNotes)
 	require.NoError(t, err)
-	require.Len(t, files, 1)
+	require.Len(t, files, 2)
+	require.Contains(t, string(files["structs_gen_test.go"]), `{&Part{}, "part", PartSize},`)
 	require.Equal(t, strings.ReplaceAll(smallGo, "~", "`"), string(files["one_gen.go"]))
 }
 
@@ -221,7 +222,8 @@ func TestRefusals(t *testing.T) {
 		{one, "skip one\nenum K uint8 K\n\tC=x\n", "invalid syntax"},
 		{one, "struct one\n", `"struct one" is not a declaration`},
 		{one, "union one One\n", `"union one One" is not a declaration`},
-		{one, "struct one 1One\n", "_gen.go"},
+		{one, "struct one 1One\n", "layout.txt: "},
+		{one, "skip one\nenum K uint8 1K\n\tC\n", "_gen.go"},
 	} {
 		_, err := small(t, c.golden, c.notes)
 		require.ErrorContains(t, err, c.want, c.notes)
