@@ -1,6 +1,7 @@
 // Command gen writes the *_gen.go files of kshim/abi: the structures with their
 // sizes, encoders and decoders, the offsets of shared-memory queues, and the
-// enumerations with their names; and a table of the structures for the tests. Run it by "go generate ./kshim/abi".
+// enumerations with their names; and a table of the structures for the tests.
+// Run it by "go generate ./kshim/abi".
 //
 // Offsets, sizes and numbers come from testdata/*.golden, which is what a C
 // program printed that was compiled with the kernel's headers. Go names, Go
@@ -9,9 +10,9 @@
 // golden files do not have.
 //
 // To add a structure, name it and its fields in testdata/layout.c, record what
-// that prints (cc layout.c && ./a.out >layout.golden), and declare the structure
-// in layout.txt. layout_test.go holds the Go structure to the golden file, and
-// that to the installed headers.
+// that prints (cc layout.c && ./a.out >layout.golden), and declare it in
+// layout.txt. layout_test.go holds the Go structure to the golden file, and that
+// to the installed headers.
 //
 // # layout.txt
 //
