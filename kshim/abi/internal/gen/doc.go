@@ -11,8 +11,8 @@
 //
 // To add a structure, name it and its fields in testdata/layout.c, record what
 // that prints (cc layout.c && ./a.out >layout.golden), and declare it in
-// layout.txt. layout_test.go holds the Go structure to the golden file, and that
-// to the installed headers.
+// layout.txt. layout_test.go holds the Go structure to the golden file, and
+// that to the installed headers.
 //
 // # layout.txt
 //
