@@ -24,12 +24,7 @@ mini kernel answers it. It is the table that the mini kernel itself goes by.
 
 A command goes by write(), or by the method DEVICE.INVOKE_WRITE. With a NAME (in
 any case, of a method also without its object) abi lists that one only; its
-attributes are in the JSON.
-
-JSON keys: name, form (write, write-extended, ioctl, rdma_cm), command or object
-and method (numbers), request and response (bytes), driver (has a part of the
-driver's), attributes (name, id, type, object, min, max, mandatory, longer),
-support, reason, errno.`,
+attributes are in the JSON.`,
 		Example: `  rdmashim abi
   rdmashim abi CREATE_QP
   rdmashim abi -j QP_CREATE`,

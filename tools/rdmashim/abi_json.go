@@ -7,7 +7,7 @@ import (
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
 )
 
-// jsonEntry and jsonAttr are the keys that abi --help promises.
+// jsonEntry and jsonAttr have the keys that docs/json.md promises.
 type jsonEntry struct {
 	Name     string     `json:"name"`
 	Form     abi.Form   `json:"form"`

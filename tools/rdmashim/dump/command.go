@@ -65,55 +65,8 @@ that use uapi/rdmanet, whose connecting must be in the capture, and of a file of
 the bytes that one side sent. TLS cannot be read; 'rdmashim echo --record' has
 what is inside. Bytes that are no QMux are one line.
 
-With --json a packet is one line, an object with these keys. Numbers of 64 bits
-are strings in hexadecimal; keys of headers that a packet lacks are absent.
-  number, time           of the record in the file, from 1; RFC 3339, UTC
-  interface, direction   as the file says; in or out
-  vlan                   list of VLAN identifiers, outer first
-  src, src_port, dst, dst_port, tclass, hop_limit, ip_id
-  udp_length             bytes from BTH to ICRC
-  bth                    opcode, name, solicited, migreq, pad, tver, pkey, fecn,
-                         becn, dest_qpn, ackreq, selective, private_mtu,
-                         proven, psn
-  deth                   qkey, src_qpn
-  reth                   va, rkey, dma_len
-  atomic_eth             va, rkey, swap_add, compare
-  aeth                   syndrome, text, msn, kept
-  atomic_ack_eth         original
-  immediate, invalidate_rkey
-  feth                   placement, selection
-  mad                    class, method, status, tid, attribute, name, cm: the
-                         message of the connection manager, with the fields that
-                         it has: local_id, remote_id, request_id, service_id,
-                         port, qpn, qkey, pkey, psn, ca_guid,
-                         responder_resources, initiator_depth,
-                         rnr_retry_count, flow_control, srq, target_ack_delay,
-                         about (0 REQ, 1 REP, 2 other), timeout, reason,
-                         reason_text, status, status_text, info,
-                         private_length, private (hexadecimal); ip: version,
-                         src_port, src, dst; req:
-                         remote_timeout, local_timeout, transport, retry_count,
-                         max_cm_retries, mtu, pkey, local_gid, remote_gid,
-                         flow_label, tclass, hop_limit, ack_timeout
-  payload_length         bytes without pad
-  icrc, icrc_value       as above; the CRC-32 received (tshark shows its bytes
-                         reversed)
-  malformed              only of such a packet
-  remarks                with --explain, a list of: kind (retransmission,
-                         out-of-order, gap, nak, rnr, repeated-answer, damaged,
-                         congestion, rejected, anew), text
-If there are records that were not understood, the last line is an object:
-others, a list of kind, records, understood, of all that hold no packet.
-With --summary the last line is an object: others, and pairs, a list of service,
-a and b (address, qpn, absent if unknown), first, last, packets, ab and ba: what
-a asked of b, and b of a: messages (send, write, read, atomic, other), bytes,
-read_bytes, requests, retransmitted, retransmission_rate, repeated_bytes,
-out_of_order, missing, responses, repeated, naks (sequence, invalid, access,
-operational, rnr, other), damaged, marked, waiting, and rtt (samples, min_us,
-smoothed_us, max_us), absent without a sample.
-With --qmux a line has: time, transport (tcp, rdma or file), src, dst, record
-(its number in its direction), length, frames (name, fields, fin, error, reason,
-parameters), event (end or reset), problem.`,
+With --json a packet is one line, an object, as are the kinds of records that
+were not understood and the summary, at the end. docs/json.md has the keys.`,
 		Example: `  rdmashim dump capture.pcapng
   rdmashim dump --summary capture.pcapng
   rdmashim dump --explain --qpn 0x11 capture.pcapng

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -70,29 +69,6 @@ func TestDumpText(t *testing.T) {
 		lines := strings.Split(o.Stdout, "\n")
 		require.Equal(t, c.want, lines[c.number-1], "%s packet %d", c.file, c.number)
 	}
-}
-
-// TestDumpHelpNamesTheKeys: the keys of the JSON are documented.
-func TestDumpHelpNamesTheKeys(t *testing.T) {
-	o := clitest.RunTool(t, "dump", "--help")
-	require.Zero(t, o.Code)
-	for _, key := range jsonKeys(reflect.TypeFor[Line]()) {
-		require.Regexp(t, `\b`+key+`\b`, o.Stdout)
-	}
-}
-
-func jsonKeys(of reflect.Type) (keys []string) {
-	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
-		of = of.Elem()
-	}
-	if of.Kind() != reflect.Struct {
-		return nil
-	}
-	for i := range of.NumField() {
-		name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
-		keys = append(append(keys, name), jsonKeys(of.Field(i).Type)...)
-	}
-	return keys
 }
 
 func TestDumpUsage(t *testing.T) {
