@@ -19,7 +19,6 @@ import (
 // server echoes on all its registrations.
 type server struct {
 	on, listen string
-	once       bool
 	seats      peer.Seats
 	failed     peer.FailureLog
 }
@@ -65,11 +64,7 @@ func (s *server) run(cmd *cobra.Command) (err error) {
 	if err := peer.SayListening(cmd.OutOrStdout(), at); err != nil {
 		return err
 	}
-	if s.once {
-		serving.Wait()
-	} else {
-		<-ctx.Done()
-	}
+	<-ctx.Done()
 	return nil
 }
 
@@ -85,7 +80,7 @@ func (s *server) accept(ctx context.Context, l *registration.Listener) {
 			defer context.AfterFunc(ctx, func() { _ = c.CloseWithError(0, "the server ends") })()
 			echo.Echo(echo.NewSession(c), new(peer.Tally))
 		})
-		return !s.once
+		return true
 	})
 	if err != nil && !errors.Is(err, net.ErrClosed) {
 		s.failed.Add(err)

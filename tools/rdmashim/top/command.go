@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -83,29 +82,12 @@ line of JSON for each.`,
 // choose adds --pid, and completes DEVICE, for a command that reads from a
 // source; wanted limits the source to what the command line asks for.
 func choose(cmd *cobra.Command, source func() *Source) (wanted func(args []string) *Source) {
-	cmd.ValidArgsFunction = cli.CompleteFirst(completeSource(source))
+	cmd.ValidArgsFunction = cli.CompleteFirst(cli.CompleteDevices)
 	pid := cmd.Flags().UintP("pid", "p", 0, "devices and queue pairs of this process only")
 	return func(args []string) *Source {
 		s := source()
 		s.PID, s.Device = int(*pid), strings.Join(args, "")
 		return s
-	}
-}
-
-// completeSource are the devices that can be read now.
-func completeSource(source func() *Source) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		var names []string
-		list, _, _ := source().Read(cmd.Context())
-		for _, d := range list {
-			name := d.Device
-			if d.Kind == "host" {
-				name = d.Name
-			}
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
