@@ -219,7 +219,7 @@ func (s *suite) measure(ctx context.Context, table []comparison) error {
 			}
 		}
 	}
-	bar := cli.NewSteps(s.stderr, "measurements", s.rounds*len(all))
+	bar := cli.NewProgress(s.stderr, "measurements", int64(s.rounds*len(all)))
 	defer bar.Done()
 	for s.round = range s.rounds {
 		for _, x := range all {

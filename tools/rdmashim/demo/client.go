@@ -223,7 +223,7 @@ func (s *client) transfer(ctx context.Context) (err error) {
 func (s *client) move(ctx context.Context, what string, requests *int) (seconds, goodput float64, digest string, err error) {
 	hash := sha256.New()
 	p := &pipeline{rdma: s.RDMA, qp: s.QP, mr: s.mem.MR, buf: s.mem.Buf[:messageAt], remote: s.remote}
-	p.bar = cli.NewTransfer(s.stderr, what, s.bytes)
+	p.bar = cli.NewProgress(s.stderr, what, s.bytes)
 	defer p.bar.Done()
 	start := time.Now()
 	if what == "WRITE" {

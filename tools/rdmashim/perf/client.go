@@ -65,7 +65,7 @@ func (o *options) ask(ctx context.Context, addr, start string, stderr io.Writer)
 		return err
 	})
 	if err == nil {
-		c.bar = cli.NewShare(stderr, c.report.name())
+		c.bar = cli.NewProgress(stderr, c.report.name(), int64(len(c.side.Config.Sizes)))
 		err = c.run(ctx)
 		c.bar.Done()
 	}
@@ -93,15 +93,14 @@ func (c *client) run(ctx context.Context) error {
 		return fmt.Errorf("connect to the server: %w", err)
 	}
 	c.report.Way = peer.Way(c.Device, c.side.qps[0])
-	sizes := c.side.Config.Sizes
-	for i, size := range sizes {
+	for _, size := range c.side.Config.Sizes {
 		c.bar.Describe(fmt.Sprintf("%s of %d bytes", c.report.name(), size))
-		c.bar.Set(float64(i) / float64(len(sizes)))
 		r, err := c.measure(ctx, size)
 		if err != nil {
 			return fmt.Errorf("%s of %d bytes: %w", opNames[c.side.Config.Op], size, err)
 		}
 		c.report.Results = append(c.report.Results, r)
+		c.bar.Add(1)
 		if r.Unfinished > 0 {
 			break // messages under way would come into the next run
 		}

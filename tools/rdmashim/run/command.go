@@ -97,7 +97,7 @@ type progress struct {
 
 func (p *progress) Write(b []byte) (int, error) {
 	if p.bar == nil {
-		defer func() { p.bar = cli.NewSteps(p.w, "packages compiled", -1) }()
+		defer func() { p.bar = cli.NewProgress(p.w, "packages compiled", -1) }()
 		return p.w.Write(b)
 	}
 	p.bar.Add(bytes.Count(b, []byte("\n")))
