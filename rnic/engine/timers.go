@@ -91,13 +91,18 @@ func (t *timer) measure(rtt Duration) {
 	}
 }
 
+// leastAckTimeout is the least local ACK timeout that is obeyed: the codes
+// begin at 8 µs, which no soft device can keep (IBA 9.7.6.1.3 leaves the lower
+// bound to the implementation).
+const leastAckTimeout = Millisecond
+
 // ackTimeout is the local ACK timeout, 0 if there is none.
 func (q *QP) ackTimeout() Duration {
 	d := Duration(q.attr.Timeout.Nanoseconds())
 	if d == 0 {
 		return 0
 	}
-	return max(d, q.cfg.Tuning.MinAckTimeout)
+	return max(d, leastAckTimeout)
 }
 
 // Estimate sets how long the round trip may take, known from the exchange that

@@ -87,11 +87,6 @@ type Tuning struct {
 	// packet, or until the caller ends the wait. 0: it leaves with the next
 	// Transmit. Of a peer's MinRTO it must be a fraction.
 	AckDelay Duration
-
-	// MinAckTimeout is the least local ACK timeout that is obeyed: the codes
-	// begin at 8 µs, which no soft device can keep. 1 ms. (IBA 9.7.6.1.3 leaves
-	// the lower bound to the implementation.)
-	MinAckTimeout Duration
 }
 
 // LongWindow is the default of Tuning.LongWindow: what TCP allows, about.
@@ -107,7 +102,6 @@ func (t Tuning) withDefaults() Tuning {
 	def(&t.MinRTO, 4*Millisecond)
 	def(&t.MaxRTO, Second)
 	def(&t.InitialRTO, 20*Millisecond)
-	def(&t.MinAckTimeout, Millisecond)
 	t.InitialWindow = min(t.InitialWindow, t.MaxWindow)
 	t.MaxRTO = max(t.MaxRTO, t.MinRTO)
 	return t

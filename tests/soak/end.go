@@ -30,8 +30,8 @@ type end struct {
 	held     uint64      // and packets from this number on wait
 	flow     flow
 	mon      monitor
-	counted  engine.Counters // of the queue pair when the connection began
-	seen     seen
+	before   engine.Counters // of the queue pair when the connection began
+	seen     engine.Counters // that it is to have counted since
 }
 
 // conn is a reliable connection.

@@ -230,7 +230,7 @@ func (e *end) outstanding() int { return len(e.mon.asked) - e.flow.asked }
 func (e *end) checkRepeated(f *virtual.Flight, p *wire.Packet, n uint64) error {
 	m := &e.mon
 	e.run.tally["packet: repeats a request"]++
-	e.seen.repeated++
+	e.seen.RetransmittedPkts++
 	rec := m.sent[n-m.first]
 	if rec.op != p.Opcode {
 		return fmt.Errorf("%s repeats PSN %d as %s, it was %s", e, p.PSN, p.Opcode, rec.op)

@@ -178,7 +178,7 @@ func (r *run) connect(i int, p *connPlan, heirs [2]heir) (*conn, error) {
 		e.inheritSleep()
 		if h := heirs[k]; h.qp != nil {
 			e.qp = h.qp
-			e.counted = *e.qp.Counters()
+			e.before = *e.qp.Counters()
 			r.tally["disturbance: queue pair revived"]++
 		} else {
 			e.qp = r.newQP(e, h.num)

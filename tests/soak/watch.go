@@ -27,8 +27,8 @@ func (r *run) Sent(f *virtual.Flight) {
 		return
 	}
 	f.Tag = e
-	e.seen.packets++
-	e.seen.bytes += uint64(len(p.Payload))
+	e.seen.SentPkts++
+	e.seen.SentBytes += uint64(len(p.Payload))
 	r.fail(e.checkPacket(f, &p))
 	r.stray(f)
 	r.forge(e, &p)
@@ -101,7 +101,7 @@ func (r *run) Completed(qp *virtual.QP, c *engine.Completion) {
 		return
 	}
 	e.look()
-	e.seen.completed(c)
+	e.see(c)
 	r.tally.completion(c)
 	if c.Recv {
 		r.fail(e.in.received(c))

@@ -48,10 +48,7 @@ const scriptRegionSize = 64 << 10
 // do plays a command.
 func (s *script) do(line string) error {
 	f := strings.Fields(line)
-	args, err := parseArgs(f[1:])
-	if err != nil {
-		return err
-	}
+	args := parseArgs(f[1:])
 	if f[0] != "config" && s.w == nil {
 		if err := s.config(options{}); err != nil {
 			return err

@@ -1,9 +1,10 @@
 package virtual
 
 import (
-	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rdmashim/rdmashim/rnic/engine"
 )
@@ -11,7 +12,7 @@ import (
 // options are a command's words: those without "=" by their place and as flags.
 type options map[string]string
 
-func parseArgs(words []string) (options, error) {
+func parseArgs(words []string) options {
 	o := options{}
 	for i, k := 0, 0; i < len(words); i++ {
 		name, value, ok := strings.Cut(words[i], "=")
@@ -23,7 +24,7 @@ func parseArgs(words []string) (options, error) {
 		o["flag "+words[i]] = ""
 		k++
 	}
-	return o, nil
+	return o
 }
 
 func (o options) word(i int) string { return o[strconv.Itoa(i)] }
@@ -44,23 +45,10 @@ func (o options) number(name string, otherwise int) int {
 
 // lists reports whether an option's list, separated by commas, has the item.
 func (o options) lists(name, item string) bool {
-	for _, x := range strings.Split(o[name], ",") {
-		if x == item {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(strings.Split(o[name], ","), item)
 }
 
 func parseDuration(text string) (engine.Time, error) {
-	for _, u := range []struct {
-		suffix string
-		unit   float64
-	}{{"us", 1e3}, {"ms", 1e6}, {"s", 1e9}} {
-		if n, ok := strings.CutSuffix(text, u.suffix); ok {
-			v, err := strconv.ParseFloat(n, 64)
-			return engine.Time(v * u.unit), err
-		}
-	}
-	return 0, fmt.Errorf("%q is no time", text)
+	d, err := time.ParseDuration(text)
+	return engine.Time(d), err
 }
