@@ -101,17 +101,6 @@ func (f Flow) Check(b []byte, id uint16) bool {
 	return n >= BTHLen && f.start(n, id, b[:n]) == binary.LittleEndian.Uint32(b[n:])
 }
 
-// Diff returns the CRC computed for the identification 0 XOR the one that b,
-// the payload of a datagram with its ICRC, brings: 0 if they are equal, else
-// what [SolveID] takes. ok is false if b is too short to be a packet.
-func (f Flow) Diff(b []byte) (diff uint32, ok bool) {
-	n := len(b) - ICRCLen
-	if n < BTHLen {
-		return 0, false
-	}
-	return f.start(n, 0, b[:n]) ^ binary.LittleEndian.Uint32(b[n:]), true
-}
-
 // MaxSolvable is the length of the longest datagram, in bytes of UDP payload,
 // in which no single-bit error looks like an identification.
 const MaxSolvable = 26744
@@ -124,14 +113,15 @@ const MaxSolvable = 26744
 // is still found in packets of up to MaxSolvable bytes; a receiver that knows
 // which identifications its peer uses should compare the id.
 func (f Flow) Verify(b []byte) (id uint16, ok bool) {
-	diff, ok := f.Diff(b)
-	if !ok || diff == 0 {
-		return 0, ok
-	}
-	if f.v6 {
+	n := len(b) - ICRCLen
+	if n < BTHLen {
 		return 0, false
 	}
-	return SolveID(diff, len(b)-ICRCLen)
+	diff := f.start(n, 0, b[:n]) ^ binary.LittleEndian.Uint32(b[n:])
+	if diff == 0 || f.v6 {
+		return 0, diff == 0
+	}
+	return SolveID(diff, n)
 }
 
 // start returns the CRC over the headers and head of a datagram with n bytes

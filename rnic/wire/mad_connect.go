@@ -20,7 +20,7 @@ type REQ struct {
 	InitiatorDepth     uint8
 	RemoteEECN         QPN
 	RemoteTimeout      CMTimeout // within which the receiver shall answer
-	TransportService   uint8     // 2 bits: ServiceCodeRC …
+	TransportService   uint8     // 2 bits: ServiceCodeRC, 1 for UC, 2 for RD
 	FlowControl        bool      // end-to-end credits are given
 	StartingPSN        PSN
 	LocalTimeout       CMTimeout // within which the sender answers
@@ -36,12 +36,9 @@ type REQ struct {
 	Private            [REQPrivateLen]byte
 }
 
-// Codes of a REQ's transport service type.
-const (
-	ServiceCodeRC uint8 = 0
-	ServiceCodeUC uint8 = 1
-	ServiceCodeRD uint8 = 2
-)
+// ServiceCodeRC is the transport service type of a REQ for a reliable
+// connection.
+const ServiceCodeRC uint8 = 0
 
 // Parse reads the CMLen bytes behind the MAD's header. The error is ErrShort or
 // nil.

@@ -69,9 +69,6 @@ type PKey uint16
 // RoCE uses.
 const DefaultPKey PKey = 0xffff
 
-// Full reports whether k stands for full membership.
-func (k PKey) Full() bool { return k&0x8000 != 0 }
-
 // Match reports whether a packet with key k may enter a port with key q: the
 // same partition, not 0, and at least one full member (IBA 10.9).
 func (k PKey) Match(q PKey) bool {
