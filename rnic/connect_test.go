@@ -184,26 +184,8 @@ func TestConnectTakesTheRoutesMTU(t *testing.T) {
 	require.NoError(t, err)
 	a := newCMHostOn(t, narrow{inner}, link.Faults{Dup: 0.01}, cm.Config{})
 	b := newCMHost(t, net, link.Faults{}, cm.Config{})
-	l, err := b.ch.Listen(netip.AddrPortFrom(b.dev.Addr().Addr(), 7471), 10, rdmacm.Options{})
-	require.NoError(t, err)
-	defer l.Close()
-	q := b.qp()
-	accepted := make(chan error, 1)
-	go func() {
-		r, err := l.Accept(t.Context())
-		if err == nil {
-			if err = r.Init(q); err == nil {
-				err = r.Accept(t.Context(), q, rdmacm.ConnParam{})
-			}
-		}
-		accepted <- err
-	}()
-	id, err := a.ch.Resolve(t.Context(), netip.AddrPort{}, l.Addr(), rdmacm.Options{})
-	require.NoError(t, err)
-	p := a.qp()
-	_, err = id.Connect(t.Context(), p, rdmacm.ConnParam{})
-	require.NoError(t, err)
-	require.NoError(t, <-accepted)
+	p, q := a.qp(), b.qp()
+	connectedByAddress(t, a, b, p, q)
 	for _, q := range []*verbs.QP{p, q} {
 		attr, err := q.Query()
 		require.NoError(t, err)
@@ -220,30 +202,23 @@ func TestHandshakeIsTheFirstRoundTrip(t *testing.T) {
 		a := newCMHost(t, net, link.Faults{Delay: way}, cm.Config{})
 		b := newCMHost(t, net, link.Faults{Delay: way}, cm.Config{})
 		q, r := a.qp(), b.qp()
-		accepted := make(chan error, 1)
-		l, err := b.ch.Listen(netip.AddrPortFrom(b.dev.Addr().Addr(), 7471), 10, rdmacm.Options{})
-		require.NoError(t, err)
-		defer l.Close()
-		go func() {
-			q, err := l.Accept(t.Context())
-			if err == nil {
-				if err = q.Init(r); err == nil {
-					err = q.Accept(t.Context(), r, rdmacm.ConnParam{})
-				}
-			}
-			accepted <- err
-		}()
-		id, err := a.ch.Resolve(t.Context(), netip.AddrPort{}, l.Addr(), rdmacm.Options{})
-		require.NoError(t, err)
-		_, err = id.Connect(t.Context(), q, rdmacm.ConnParam{})
-		require.NoError(t, err)
-		require.NoError(t, <-accepted)
+		connectedByAddress(t, a, b, q, r)
 		for h, q := range map[*cmHost]*verbs.QP{a: q, b: r} {
 			g := h.gauges(q)
 			require.Zero(t, g.RTT)
 			require.InDelta(t, float64(3*2*way), float64(g.RTO), float64(5*time.Millisecond)) // RFC 6298 (2.2)
 		}
 	})
+}
+
+// A device that closes ends its connections.
+func TestCloseDisconnects(t *testing.T) {
+	net := sim.NewNetwork(sim.Options{})
+	a, b := newCMHost(t, net, link.Faults{}, cm.Config{}), newCMHost(t, net, link.Faults{}, cm.Config{})
+	id, _ := connectedByAddress(t, a, b, a.qp(), b.qp())
+	require.NoError(t, b.dev.Close())
+	<-id.Context().Done()
+	require.ErrorIs(t, b.dev.withCM(func(cm.Time, *cm.Manager) error { return nil }), syscall.ENODEV)
 }
 
 func (h *cmHost) gauges(q *verbs.QP) engine.Gauges {

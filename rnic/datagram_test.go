@@ -1,8 +1,6 @@
 package rnic
 
 import (
-	"encoding/binary"
-	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"testing"
@@ -12,7 +10,6 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/kshim/ring"
-	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
@@ -160,72 +157,6 @@ func TestDatagramHandles(t *testing.T) {
 		a.qp.toDatagrams()
 	}
 	require.EqualValues(t, 4, a.counter(t, "send_err"))
-}
-
-// A queue pair hears many others, and those of reliable connections none of
-// them.
-func TestDatagramsFromMany(t *testing.T) {
-	ds := datagramDevices(t, make([]netip.AddrPort, 5)...)
-	to := ds[0]
-	const each = 20
-	var handles []uint32
-	for _, from := range ds[1:] {
-		_, ah := handle(t, from, to)
-		handles = append(handles, ah)
-	}
-	want, got := map[string]int{}, map[string]int{}
-	for round := range each {
-		for i, from := range ds[1:] {
-			id := uint64(round*10 + i)
-			to.qp.postRecv(id, to.mem.sge(int(id)*100, 100))
-			binary.LittleEndian.PutUint32(from.mem.buf, from.qp.qp.Num())
-			from.qp.post(datagram(from, to, id, handles[i], 0, 4))
-			from.qp.send.waitStatus(id, abi.WCSuccess)
-			want[fmt.Sprint(from.qp.qp.Num(), " ", from.qp.qp.Num())]++
-			wc := to.qp.recv.waitStatus(id, abi.WCSuccess)
-			got[fmt.Sprint(wc.SrcQP, " ", binary.LittleEndian.Uint32(to.mem.buf[int(id)*100+wire.GRHLen:]))]++
-		}
-	}
-	require.Equal(t, want, got)
-}
-
-// A link that loses, repeats and turns over loses, repeats and turns over
-// datagrams: those that arrive are whole.
-func TestDatagramsOverABadLink(t *testing.T) {
-	net := sim.NewNetwork(sim.Options{})
-	var ds [2]*testDevice
-	for i := range ds {
-		l, err := net.Attach(netip.AddrPort{})
-		require.NoError(t, err)
-		ds[i] = newDevice(t, link.WithFaults(l, link.Faults{Loss: 0.1, Dup: 0.1, Corrupt: 0.1, Seed: uint64(i + 1)}), 1<<16, qpOptions{typ: abi.QPTUD})
-		ds[i].qp.toDatagrams()
-	}
-	a, b := ds[0], ds[1]
-	_, ah := handle(t, a, b)
-	const n = 300
-	for i := range 60 {
-		b.qp.postRecv(uint64(i), b.mem.sge(1000*i, 1000))
-	}
-	for i := range 40 {
-		for j := range n {
-			a.mem.buf[j] = byte(i)
-		}
-		a.qp.post(datagram(a, b, uint64(i), ah, 0, n))
-		a.qp.send.waitStatus(uint64(i), abi.WCSuccess)
-	}
-	arrived := 0
-	require.Eventually(t, func() bool {
-		for wc, ok := b.qp.recv.poll(); ok; wc, ok = b.qp.recv.poll() {
-			require.Equal(t, abi.WCSuccess, wc.Status)
-			require.EqualValues(t, wire.GRHLen+n, wc.ByteLen)
-			msg := b.mem.buf[1000*int(wc.ID)+wire.GRHLen:][:n]
-			for _, x := range msg {
-				require.Equal(t, msg[0], x)
-			}
-			arrived++
-		}
-		return arrived > 20
-	}, patience, 1e6)
 }
 
 // Rings with anything in them: nothing panics or hangs, and the device goes on.

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
 	"github.com/rdmashim/rdmashim/rnic/wire"
@@ -82,96 +81,6 @@ func forgedWrite(a, b *testDevice) wire.Packet {
 		RETH:    wire.RETH{VA: b.mem.at, RKey: b.mem.mr.RKey(), DMALen: 8},
 		Payload: []byte("forgery!"),
 	}
-}
-
-func TestReplayedPackets(t *testing.T) {
-	tapped(t, func(t *testing.T, tap *wiretap, a, b *testDevice) {
-		a.qp.post(write(a, b, 1, 0, 0, 5000))
-		a.qp.send.waitStatus(1, abi.WCSuccess)
-		add := &ring.SendWR{ID: 2, Opcode: abi.WRAtomicFetchAndAdd, Flags: abi.SendSignaled, SGE: []ring.SGE{a.mem.sge(8, 8)},
-			RemoteAddr: b.mem.at + 8192, RKey: b.mem.mr.RKey(), CompareAdd: 1}
-		a.qp.post(add)
-		a.qp.send.waitStatus(2, abi.WCSuccess)
-		b.qp.postRecv(3, b.mem.sge(0, 100))
-		b.qp.postRecv(4, b.mem.sge(0, 100))
-		a.qp.post(&ring.SendWR{ID: 3, Opcode: abi.WRSend, Flags: abi.SendSignaled, SGE: []ring.SGE{a.mem.sge(0, 50)}})
-		a.qp.send.waitStatus(3, abi.WCSuccess)
-		b.qp.recv.waitStatus(3, abi.WCSuccess)
-		synctest.Wait()
-
-		// Everything once more: nothing is done twice.
-		packets := tap.recorded()
-		require.Len(t, packets, 5+1+1)
-		clear(b.mem.buf[:5000])
-		require.NoError(t, tap.inject(packets...))
-		synctest.Wait()
-		require.Equal(t, make([]byte, 5000), b.mem.buf[:5000], "old WRITEs write nothing")
-		require.Equal(t, byte(1), b.mem.buf[8192], "an atomic is done once")
-		_, again := b.qp.recv.poll()
-		require.False(t, again, "a SEND is received once")
-		require.Equal(t, uint64(7), b.counter(t, "duplicate_request"))
-		require.Equal(t, abi.QPSRTS, b.qp.qp.State())
-
-		// And the connection goes on.
-		a.qp.post(write(a, b, 5, 0, 0, 5000))
-		a.qp.send.waitStatus(5, abi.WCSuccess)
-		require.Equal(t, a.mem.buf[:5000], b.mem.buf[:5000])
-	})
-}
-
-func TestForgedPackets(t *testing.T) {
-	tapped(t, func(t *testing.T, tap *wiretap, a, b *testDevice) {
-		before := bytes.Clone(b.mem.buf)
-		// From the right address, but wrong.
-		other := forgedWrite(a, b)
-		other.DestQPN = b.qp.qp.num ^ 1
-		management := forgedWrite(a, b)
-		management.DestQPN = wire.GSIQPN
-		require.NoError(t, tap.inject(encode(b, other), encode(b, management)))
-		reserved, version := encode(b, forgedWrite(a, b)), encode(b, forgedWrite(a, b))
-		reserved.Head[0] = 0x1f // no such opcode
-		version.Head[1] |= 1    // transport header version 1
-		require.NoError(t, tap.inject(reserved, version))
-		whole := encode(b, forgedWrite(a, b))
-		short := 0
-		for n := wire.BTHLen; n < len(whole.Head); n++ {
-			require.NoError(t, tap.inject(link.Packet{Peer: b.Addr(), Head: whole.Head[:n]}))
-			short++
-		}
-		udp := encode(b, wire.Packet{BTH: wire.BTH{Opcode: wire.UDSendOnly}, Payload: make([]byte, 8)})
-		require.NoError(t, tap.inject(udp))
-		synctest.Wait()
-		require.Equal(t, uint64(1), b.counter(t, "drop_qpn"))
-		require.Equal(t, uint64(1), b.counter(t, "drop_gsi"))
-		require.Equal(t, uint64(1), b.counter(t, "drop_opcode"))
-		require.Equal(t, uint64(1+short), b.counter(t, "drop_malformed"))
-		require.Equal(t, uint64(1), b.counter(t, "drop_service"))
-		require.Equal(t, before, b.mem.buf)
-		require.Equal(t, abi.QPSRTS, b.qp.qp.State())
-
-		a.qp.post(write(a, b, 1, 0, 0, 100))
-		a.qp.send.waitStatus(1, abi.WCSuccess)
-	})
-}
-
-// The same packet from another address than the peer's.
-func TestPacketsFromAnotherAddress(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net, ds := neighbours(t, 2, 1<<16)
-		a, b := ds[0], ds[1]
-		a.qp.connectTo(b.qp, defaults())
-		b.qp.connectTo(a.qp, defaults())
-		stranger, err := net.Attach(netip.AddrPort{})
-		require.NoError(t, err)
-		defer stranger.Close()
-		require.NoError(t, stranger.Send([]link.Packet{encode(b, forgedWrite(a, b))}))
-		synctest.Wait()
-		require.Equal(t, uint64(1), b.counter(t, "drop_peer"))
-		require.Equal(t, make([]byte, 8), b.mem.buf[:8])
-
-		a.Close()
-		b.Close()
-	})
 }
 
 // TestPacketsFromAnotherPort: from the peer's address, but another source port.
@@ -340,58 +249,6 @@ func TestPacketsBesideTheRing(t *testing.T) {
 				try(a.link, false, true)
 				a.Close()
 				b.Close()
-			})
-		})
-	}
-}
-
-func TestWrongKeys(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(a, b *testDevice, wr *ring.SendWR)
-		want   abi.WCStatus
-		both   bool // the peer is in ERR, too
-	}{
-		"remote key":    {func(_, _ *testDevice, wr *ring.SendWR) { wr.RKey ^= 0x100 }, abi.WCRemAccessErr, true},
-		"generation":    {func(_, _ *testDevice, wr *ring.SendWR) { wr.RKey++ }, abi.WCRemAccessErr, true},
-		"remote bounds": {func(_, b *testDevice, wr *ring.SendWR) { wr.RemoteAddr = b.mem.at + uint64(len(b.mem.buf)) - 7 }, abi.WCRemAccessErr, true},
-		"below":         {func(_, _ *testDevice, wr *ring.SendWR) { wr.RemoteAddr-- }, abi.WCRemAccessErr, true},
-		"overflow":      {func(_, _ *testDevice, wr *ring.SendWR) { wr.RemoteAddr = 1<<64 - 4 }, abi.WCRemAccessErr, true},
-		"permission": {func(_, b *testDevice, wr *ring.SendWR) {
-			wr.RKey = register(b.qp.t, b.Device, b.pd, 64, abi.AccessLocalWrite).mr.RKey()
-		}, abi.WCRemAccessErr, true},
-		"other domain": {func(_, b *testDevice, wr *ring.SendWR) {
-			pd, _ := b.AllocPD()
-			wr.RKey = register(b.qp.t, b.Device, pd, 64, allAccess).mr.RKey()
-		}, abi.WCRemAccessErr, true},
-		"deregistered": {func(_, b *testDevice, wr *ring.SendWR) {
-			m := register(b.qp.t, b.Device, b.pd, 64, allAccess)
-			wr.RKey = m.mr.RKey()
-			require.NoError(b.qp.t, m.mr.Dereg())
-			require.ErrorIs(b.qp.t, m.mr.Dereg(), syscall.EINVAL)
-		}, abi.WCRemAccessErr, true},
-		"local key":    {func(_, _ *testDevice, wr *ring.SendWR) { wr.SGE[0].LKey ^= 0x100 }, abi.WCLocProtErr, false},
-		"local bounds": {func(_, _ *testDevice, wr *ring.SendWR) { wr.SGE[0].Addr = 1<<64 - 4 }, abi.WCLocProtErr, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			tapped(t, func(t *testing.T, _ *wiretap, a, b *testDevice) {
-				b.qp.t = t
-				b.qp.postRecv(9)
-				wr := write(a, b, 1, 0, 0, 8)
-				c.change(a, b, wr)
-				next := write(a, b, 2, 0, 0, 8)
-				next.Flags = 0
-				a.qp.post(wr, next)
-				a.qp.send.waitStatus(1, c.want)
-				a.qp.send.waitStatus(2, abi.WCWRFlushErr)
-				require.Equal(t, abi.QPSErr, a.qp.qp.State())
-				require.Equal(t, make([]byte, 8), b.mem.buf[:8])
-				if c.both {
-					b.qp.recv.waitStatus(9, abi.WCWRFlushErr)
-					require.Equal(t, abi.QPSErr, b.qp.qp.State())
-					require.Equal(t, uint64(1), b.counter(t, "nak_access_sent"))
-				} else {
-					require.Equal(t, abi.QPSRTS, b.qp.qp.State())
-				}
 			})
 		})
 	}

@@ -69,54 +69,23 @@ func TestCompletionIndexBeyondTheRing(t *testing.T) {
 	require.Equal(t, 1, bad)
 }
 
-// badEntry is an entry that no honest client writes.
-type badEntry struct {
-	name string
-	mar  func(slot []byte)
-}
-
 var le = binary.LittleEndian
 
-var badSends = []badEntry{
-	{"opcode", func(s []byte) { le.PutUint32(s[abi.SendWQEOpcode:], 77) }},
-	{"wild opcode", func(s []byte) { le.PutUint32(s[abi.SendWQEOpcode:], 0xffffffff) }},
-	{"unsupported opcode", func(s []byte) { le.PutUint32(s[abi.SendWQEOpcode:], uint32(abi.WRBindMW)) }},
-	{"flags", func(s []byte) { le.PutUint32(s[abi.SendWQESendFlags:], 0xffffffff) }},
-	{"length", func(s []byte) { le.PutUint32(s[abi.SendWQEDMA+abi.DMALength:], 0xffffffff) }},
-	{"length of the list", func(s []byte) { le.PutUint32(s[abi.SendWQEDMA+abi.DMALength:], 9) }},
-	{"elements", func(s []byte) { le.PutUint32(s[abi.SendWQEDMA+abi.DMANumSGE:], 0xffffffff) }},
-	{"33 elements", func(s []byte) { le.PutUint32(s[abi.SendWQEDMA+abi.DMANumSGE:], 33) }},
-	{"half done", func(s []byte) { le.PutUint32(s[abi.SendWQEDMA+abi.DMASGEOffset:], 4) }},
-	{"state", func(s []byte) { le.PutUint32(s[abi.SendWQEState:], 1) }},
-	{"inline beyond the slot", func(s []byte) {
-		le.PutUint32(s[abi.SendWQESendFlags:], uint32(abi.SendInline|abi.SendSignaled))
-		le.PutUint32(s[abi.SendWQEDMA+abi.DMALength:], 4000)
-		le.PutUint32(s[abi.SendWQEDMA+abi.DMAResid:], 4000)
-	}},
-	{"longer than the device carries", func(s []byte) {
-		for _, at := range []int{abi.SendWQEDMA + abi.DMALength, abi.SendWQEDMA + abi.DMAResid, abi.SendWQESize + 8} {
-			le.PutUint32(s[at:], ring.MaxLength+1)
-		}
-	}},
-}
-
-func TestMalformedSends(t *testing.T) {
-	for _, bad := range badSends {
-		t.Run(bad.name, func(t *testing.T) {
-			a, b := newPair(t, pairOptions{})
-			a.qp.publish(write(a, b, 1, 0, 0, 8))
-			slot := a.qp.sprod.Slot(0)
-			require.NoError(t, encodeSend(slot, 2, write(a, b, 2, 0, 0, 8)))
-			bad.mar(slot)
-			a.qp.sprod.Publish(1)
-			a.qp.post(write(a, b, 3, 0, 0, 8))
-			a.qp.send.waitStatus(1, abi.WCSuccess)
-			a.qp.send.waitStatus(2, abi.WCLocQPOpErr)
-			a.qp.send.waitStatus(3, abi.WCWRFlushErr)
-			require.Equal(t, abi.QPSErr, a.qp.qp.State())
-			require.Equal(t, abi.QPSRTS, b.qp.qp.State(), "the peer is not told")
-		})
-	}
+// An entry that no honest client writes (kshim/ring has them all) ends its queue
+// pair; the peer does not notice.
+func TestMalformedSend(t *testing.T) {
+	a, b := newPair(t, pairOptions{})
+	a.qp.publish(write(a, b, 1, 0, 0, 8))
+	slot := a.qp.sprod.Slot(0)
+	require.NoError(t, encodeSend(slot, 2, write(a, b, 2, 0, 0, 8)))
+	le.PutUint32(slot[abi.SendWQEOpcode:], 77)
+	a.qp.sprod.Publish(1)
+	a.qp.post(write(a, b, 3, 0, 0, 8))
+	a.qp.send.waitStatus(1, abi.WCSuccess)
+	a.qp.send.waitStatus(2, abi.WCLocQPOpErr)
+	a.qp.send.waitStatus(3, abi.WCWRFlushErr)
+	require.Equal(t, abi.QPSErr, a.qp.qp.State())
+	require.Equal(t, abi.QPSRTS, b.qp.qp.State())
 }
 
 // TestMisposted: what libibverbs' extended sends get wrong ends as with rxe,
@@ -162,28 +131,6 @@ func TestMisposted(t *testing.T) {
 	}
 }
 
-func TestMalformedReceives(t *testing.T) {
-	for _, bad := range []badEntry{
-		{"length", func(s []byte) { le.PutUint32(s[abi.RecvWQEDMA+abi.DMALength:], 0xffffffff) }},
-		{"length of the list", func(s []byte) { le.PutUint32(s[abi.RecvWQEDMA+abi.DMALength:], 7) }},
-		{"elements", func(s []byte) { le.PutUint32(s[abi.RecvWQEDMA+abi.DMANumSGE:], 0xffffffff) }},
-		{"half done", func(s []byte) { le.PutUint32(s[abi.RecvWQEDMA+abi.DMACurSGE:], 1) }},
-	} {
-		t.Run(bad.name, func(t *testing.T) {
-			a, b := newPair(t, pairOptions{})
-			slot := b.qp.rprod.Slot(0)
-			require.NoError(t, ring.EncodeRecv(slot, 5, &ring.RecvWR{SGE: []ring.SGE{b.mem.sge(0, 64)}}))
-			bad.mar(slot)
-			b.qp.rprod.Publish(1)
-			b.qp.postRecv(6)
-			a.qp.post(&ring.SendWR{ID: 1, Opcode: abi.WRSend, Flags: abi.SendSignaled, SGE: []ring.SGE{a.mem.sge(0, 8)}})
-			a.qp.send.waitStatus(1, abi.WCRemOpErr)
-			b.qp.recv.waitStatus(5, abi.WCLocQPOpErr)
-			b.qp.recv.waitStatus(6, abi.WCWRFlushErr)
-		})
-	}
-}
-
 // More elements than were asked for, in a slot whose rounded size has room.
 func TestMoreElementsThanGranted(t *testing.T) {
 	a, b := newPair(t, pairOptions{qp: qpOptions{sges: 2}})
@@ -191,8 +138,10 @@ func TestMoreElementsThanGranted(t *testing.T) {
 	require.NoError(t, ring.EncodeRecv(b.qp.rprod.Slot(0), 5, &ring.RecvWR{SGE: sge}))
 	b.qp.rprod.Publish(1)
 	a.qp.post(&ring.SendWR{ID: 1, Opcode: abi.WRSend, Flags: abi.SendSignaled})
+	b.qp.postRecv(6)
 	a.qp.send.waitStatus(1, abi.WCRemOpErr)
 	b.qp.recv.waitStatus(5, abi.WCLocQPOpErr)
+	b.qp.recv.waitStatus(6, abi.WCWRFlushErr)
 }
 
 // A client that scribbles over its rings while the device works. The damage is

@@ -15,7 +15,6 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
-	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
 // roundTrip writes, reads back and sends, once for each path MTU that fits.
@@ -108,69 +107,6 @@ func TestLinkLost(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, abi.PortDown, p.State)
 	require.NoError(t, d.Close())
-}
-
-// A SEND for which no receive is posted waits, and goes through when one is.
-func TestReceiverNotReady(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a, b := newPair(t, pairOptions{})
-		a.qp.post(&ring.SendWR{ID: 1, Opcode: abi.WRSend, Flags: abi.SendSignaled, SGE: []ring.SGE{a.mem.sge(0, 10)}})
-		time.Sleep(50 * time.Millisecond)
-		require.NotZero(t, a.counter(t, "rcvd_rnr_err"))
-		require.NotZero(t, b.counter(t, "send_rnr_err"))
-		b.qp.postRecv(2, b.mem.sge(0, 10))
-		a.qp.send.waitStatus(1, abi.WCSuccess)
-		b.qp.recv.waitStatus(2, abi.WCSuccess)
-		a.Close()
-		b.Close()
-	})
-}
-
-// The peer is silent: the status comes after (retry_cnt+1) timeouts and not
-// before, and no goroutine spins meanwhile (the bubble's time would stand
-// still).
-func TestSilentPeer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		at := defaults()
-		at.timeout, at.retry = 14, 3
-		a, b := newPair(t, pairOptions{attrs: at, faults: link.Faults{Loss: 1}})
-		start := time.Now()
-		a.qp.post(write(a, b, 1, 0, 0, 8))
-		a.qp.send.waitStatus(1, abi.WCRetryExcErr)
-		one := time.Duration(wire.AckTimeout(14).Nanoseconds())
-		require.GreaterOrEqual(t, time.Since(start), 4*one)
-		require.Less(t, time.Since(start), 5*one)
-		a.Close()
-		b.Close()
-	})
-}
-
-// Solicited-only notification: raised by a solicited message, or by an error.
-func TestSolicitedEvents(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a, b := newPair(t, pairOptions{})
-		send := func(id uint64, f abi.SendFlags) {
-			b.qp.postRecv(id)
-			a.qp.post(&ring.SendWR{ID: id, Opcode: abi.WRSend, Flags: f | abi.SendSignaled})
-			a.qp.send.waitStatus(id, abi.WCSuccess)
-			synctest.Wait()
-		}
-		require.NoError(t, b.qp.recv.cq.Arm(true))
-		send(1, 0)
-		n, _ := b.qp.recv.counts()
-		require.Zero(t, n)
-		send(2, abi.SendSolicited)
-		n, _ = b.qp.recv.counts()
-		require.Equal(t, 1, n)
-
-		require.NoError(t, b.qp.recv.cq.Arm(true))
-		b.qp.postRecv(3)
-		b.qp.modify(abi.ModifyQP{QPState: abi.QPSErr}, abi.QPMaskState)
-		n, _ = b.qp.recv.counts()
-		require.Equal(t, 2, n, "a completion with an error counts as solicited")
-		a.Close()
-		b.Close()
-	})
 }
 
 // gate is a link whose sends wait.

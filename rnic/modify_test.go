@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/ring"
 )
 
 func TestModifyRefuses(t *testing.T) {
@@ -75,95 +74,4 @@ func TestPathMTUAboveActive(t *testing.T) {
 	require.ErrorContains(t, err, "active MTU")
 	m.PathMTU = abi.MTU512
 	require.NoError(t, d.qp.qp.Modify(&m, rtrMask))
-}
-
-func TestQueryAnswersWhatWasSet(t *testing.T) {
-	a, b := newPair(t, pairOptions{qp: qpOptions{depth: 64, sges: 3, sigAll: true}})
-	at := attrs{mtu: abi.MTU512, access: abi.AccessRemoteRead, timeout: 13, retry: 5, rnr: 4, minRNR: 12, rdAtomic: 3, destRdAtomic: 9}
-	q, p := newQP(t, a.Device, a.pd, qpOptions{depth: 64, sges: 3, sigAll: true}), newQP(t, b.Device, b.pd, qpOptions{})
-	r, err := q.qp.Query()
-	require.NoError(t, err)
-	require.Equal(t, abi.QPSReset, r.QPState)
-	q.connectTo(p, at)
-	r, err = q.qp.Query()
-	require.NoError(t, err)
-	require.Equal(t, abi.QueryQPResp{
-		Dest: dest(b.Device), MaxSendWR: 127, MaxRecvWR: 127, MaxSendSGE: 3, MaxRecvSGE: 3, MaxInlineData: 48,
-		RQPSN: p.psn(), SQPSN: q.psn(), DestQPNum: p.qp.Num(), QPAccessFlags: abi.AccessRemoteRead,
-		QPState: abi.QPSRTS, CurQPState: abi.QPSRTS, PathMTU: abi.MTU512,
-		MaxRdAtomic: 3, MaxDestRdAtomic: 9, MinRNRTimer: 12, PortNum: 1, Timeout: 13, RetryCnt: 5, RNRRetry: 4, SQSigAll: 1,
-	}, r)
-	q.modify(abi.ModifyQP{QPState: abi.QPSErr}, abi.QPMaskState)
-	r, err = q.qp.Query()
-	require.NoError(t, err)
-	require.Equal(t, abi.QPSErr, r.QPState)
-	q.modify(abi.ModifyQP{QPState: abi.QPSReset}, abi.QPMaskState)
-	r, err = q.qp.Query()
-	require.NoError(t, err)
-	require.Equal(t, q.qp.initial, r)
-}
-
-// Moving to ERR flushes everything posted, in order; RESET makes the queue pair
-// and its rings as new.
-func TestFlushAndReset(t *testing.T) {
-	a, b := newPair(t, pairOptions{})
-	for i := range uint64(5) {
-		b.qp.postRecv(i, b.mem.sge(0, 8))
-	}
-	b.qp.modify(abi.ModifyQP{QPState: abi.QPSErr}, abi.QPMaskState)
-	for i := range uint64(5) {
-		b.qp.recv.waitStatus(i, abi.WCWRFlushErr)
-	}
-	// Posting in ERR is permitted and flushed.
-	b.qp.post(write(b, a, 70, 0, 0, 8), &ring.SendWR{ID: 71, Opcode: abi.WRSend})
-	b.qp.send.waitStatus(70, abi.WCWRFlushErr)
-	b.qp.send.waitStatus(71, abi.WCWRFlushErr)
-	require.Empty(t, b.qp.asyncs(), "as with rxe")
-
-	for _, q := range []*testQP{a.qp, b.qp} {
-		q.modify(abi.ModifyQP{QPState: abi.QPSReset}, abi.QPMaskState)
-		q.sprod.Reset()
-		q.rprod.Reset()
-		n, err := q.sprod.Free()
-		require.NoError(t, err)
-		require.Equal(t, 127, n)
-	}
-	a.qp.connectTo(b.qp, defaults())
-	b.qp.connectTo(a.qp, defaults())
-	a.mem.fill(1)
-	a.qp.post(write(a, b, 1, 0, 0, 5000))
-	a.qp.send.waitStatus(1, abi.WCSuccess)
-	require.Equal(t, a.mem.buf[:5000], b.mem.buf[:5000])
-}
-
-// In SQD posted requests wait; the event tells when those that were begun are
-// complete.
-func TestDrain(t *testing.T) {
-	a, b := newPair(t, pairOptions{})
-	b.qp.modify(abi.ModifyQP{QPState: abi.QPSSQD}, abi.QPMaskState)
-	require.Equal(t, []abi.EventType{abi.EventSQDrained}, b.qp.asyncs(), "nothing was begun")
-	b.qp.modify(abi.ModifyQP{QPState: abi.QPSSQD}, abi.QPMaskState)
-	require.Len(t, b.qp.asyncs(), 1, "it drained once")
-
-	// A SEND that waits for a receive was begun.
-	a.qp.post(&ring.SendWR{ID: 1, Opcode: abi.WRSend, Flags: abi.SendSignaled})
-	a.qp.modify(abi.ModifyQP{QPState: abi.QPSSQD}, abi.QPMaskState)
-	attr, err := a.qp.qp.Query()
-	require.NoError(t, err)
-	require.Equal(t, []uint8{uint8(abi.QPSSQD), 1}, []uint8{uint8(attr.QPState), attr.SQDraining})
-	require.Empty(t, a.qp.asyncs())
-	for _, to := range []abi.QPState{abi.QPSRTS, abi.QPSSQD, abi.QPSReset} {
-		require.ErrorIs(t, a.qp.qp.Modify(&abi.ModifyQP{QPState: to}, abi.QPMaskState), syscall.EINVAL, "%v before it has drained", to)
-	}
-	a.qp.post(write(a, b, 2, 0, 0, 100))
-	b.qp.postRecv(3, b.mem.sge(0, 8))
-	a.qp.send.waitStatus(1, abi.WCSuccess)
-	<-a.qp.wake
-	require.Equal(t, []abi.EventType{abi.EventSQDrained}, a.qp.asyncs())
-	attr, err = a.qp.qp.Query()
-	require.NoError(t, err)
-	require.Zero(t, attr.SQDraining)
-
-	a.qp.modify(abi.ModifyQP{QPState: abi.QPSRTS}, abi.QPMaskState)
-	a.qp.send.waitStatus(2, abi.WCSuccess)
 }

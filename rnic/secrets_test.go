@@ -8,7 +8,6 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
-	"github.com/rdmashim/rdmashim/rnic/splitmix"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
@@ -54,49 +53,6 @@ func draw(t *testing.T, seed uint64, n int) (d drawn) {
 	}
 	require.Len(t, d.ids, n)
 	return d
-}
-
-// unmix is the inverse of splitmix.Mix: a public value made by that of a secret
-// gives the secret away.
-func unmix(x uint64) uint64 {
-	unshift := func(x uint64, n uint) uint64 {
-		y := x
-		for range 64 / n {
-			y = x ^ y>>n
-		}
-		return y
-	}
-	inverse := func(a uint64) uint64 { // modulo 2^64, by Newton's iteration
-		b := a
-		for range 6 {
-			b *= 2 - a*b
-		}
-		return b
-	}
-	x = unshift(x, 31) * inverse(0x94d049bb133111eb)
-	x = unshift(x, 27) * inverse(0xbf58476d1ce4e5b9)
-	return unshift(x, 30) - splitmix.Gamma
-}
-
-// TestSecretsDoNotFollowFromGUID tries what used to work: one seed, spread by
-// Mix over GUID, keys, queue pair numbers and the communication manager's
-// generator. Two bits of the GUID say that it is made locally.
-func TestSecretsDoNotFollowFromGUID(t *testing.T) {
-	require.Equal(t, uint64(12345), unmix(splitmix.Mix(12345)))
-	d := draw(t, 0, 1)
-	for hidden := range uint64(4) {
-		seed := unmix(d.guid&^(3<<56)|hidden<<56) ^ 1
-		table, manager := splitmix.Mix(seed^2), splitmix.Mix(seed^4)
-		require.NotEqual(t, uint32(splitmix.Mix(table))<<8|uint32(uint8(splitmix.Mix(table))), d.keys[0], "key")
-		require.NotEqual(t, uint32(splitmix.Mix(seed^3))&0xffffff, d.qpns[0], "queue pair number")
-		next := func() uint64 {
-			manager += splitmix.Gamma
-			return splitmix.Mix(manager - splitmix.Gamma)
-		}
-		require.NotEqual(t, uint32(next()), d.ids[0], "communication identifier")
-		require.NotEqual(t, uint32(next()), uint32(d.tids[0]>>32), "transaction")
-		require.NotEqual(t, uint32(next())&0xffffff, d.psns[0], "PSN")
-	}
 }
 
 // TestSecretsDoNotFollowFromEachOther: a user who sees some numbers of a device

@@ -15,25 +15,6 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/crc"
 )
 
-func TestWriteReadRemote(t *testing.T) {
-	tab := NewTable([32]byte{1})
-	buf := bytes.Repeat([]byte{0xa5}, 64)
-	r, err := tab.Register(1, buf, 0x1000, allAccess)
-	require.NoError(t, err)
-	require.NoError(t, tab.Write(1, r.Key(), 0x1003, []byte("hello"), true))
-	require.Equal(t, "\xa5\xa5\xa5hello\xa5", string(buf[:9]))
-	got := make([]byte, 5)
-	require.NoError(t, read(tab, 1, r.Key(), 0x1003, got))
-	require.Equal(t, "hello", string(got))
-
-	ro, err := tab.Register(1, buf, 0x1000, abi.AccessLocalWrite)
-	require.NoError(t, err)
-	require.Equal(t, ErrAccess, tab.Write(1, ro.Key(), 0x1000, []byte{1}, true))
-	require.Equal(t, ErrAccess, read(tab, 1, ro.Key(), 0x1000, got))
-	require.NoError(t, tab.Write(1, 0xdead, 5, nil, true))
-	require.NoError(t, read(tab, 1, 0xdead, 5, nil))
-}
-
 // Every alignment and length: all bytes arrive, none beside them changes, and
 // the last word is where the documentation says.
 func TestCopyInEveryAlignment(t *testing.T) {
@@ -197,27 +178,6 @@ func TestHiddenFromRaceDetector(t *testing.T) {
 		buf[i]++
 	}
 	<-done
-}
-
-func BenchmarkWrite4096(b *testing.B) {
-	tab := NewTable([32]byte{1})
-	r := register(b, tab, 1<<20, 0, allAccess)
-	pkt := make([]byte, 4096)
-	b.SetBytes(4096)
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		_ = tab.Write(1, r.Key(), uint64(i%256)*4096, pkt, true)
-	}
-}
-
-func BenchmarkWrite8(b *testing.B) {
-	tab := NewTable([32]byte{1})
-	r := register(b, tab, 1<<20, 0, allAccess)
-	pkt := make([]byte, 8)
-	b.ReportAllocs()
-	for b.Loop() {
-		_ = tab.Write(1, r.Key(), 64, pkt, true)
-	}
 }
 
 func gather(tab *Table, pd PD, list []SGE, off uint64, dst []byte) error {

@@ -35,9 +35,4 @@ var errorText = [...]string{
 }
 
 // Error implements the error interface.
-func (e Error) Error() string {
-	if int(e) < len(errorText) && errorText[e] != "" {
-		return "mem: " + errorText[e]
-	}
-	return "mem: unknown error"
-}
+func (e Error) Error() string { return "mem: " + errorText[e] }

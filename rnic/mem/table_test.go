@@ -78,17 +78,6 @@ func TestLookupErrors(t *testing.T) {
 	}
 }
 
-func TestRegionAttributes(t *testing.T) {
-	r := register(t, NewTable([32]byte{1}), 64, 0x1000, abi.AccessRemoteRead)
-	require.EqualValues(t, 0x1000, r.IOVA())
-	require.Len(t, r.mem, 64)
-	require.Equal(t, abi.AccessRemoteRead, r.access)
-	for e := ErrKey; e <= ErrLength; e++ {
-		require.NotContains(t, e.Error(), "unknown")
-	}
-	require.Contains(t, Error(99).Error(), "unknown")
-}
-
 func TestStaleKeyFails(t *testing.T) {
 	tab := NewTable([32]byte{3})
 	seen := map[uint32]bool{}

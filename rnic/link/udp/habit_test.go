@@ -1,9 +1,6 @@
 package udp
 
 import (
-	"encoding/binary"
-	"math/rand/v2"
-	"net/netip"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -68,29 +65,4 @@ func TestHabit(t *testing.T) {
 		require.True(t, soft.takes(64))
 		require.True(t, soft.takes(65))
 	}
-}
-
-// TestCorruptPacketsOfSoftPeers: packets of noise, which some identification of
-// all explains with odds of 1 in 65,536, are dropped but for 1 in 67 million.
-func TestCorruptPacketsOfSoftPeers(t *testing.T) {
-	const n = 1 << 20 // chance explains 16; of the seed's, none by 0 … 63
-	flow, err := wire.NewFlow(netip.MustParseAddrPort("10.0.0.1:4791"), netip.MustParseAddrPort("10.0.0.2:4791"), true)
-	require.NoError(t, err)
-	h := habitOf(wire.Port, wire.Port)
-	rnd := rand.New(rand.NewPCG(1, 3))
-	b := make([]byte, wire.BTHLen+wire.ICRCLen)
-	explained, taken := 0, 0
-	for range n {
-		binary.LittleEndian.PutUint64(b, rnd.Uint64())
-		binary.LittleEndian.PutUint64(b[8:], rnd.Uint64())
-		if id, ok := verify(flow, true, b, 0); ok {
-			explained++
-			if h.takes(id) {
-				taken++
-			}
-		}
-		h.again = false // good packets come in between
-	}
-	require.Greater(t, explained, 4)
-	require.Zero(t, taken)
 }

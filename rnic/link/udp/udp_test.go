@@ -9,7 +9,6 @@ import (
 	"os"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -28,13 +27,19 @@ var (
 // listen binds a free port, or skips where the address does not exist.
 func listen(t testing.TB, at netip.AddrPort) link.Link {
 	t.Helper()
-	l, err := Listen(at, Options{})
+	return listenWith(t, at, Options{})
+}
+
+// listenWith is listen with options; it returns the socket itself.
+func listenWith(t testing.TB, at netip.AddrPort, o Options) *socket {
+	t.Helper()
+	l, err := Listen(at, o)
 	if at.Addr().Is6() && (errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)) {
 		t.Skip("this machine has no ::1; enable IPv6: sysctl net.ipv6.conf.all.disable_ipv6=0: ", err)
 	}
 	require.NoError(t, err)
 	t.Cleanup(func() { l.Close() })
-	return l
+	return l.(*socket)
 }
 
 // head encodes the headers of an acknowledged WRITE ONLY that carries n bytes.
@@ -182,34 +187,6 @@ func TestBadAddresses(t *testing.T) {
 	}
 }
 
-func TestFlipIsDroppedByTheICRC(t *testing.T) {
-	a, b := listen(t, loopback4), listen(t, loopback4)
-	payload := fill(101, 1)
-	length := len(head(0, 101)) + 104 + wire.ICRCLen
-	var batch []link.Packet
-	masked := 0
-	for bit := range 8 * length {
-		if bit/8 == 4 { // FECN, BECN, reserved: outside the ICRC
-			masked++
-			continue
-		}
-		// The index is taken modulo the length.
-		batch = append(batch, link.Packet{Peer: b.Caps().Local, Head: head(1, 101), Payload: payload, Flip: uint32(1 + bit + 8*length*(bit%3))})
-	}
-	require.Equal(t, 8, masked)
-	for len(batch) > 0 {
-		n := min(len(batch), 32)
-		end := link.Packet{Peer: b.Caps().Local, Head: head(2, 0)}
-		before := counter(t, b, "drop_icrc")
-		require.NoError(t, a.Send(append(batch[:n:n], end)))
-		got := recvN(t, b, 1)
-		require.Equal(t, end.Head, got[0].Head)
-		require.Equal(t, before+uint64(n), counter(t, b, "drop_icrc"))
-		batch = batch[n:]
-	}
-	require.Equal(t, fill(101, 1), payload, "the caller's memory is not touched")
-}
-
 // raw is a socket that sends whatever a test wants.
 func raw(t *testing.T, to link.Link) (*net.UDPConn, wire.Flow) {
 	t.Helper()
@@ -251,44 +228,6 @@ func TestForgedDatagrams(t *testing.T) {
 	require.Equal(t, uint64(wire.BTHLen+wire.ICRCLen+long), counter(t, b, "drop_malformed"))
 	require.Equal(t, uint64(wrong), counter(t, b, "drop_icrc"))
 	require.Zero(t, counter(t, b, "icrc_solved"))
-}
-
-// A sender whose kernel numbers its datagrams, as rxe's does.
-func TestIdentificationIsSolved(t *testing.T) {
-	b := listen(t, loopback4)
-	c, flow := raw(t, b)
-	for _, id := range []uint16{0x8000, 1, 63, 0xffff} {
-		p := append(head(wire.PSN(id), 16), fill(16, byte(id))...)
-		p = wire.AppendICRC(p, flow.ICRC(id, p))
-		_, err := c.WriteToUDPAddrPort(p, b.Caps().Local)
-		require.NoError(t, err)
-		require.Equal(t, p[:len(p)-wire.ICRCLen], recvN(t, b, 1)[0].Head)
-	}
-	require.Equal(t, uint64(4), counter(t, b, "icrc_solved"))
-}
-
-// A packet whose ICRC was made for other ports or addresses is not ours.
-func TestOtherFlowsICRC(t *testing.T) {
-	b := listen(t, loopback4)
-	c, flow := raw(t, b)
-	local := c.LocalAddr().(*net.UDPAddr).AddrPort()
-	end := head(1, 0)
-	end = wire.AppendICRC(end, flow.ICRC(0, end))
-	for _, f := range []struct{ src, dst netip.AddrPort }{
-		{netip.AddrPortFrom(local.Addr(), local.Port()^1), b.Caps().Local},
-		{netip.AddrPortFrom(netip.MustParseAddr("127.0.0.2"), local.Port()), b.Caps().Local},
-		{local, netip.AddrPortFrom(netip.MustParseAddr("127.0.0.3"), b.Caps().Local.Port())},
-	} {
-		wrong, err := wire.NewFlow(f.src, f.dst, true)
-		require.NoError(t, err)
-		p := head(1, 0)
-		_, err = c.WriteToUDPAddrPort(wire.AppendICRC(p, wrong.ICRC(0, p)), b.Caps().Local)
-		require.NoError(t, err)
-	}
-	_, err := c.WriteToUDPAddrPort(end, b.Caps().Local)
-	require.NoError(t, err)
-	recvN(t, b, 1)
-	require.Equal(t, uint64(3), counter(t, b, "drop_icrc"))
 }
 
 func TestSendErrorsAreCounted(t *testing.T) {
@@ -342,36 +281,6 @@ func TestCloseWakesReceive(t *testing.T) {
 	}
 }
 
-// Both directions at once, under the race detector.
-func TestBothWays(t *testing.T) {
-	a, b := listen(t, loopback4), listen(t, loopback4)
-	const n = 400
-	var wg sync.WaitGroup
-	for _, d := range []struct{ from, to link.Link }{{a, b}, {b, a}} {
-		wg.Go(func() {
-			for i := range n / 8 {
-				var batch []link.Packet
-				for j := range 8 {
-					batch = append(batch, link.Packet{Peer: d.to.Caps().Local, Head: head(wire.PSN(8*i+j), 64), Payload: fill(64, 1)})
-				}
-				if !errors.Is(d.from.Send(batch), nil) {
-					t.Error("send failed")
-				}
-				d.from.Counters(nil)
-			}
-		})
-		wg.Go(func() {
-			for i, p := range recvN(t, d.to, n) {
-				var w wire.Packet
-				if w.Parse(p.Head) != nil || w.PSN != wire.PSN(i) {
-					t.Errorf("packet %d came as %v", i, w.PSN)
-				}
-			}
-		})
-	}
-	wg.Wait()
-}
-
 func TestPeersAreBounded(t *testing.T) {
 	var p peers
 	local := netip.MustParseAddrPort("10.0.0.1:4791")
@@ -410,23 +319,6 @@ func exchange(t testing.TB, a, b link.Link, n, size int) func() {
 			}
 			got += k
 		}
-	}
-}
-
-func BenchmarkExchange(b *testing.B) {
-	for _, c := range []struct {
-		name    string
-		n, size int
-	}{{"32x4096", 32, 4096}, {"32x64", 32, 64}, {"1x64", 1, 64}} {
-		b.Run(c.name, func(b *testing.B) {
-			x, y := listen(b, loopback4), listen(b, loopback4)
-			step := exchange(b, x, y, c.n, c.size)
-			b.SetBytes(int64(c.n * c.size))
-			b.ReportAllocs()
-			for b.Loop() {
-				step()
-			}
-		})
 	}
 }
 
