@@ -71,8 +71,8 @@ func TestCompletionIndexBeyondTheRing(t *testing.T) {
 
 var le = binary.LittleEndian
 
-// An entry that no honest client writes (kshim/ring has them all) ends its queue
-// pair; the peer does not notice.
+// An entry that no honest client writes (kshim/ring has them all) ends its
+// queue pair; the peer does not notice.
 func TestMalformedSend(t *testing.T) {
 	a, b := newPair(t, pairOptions{})
 	a.qp.publish(write(a, b, 1, 0, 0, 8))

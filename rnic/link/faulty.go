@@ -2,6 +2,7 @@ package link
 
 import (
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -23,11 +24,9 @@ type faulty struct {
 
 	mu     sync.Mutex // guards all below, and is held while inner sends
 	decide decider
-	held   []waiting      // reordered, oldest first
-	queue  fifo           // delayed, in order
+	held   []parcel       // reordered, oldest first
+	queue  []parcel       // delayed, in order
 	out    []Packet       // packets for the next flush
-	leave  []*parcel      // the memory of those in out that were copied
-	free   []*parcel      // for use again
 	timer  *time.Timer    // runs fire
 	due    time.Time      // when it fires; zero while it does not run
 	err    error          // of a send that the timer made
@@ -37,10 +36,16 @@ type faulty struct {
 	lost, reordered, duped, corrupted, delayed, overflowed uint64
 }
 
-// waiting is a packet that others shall overtake.
-type waiting struct {
-	p      *parcel
-	behind int // so many more
+// parcel is a copy of a packet that outlives the batch it came in.
+type parcel struct {
+	Packet
+	at     time.Time // when it goes
+	behind int       // of one that others shall overtake: so many more
+}
+
+func newParcel(p *Packet, at time.Time, behind int) parcel {
+	q, _ := p.Copy(nil)
+	return parcel{q, at, behind}
 }
 
 // WithFaults returns l with the faults f on what it sends, or l itself if f
@@ -85,7 +90,7 @@ func (f *faulty) sendOne(p *Packet, now time.Time) {
 	}
 	if d.behind > 0 && len(f.held) < queueLimit {
 		f.reordered++
-		f.held = append(f.held, waiting{f.copy(&first, now.Add(holdTime)), d.behind})
+		f.held = append(f.held, newParcel(&first, now.Add(holdTime), d.behind))
 	} else {
 		f.pass(&first, now)
 	}
@@ -103,43 +108,34 @@ func (f *faulty) pass(p *Packet, now time.Time) {
 	switch {
 	case f.delay == 0:
 		f.out = append(f.out, *p)
-	case f.queue.len() >= queueLimit:
+	case len(f.queue) >= queueLimit:
 		f.overflowed++
 	default:
-		f.enqueue(f.copy(p, now), now)
+		f.enqueue(newParcel(p, now, 0), now)
 	}
-	if len(f.held) == 0 {
-		return
+	f.held = slices.DeleteFunc(f.held, func(w parcel) bool { return w.behind == 1 && f.release(w, now) })
+	for i := range f.held {
+		f.held[i].behind--
 	}
-	kept := f.held[:0]
-	for _, w := range f.held {
-		if w.behind--; w.behind > 0 {
-			kept = append(kept, w)
-		} else {
-			f.release(w.p, now)
-		}
-	}
-	clear(f.held[len(kept):])
-	f.held = kept
 }
 
-// release sends on a packet that was held back.
-func (f *faulty) release(p *parcel, now time.Time) {
+// release sends on a packet that was held back, and returns true.
+func (f *faulty) release(p parcel, now time.Time) bool {
 	if f.delay > 0 {
 		f.enqueue(p, now)
-		return
+	} else {
+		f.out = append(f.out, p.Packet)
 	}
-	f.out = append(f.out, p.pkt)
-	f.leave = append(f.leave, p)
+	return true
 }
 
-func (f *faulty) enqueue(p *parcel, now time.Time) {
+func (f *faulty) enqueue(p parcel, now time.Time) {
 	f.delayed++
 	p.at = now.Add(f.delay)
-	f.queue.push(p)
+	f.queue = append(f.queue, p)
 }
 
-// flush sends what is in out and takes back the memory of the copies in it.
+// flush sends what is in out.
 func (f *faulty) flush() error {
 	if len(f.out) == 0 {
 		return nil
@@ -147,9 +143,6 @@ func (f *faulty) flush() error {
 	err := f.Link.Send(f.out)
 	clear(f.out)
 	f.out = f.out[:0]
-	f.free = append(f.free, f.leave...)
-	clear(f.leave)
-	f.leave = f.leave[:0]
 	return err
 }
 
@@ -158,10 +151,10 @@ func (f *faulty) flush() error {
 func (f *faulty) arm(now time.Time) {
 	var first time.Time
 	if len(f.held) > 0 {
-		first = f.held[0].p.at
+		first = f.held[0].at
 	}
-	if p := f.queue.front(); p != nil && (first.IsZero() || p.at.Before(first)) {
-		first = p.at
+	if len(f.queue) > 0 && (first.IsZero() || f.queue[0].at.Before(first)) {
+		first = f.queue[0].at
 	}
 	switch {
 	case first.IsZero():
@@ -189,18 +182,12 @@ func (f *faulty) fire() {
 		return
 	}
 	now := time.Now()
-	n := 0
-	for n < len(f.held) && !f.held[n].p.at.After(now) {
-		f.release(f.held[n].p, now)
-		n++
-	}
-	rest := copy(f.held, f.held[n:])
-	clear(f.held[rest:])
-	f.held = f.held[:rest]
+	f.held = slices.DeleteFunc(f.held, func(w parcel) bool { return !w.at.After(now) && f.release(w, now) })
 	for f.err == nil {
-		for p := f.queue.front(); p != nil && !p.at.After(now) && len(f.out) < f.batch; p = f.queue.front() {
-			f.out = append(f.out, p.pkt)
-			f.leave = append(f.leave, f.queue.pop())
+		for len(f.queue) > 0 && !f.queue[0].at.After(now) && len(f.out) < f.batch {
+			f.out = append(f.out, f.queue[0].Packet)
+			f.queue[0] = parcel{}
+			f.queue = f.queue[1:]
 		}
 		if len(f.out) == 0 {
 			f.arm(now)
@@ -242,7 +229,7 @@ func (f *faulty) Close() error {
 		f.due = time.Time{}
 		f.timers.Done()
 	}
-	f.held, f.queue, f.free = nil, fifo{}, nil
+	f.held, f.queue = nil, nil
 	f.mu.Unlock()
 	f.timers.Wait()
 	return err

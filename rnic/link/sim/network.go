@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -12,26 +13,18 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// The values that stand for zero fields of [Options].
-const (
-	// DefaultMTU has room for a path MTU of 4096: headers of at most 56 bytes
-	// (BTH, RETH, immediate …), payload, pad and ICRC.
-	DefaultMTU = 4096 + 64
-	// DefaultQueue is the room of a port's receive queue.
-	DefaultQueue = 4 << 20
-	// DefaultBatch is how many packets one Recv hands out at most.
-	DefaultBatch = 64
-)
+// batchSize is how many packets one Recv hands out at most.
+const batchSize = 64
 
 // Options describe a network. The zero value gives the defaults.
 type Options struct {
-	// MTU is the largest UDP payload in bytes that passes, ICRC included.
+	// MTU is the largest UDP payload in bytes that passes, ICRC included. 0 has
+	// room for a path MTU of 4096: headers of at most 56 bytes (BTH, RETH,
+	// immediate …), payload, pad and ICRC.
 	MTU int
 	// Queue is how many bytes of UDP payload a port holds until they are
-	// received; a packet that does not fit is dropped and counted.
+	// received; a packet that does not fit is dropped and counted. 0: 4 MiB.
 	Queue int
-	// Batch is the Caps' BatchSize.
-	Batch int
 }
 
 // Network is a set of ports, each with an address of its own, that reach each
@@ -39,7 +32,6 @@ type Options struct {
 type Network struct {
 	mtu   int
 	queue int
-	batch int
 
 	mu     sync.RWMutex
 	ports  map[netip.AddrPort]*port   // guarded by mu
@@ -49,24 +41,13 @@ type Network struct {
 
 // NewNetwork makes a network without ports.
 func NewNetwork(o Options) *Network {
-	n := &Network{
-		mtu:    o.MTU,
-		queue:  o.Queue,
-		batch:  o.Batch,
+	return &Network{
+		mtu:    cmp.Or(o.MTU, 4096+64),
+		queue:  cmp.Or(o.Queue, 4<<20),
 		ports:  make(map[netip.AddrPort]*port),
 		groups: make(map[netip.AddrPort][]*port),
 		next:   firstAddr,
 	}
-	if n.mtu <= 0 {
-		n.mtu = DefaultMTU
-	}
-	if n.queue <= 0 {
-		n.queue = DefaultQueue
-	}
-	if n.batch <= 0 {
-		n.batch = DefaultBatch
-	}
-	return n
 }
 
 // firstAddr is the first address for a link that asks for any. The range

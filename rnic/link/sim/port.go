@@ -62,7 +62,7 @@ func newPort(n *Network, at netip.AddrPort) *port {
 
 // Caps implements link.Link.
 func (p *port) Caps() link.Caps {
-	return link.Caps{Local: p.local, MTU: p.net.mtu, Longest: p.net.mtu, Inside: true, Lossless: true, BatchSize: p.net.batch}
+	return link.Caps{Local: p.local, MTU: p.net.mtu, Longest: p.net.mtu, Inside: true, Lossless: true, BatchSize: batchSize}
 }
 
 // SetTap implements link.Link.
