@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 func dev(index int, name string, flags string, list ...string) NetDev {
@@ -54,12 +56,10 @@ func TestChooseFree(t *testing.T) {
 func TestChooseBesideHardware(t *testing.T) {
 	devs := []NetDev{dev(1, "mlx", "up card default", "10.0.0.1/8"), dev(2, "b", "up", "10.0.0.2/8")}
 	ports := []portOf{{Port: Port{Device: "mlx5_0", Port: 1, NetDev: "mlx"}}}
-	c, err := choose(EnsureOptions{}, devs, ports)
-	require.NoError(t, err)
+	c := must.Get(choose(EnsureOptions{}, devs, ports))(t)
 	require.Equal(t, "b", c.dev.Name, "hardware is not shadowed unasked")
 	require.Contains(t, c.reason, "the RDMA device mlx5_0 is on it")
-	c, err = choose(EnsureOptions{NetDev: "mlx"}, devs, ports)
-	require.NoError(t, err)
+	c = must.Get(choose(EnsureOptions{NetDev: "mlx"}, devs, ports))(t)
 	require.Nil(t, c.link)
 }
 
@@ -71,13 +71,10 @@ func TestChooseActiveLink(t *testing.T) {
 		{Port{Device: "rxe1", NetDev: "b", State: &active}, true},
 		{Port{Device: "rxe2", NetDev: "elsewhere", State: &active}, true},
 	}
-	c, err := choose(EnsureOptions{}, devs, ports)
-	require.NoError(t, err)
+	c := must.Get(choose(EnsureOptions{}, devs, ports))(t)
 	require.Equal(t, "rxe1", c.link.Device)
-	c, err = choose(EnsureOptions{Name: "rxe0"}, devs, ports)
-	require.NoError(t, err)
+	c = must.Get(choose(EnsureOptions{Name: "rxe0"}, devs, ports))(t)
 	require.Equal(t, "rxe0", c.link.Device)
-	c, err = choose(EnsureOptions{}, devs, ports[:1])
-	require.NoError(t, err)
+	c = must.Get(choose(EnsureOptions{}, devs, ports[:1]))(t)
 	require.Equal(t, "rxe0", c.link.Device, "one that is down serves when there is no other")
 }

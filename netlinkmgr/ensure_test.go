@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/netlinktest"
 )
 
@@ -51,8 +52,7 @@ func TestEnsureFromNothing(t *testing.T) {
 
 	// Again: nothing changes, the same answer.
 	k.Did = nil
-	again, err := k.Manager().Ensure(t.Context(), netlinkmgr.EnsureOptions{Modules: []string{"rdma_ucm"}})
-	require.NoError(t, err)
+	again := must.Get(k.Manager().Ensure(t.Context(), netlinkmgr.EnsureOptions{Modules: []string{"rdma_ucm"}}))(t)
 	require.Empty(t, changes(k.Did))
 	require.Zero(t, again.Made)
 	require.Equal(t, r.Device, again.Device)
@@ -81,8 +81,7 @@ func TestEnsureTakesWhatIsThere(t *testing.T) {
 			k := netlinktest.New()
 			k.LoadRXE()
 			k.AddLink("mine", "eth0", true)
-			r, err := k.Manager().Ensure(t.Context(), o)
-			require.NoError(t, err)
+			r := must.Get(k.Manager().Ensure(t.Context(), o))(t)
 			require.Equal(t, "mine", r.Device)
 			require.Empty(t, changes(k.Did))
 			require.Contains(t, strings.Join(r.Reasons, "\n"), "has the rxe link mine already")
@@ -94,13 +93,11 @@ func TestEnsureNamesFreely(t *testing.T) {
 	k := netlinktest.New()
 	k.LoadRXE()
 	k.AddLink("rxe0", "docker0", true)
-	r, err := k.Manager().Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: "eth0"})
-	require.NoError(t, err)
+	r := must.Get(k.Manager().Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: "eth0"}))(t)
 	require.Equal(t, "rxe1", r.Device)
 	// A second link by name goes to a device that has none.
 	k.Devs = append(k.Devs, netlinkmgr.NetDev{Index: 9, Name: "eth9", Kind: "veth", Ethernet: true, Up: true, Carrier: true, Addrs: netlinktest.Addrs("10.9.0.1/24")})
-	r, err = k.Manager().Ensure(t.Context(), netlinkmgr.EnsureOptions{Name: "second"})
-	require.NoError(t, err)
+	r = must.Get(k.Manager().Ensure(t.Context(), netlinkmgr.EnsureOptions{Name: "second"}))(t)
 	require.Equal(t, "eth9", r.NetDev)
 }
 
@@ -190,8 +187,7 @@ func TestEnsureErrors(t *testing.T) {
 func TestEnsureDryRun(t *testing.T) {
 	k := netlinktest.New()
 	k.Dev("eth0").Up = false
-	r, err := k.Manager().Ensure(t.Context(), netlinkmgr.EnsureOptions{DryRun: true})
-	require.NoError(t, err)
+	r := must.Get(k.Manager().Ensure(t.Context(), netlinkmgr.EnsureOptions{DryRun: true}))(t)
 	require.Empty(t, k.Did)
 	require.True(t, r.DryRun)
 	require.Zero(t, r.Made)
@@ -201,7 +197,7 @@ func TestEnsureDryRun(t *testing.T) {
 	require.Equal(t, []string{"bring eth0 up", "add link rxe0 on eth0"}, r.Steps[6:])
 
 	// A fault that a dry run finds is an error as well.
-	_, err = k.Manager().Ensure(t.Context(), netlinkmgr.EnsureOptions{DryRun: true, NetDev: "nope"})
+	_, err := k.Manager().Ensure(t.Context(), netlinkmgr.EnsureOptions{DryRun: true, NetDev: "nope"})
 	require.ErrorIs(t, err, syscall.ENODEV)
 }
 
@@ -210,8 +206,7 @@ func TestEnsureWaits(t *testing.T) {
 		k := netlinktest.New()
 		k.ActiveAfter, k.GIDAfter = 7, 5
 		start := time.Now()
-		r, err := k.Manager().Ensure(t.Context(), netlinkmgr.EnsureOptions{})
-		require.NoError(t, err)
+		r := must.Get(k.Manager().Ensure(t.Context(), netlinkmgr.EnsureOptions{}))(t)
 		require.Equal(t, 1, r.GIDIndex)
 		require.Less(t, time.Since(start), time.Second)
 	})
@@ -255,8 +250,7 @@ func TestEnsureSecondBest(t *testing.T) {
 		d := k.Dev("eth0")
 		d.Addrs = netlinktest.Addrs("fe80::5054:ff:fe12:3456/64", "fd00::1/64")
 		d.Addrs[1].Tentative = true
-		r, err := k.Manager().Ensure(t.Context(), netlinkmgr.EnsureOptions{Timeout: time.Second})
-		require.NoError(t, err)
+		r := must.Get(k.Manager().Ensure(t.Context(), netlinkmgr.EnsureOptions{Timeout: time.Second}))(t)
 		require.Zero(t, r.GIDIndex)
 		require.Contains(t, strings.Join(r.Reasons, "\n"), "did not appear")
 	})
@@ -301,8 +295,7 @@ func TestEnsureRaces(t *testing.T) {
 			k.Unlock()
 		}
 	}
-	r, err := k.Manager().Ensure(t.Context(), netlinkmgr.EnsureOptions{})
-	require.NoError(t, err)
+	r := must.Get(k.Manager().Ensure(t.Context(), netlinkmgr.EnsureOptions{}))(t)
 	require.Equal(t, "rxe0", r.Device)
 	require.Empty(t, r.Made.Link, "the other's link is not ours to remove")
 	require.NoError(t, k.Manager().Remove(t.Context(), r))
@@ -313,8 +306,7 @@ func TestEnsureRaces(t *testing.T) {
 func TestRemoveKeepsAnothers(t *testing.T) {
 	k := netlinktest.New()
 	m := k.Manager()
-	r, err := m.Ensure(t.Context(), netlinkmgr.EnsureOptions{})
-	require.NoError(t, err)
+	r := must.Get(m.Ensure(t.Context(), netlinkmgr.EnsureOptions{}))(t)
 	require.NoError(t, m.DeleteLink(t.Context(), "rxe0"))
 	require.NoError(t, m.AddLink(t.Context(), "rxe0", "rxe", "eth0"))
 	require.NoError(t, m.Remove(t.Context(), r))
@@ -325,8 +317,7 @@ func TestNamespaceWarning(t *testing.T) {
 	k := netlinktest.New()
 	k.Symlinks["proc/self/ns/net"] = "net:[4026531841]"
 	k.Symlinks["proc/1/ns/net"] = "net:[4026531840]"
-	r, err := k.Manager().Ensure(t.Context(), netlinkmgr.EnsureOptions{})
-	require.NoError(t, err)
+	r := must.Get(k.Manager().Ensure(t.Context(), netlinkmgr.EnsureOptions{}))(t)
 	require.Len(t, r.Warnings, 1)
 	require.Contains(t, r.Warnings[0], "7.1")
 }

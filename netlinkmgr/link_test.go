@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/netlinktest"
 )
 
@@ -75,8 +76,7 @@ func TestIsRXE(t *testing.T) {
 	m := k.Manager()
 	for _, uverbs := range []bool{true, false} {
 		k.Modules["ib_uverbs"] = uverbs
-		list, err := m.Devices(t.Context())
-		require.NoError(t, err)
+		list := must.Get(m.Devices(t.Context()))(t)
 		require.True(t, m.IsRXE(t.Context(), list[0]), "uverbs %v", uverbs)
 		require.False(t, m.IsRXE(t.Context(), list[1]), "uverbs %v", uverbs)
 	}
@@ -87,8 +87,7 @@ func TestNetNSMode(t *testing.T) {
 	k.LoadRXE()
 	m := k.Manager()
 	require.NoError(t, m.SetNetNS(t.Context(), false))
-	s, err := m.System(t.Context())
-	require.NoError(t, err)
+	s := must.Get(m.System(t.Context()))(t)
 	require.Equal(t, "exclusive", s.NetNS.String())
 	require.NoError(t, m.SetNetNS(t.Context(), true))
 	require.False(t, k.Exclusive)
@@ -144,8 +143,7 @@ func TestLinksOfDevicesThatGo(t *testing.T) {
 		}
 		return rdma(ctx, r)
 	}
-	list, err := netlinkmgr.New(f).Links(t.Context())
-	require.NoError(t, err)
+	list := must.Get(netlinkmgr.New(f).Links(t.Context()))(t)
 	require.Len(t, list, 1)
 	require.Equal(t, "rxe1", list[0].Device)
 }

@@ -7,6 +7,8 @@ import (
 	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 func moduleManager(files map[string]string) *Manager {
@@ -32,8 +34,7 @@ func TestModulesFor(t *testing.T) {
 	files := map[string]string{}
 	load := func(want ...string) (out []string) {
 		t.Helper()
-		list, err := moduleManager(files).Missing(want...)
-		require.NoError(t, err)
+		list := must.Get(moduleManager(files).Missing(want...))(t)
 		for _, f := range list {
 			out = append(out, f.Name)
 		}
@@ -56,18 +57,16 @@ func TestInsert(t *testing.T) {
 	var answer error
 	m.k.InsertModule = func(string) error { return answer }
 	f := ModuleFile{Name: "x", Path: "lib/x.ko"}
-	fresh, err := m.insert(f)
-	require.NoError(t, err)
+	fresh := must.Get(m.insert(f))(t)
 	require.True(t, fresh)
 	answer = syscall.EEXIST
-	fresh, err = m.insert(f)
-	require.NoError(t, err)
+	fresh = must.Get(m.insert(f))(t)
 	require.False(t, fresh)
 	for errno, advice := range map[syscall.Errno]string{
 		syscall.ENOENT: "symbols", syscall.ENOEXEC: "not built for", syscall.Errno(ekeyrejected): "signed", syscall.ENOMEM: "dmesg",
 	} {
 		answer = errno
-		_, err = m.insert(f)
+		_, err := m.insert(f)
 		require.ErrorIs(t, err, errno)
 		require.ErrorContains(t, err, advice)
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 func TestUevent(t *testing.T) {
@@ -32,10 +34,8 @@ func TestUevent(t *testing.T) {
 const notification = "0800010003000000" + "0900020072786530" + "00000000" + "0800030001000000" + "0800320005000000" + "0900330065746830" + "00000000" + "0500660002000000"
 
 func TestNotification(t *testing.T) {
-	b, err := hex.DecodeString(notification)
-	require.NoError(t, err)
-	e, err := parseNotification(b)
-	require.NoError(t, err)
+	b := must.Get(hex.DecodeString(notification))(t)
+	e := must.Get(parseNotification(b))(t)
 	index := uint32(3)
 	require.Equal(t, Event{Kind: EventNetDevAttach, Source: SourceRDMA, Device: "rxe0", Index: &index, Port: 1, NetDev: "eth0", NetDevIndex: 5}, e)
 	for n := range b {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/nldev"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // recordedAnswers reads the answers of a real kernel, with their commands.
@@ -18,8 +19,7 @@ func recordedAnswers(t testing.TB) (list []struct {
 	command string
 	b       []byte
 }) {
-	text, err := os.ReadFile("../tests/netlinktest/testdata/nldev-6.1.txt")
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile("../tests/netlinktest/testdata/nldev-6.1.txt"))(t)
 	command := ""
 	for line := range strings.Lines(string(text)) {
 		kind, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -27,8 +27,7 @@ func recordedAnswers(t testing.TB) (list []struct {
 		case "#":
 			command, _, _ = strings.Cut(strings.TrimPrefix(rest, "RDMA_NLDEV_CMD_"), " ")
 		case "<":
-			b, err := hex.DecodeString(rest)
-			require.NoError(t, err)
+			b := must.Get(hex.DecodeString(rest))(t)
 			list = append(list, struct {
 				command string
 				b       []byte

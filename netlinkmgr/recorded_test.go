@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/netlinktest"
 )
 
@@ -14,12 +15,10 @@ func ptr[T any](v T) *T { return &v }
 
 // TestRecordedKernel holds the decoding against bytes that Linux 6.1 sent.
 func TestRecordedKernel(t *testing.T) {
-	r, err := netlinktest.Recorded()
-	require.NoError(t, err)
+	r := must.Get(netlinktest.Recorded())(t)
 	m, ctx := r.Manager(), t.Context()
 
-	d, err := m.Device(ctx, "rxe0")
-	require.NoError(t, err)
+	d := must.Get(m.Device(ctx, "rxe0"))(t)
 	guid := netlinkmgr.GUID(0x88e159fffe535275)
 	require.Equal(t, netlinkmgr.Device{
 		Index: 0, Name: "rxe0", Ports: 1, Caps: ptr(uint64(0x01223c76)), NodeGUID: &guid, SysImageGUID: &guid,
@@ -28,78 +27,64 @@ func TestRecordedKernel(t *testing.T) {
 	require.Equal(t, "88e1:59ff:fe53:5275", d.NodeGUID.String(), "as sysfs writes it")
 	require.True(t, m.IsRXE(ctx, d))
 
-	links, err := m.Links(ctx)
-	require.NoError(t, err)
+	links := must.Get(m.Links(ctx))(t)
 	require.Equal(t, []netlinkmgr.Port{{
 		Device: "rxe0", Port: 1, State: ptr(netlinkmgr.PortActive), PhysState: ptr(netlinkmgr.PhysState(5)), NetDev: "ta", NetDevIndex: 5,
 		Caps: links[0].Caps, // compared with iproute2's words elsewhere
 	}}, links)
 
-	c, err := m.CharDev(ctx, d, "uverbs")
-	require.NoError(t, err)
+	c := must.Get(m.CharDev(ctx, d, "uverbs"))(t)
 	require.Equal(t, "uverbs0", c.Name)
 	require.EqualValues(t, 231<<8|192, c.Dev)
 	require.EqualValues(t, 14, *c.Driver)
 
-	s, err := m.System(ctx)
-	require.NoError(t, err)
+	s := must.Get(m.System(ctx))(t)
 	require.Equal(t, netlinkmgr.System{NetNS: 1, CopyOnFork: true, PrivilegedQKey: ptr(false)}, s)
 
-	counters, err := m.Counters(ctx, d, 1)
-	require.NoError(t, err)
+	counters := must.Get(m.Counters(ctx, d, 1))(t)
 	require.Len(t, counters, 15)
 	require.Equal(t, []netlinkmgr.Counter{{Name: "sent_pkts", Value: 1}, {Name: "rcvd_pkts", Value: 1}}, counters[:2])
-	counts, err := m.Summary(ctx, d)
-	require.NoError(t, err)
+	counts := must.Get(m.Summary(ctx, d))(t)
 	require.Equal(t, []netlinkmgr.Counter{{Name: "pd", Value: 2}, {Name: "cq", Value: 2}, {Name: "qp", Value: 3}, {Name: "cm_id", Value: 3}, {Name: "mr", Value: 1}, {Name: "ctx", Value: 1}, {Name: "srq"}}, counts)
 }
 
 func TestRecordedObjects(t *testing.T) {
-	r, err := netlinktest.Recorded()
-	require.NoError(t, err)
+	r := must.Get(netlinktest.Recorded())(t)
 	m, ctx := r.Manager(), t.Context()
-	d, err := m.Device(ctx, "rxe0")
-	require.NoError(t, err)
+	d := must.Get(m.Device(ctx, "rxe0"))(t)
 	user := netlinkmgr.Owner{PID: 103, Comm: "guesttest.test"}
 	core := netlinkmgr.Owner{Kernel: true, Comm: "ib_core"}
 	rc := netlinkmgr.QPType(2)
 	zero, one := ptr(uint32(0)), ptr(uint32(1))
 
-	qps, err := m.QPs(ctx, d)
-	require.NoError(t, err)
+	qps := must.Get(m.QPs(ctx, d))(t)
 	require.Equal(t, []netlinkmgr.QP{
 		{Port: one, LQPN: 17, PDN: one, RQPN: zero, RQPSN: zero, PathMig: ptr(netlinkmgr.PathMigState(0)), Type: rc, State: 1, Owner: user},
 		{LQPN: 18, PDN: one, RQPN: zero, RQPSN: zero, PathMig: ptr(netlinkmgr.PathMigState(0)), Type: rc, State: 0, Owner: user},
 		{Port: one, LQPN: 1, SQPSN: 1, Type: 1, State: 3, Owner: core},
 	}, byNumber(qps))
-	cqs, err := m.CQs(ctx, d)
-	require.NoError(t, err)
+	cqs := must.Get(m.CQs(ctx, d))(t)
 	require.Equal(t, []netlinkmgr.CQ{
 		{CQN: zero, CQE: 1023, Users: 2, PollCtx: ptr(netlinkmgr.PollContext(2)), AdaptiveMod: ptr(false), Owner: core},
 		{CQN: one, CQE: 63, Users: 4, AdaptiveMod: ptr(false), CtxN: zero, Owner: user},
 	}, cqs)
-	mrs, err := m.MRs(ctx, d)
-	require.NoError(t, err)
+	mrs := must.Get(m.MRs(ctx, d))(t)
 	require.Equal(t, []netlinkmgr.MR{{MRN: zero, RKey: ptr(uint32(0x2b7)), LKey: ptr(uint32(0x2b7)), Length: 8192, PDN: one, Owner: user}}, mrs)
-	pds, err := m.PDs(ctx, d)
-	require.NoError(t, err)
+	pds := must.Get(m.PDs(ctx, d))(t)
 	require.Equal(t, []netlinkmgr.PD{
 		{PDN: zero, LocalDMALKey: ptr(uint32(0x141)), Users: 2, Owner: core},
 		{PDN: one, LocalDMALKey: zero, Users: 3, CtxN: zero, Owner: user},
 	}, pds)
-	contexts, err := m.Contexts(ctx, d)
-	require.NoError(t, err)
+	contexts := must.Get(m.Contexts(ctx, d))(t)
 	require.Equal(t, []netlinkmgr.Context{{Owner: user}}, contexts)
-	ids, err := m.CMIDs(ctx, d)
-	require.NoError(t, err)
+	ids := must.Get(m.CMIDs(ctx, d))(t)
 	require.Len(t, ids, 3)
 	require.Equal(t, netlinkmgr.CMID{
 		Port: one, CMIDN: zero, State: 8, PortSpace: 0x106, Owner: user,
 		Src: netip.MustParseAddrPort("10.78.0.1:7471"), Dst: netip.MustParseAddrPort("0.0.0.0:0"),
 	}, ids[0])
 
-	gids, err := m.GIDs(ctx, "rxe0", 1)
-	require.NoError(t, err)
+	gids := must.Get(m.GIDs(ctx, "rxe0", 1))(t)
 	require.Len(t, gids, 2, "the empty entry is none")
 	require.Equal(t, "::ffff:10.78.0.1", gids[1].GID.String())
 	require.True(t, gids[1].Best)

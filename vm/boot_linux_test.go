@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/amount"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/vm"
 	"github.com/rdmashim/rdmashim/vm/vmtest"
 )
@@ -42,12 +43,10 @@ func (g inGuest) ok(t *testing.T, args ...string) string {
 func TestGuest(t *testing.T) {
 	c := vmtest.Config(t)
 	c.LogFile = filepath.Join(t.TempDir(), "log")
-	cat, err := exec.LookPath("cat")
-	require.NoError(t, err)
+	cat := must.Get(exec.LookPath("cat"))(t)
 	c.Add = []vm.Add{{Host: cat, Guest: "/host/cat"}, {Host: "testdata", Guest: "/data"}, {Host: "doc.go", Guest: "/tmp/doc.go"}}
 	c.Out = filepath.Join(t.TempDir(), "out")
-	s, err := vm.Start(t.Context(), c)
-	require.NoError(t, err)
+	s := must.Get(vm.Start(t.Context(), c))(t)
 	g := inGuest{s}
 	for name, test := range map[string]func(*testing.T){
 		"status":   g.status,
@@ -62,10 +61,8 @@ func TestGuest(t *testing.T) {
 	} {
 		t.Run(name, test)
 	}
-	r, err := s.Close()
-	require.NoError(t, err)
-	log, err := os.ReadFile(c.LogFile)
-	require.NoError(t, err)
+	r := must.Get(s.Close())(t)
+	log := must.Get(os.ReadFile(c.LogFile))(t)
 	for _, want := range []string{
 		"Linux version",           // the kernel's first line
 		"rdmashim: link rxe0: on", // the link manager's last step
@@ -201,8 +198,7 @@ func (g inGuest) files(t *testing.T) {
 	g.ok(t, "sh", "-c", "mkdir -p /out/sub && echo back > /out/sub/f")
 	out := t.TempDir()
 	require.NoError(t, g.s.Nodes[0].Pull(t.Context(), "/out", out))
-	text, err := os.ReadFile(filepath.Join(out, "sub/f"))
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile(filepath.Join(out, "sub/f")))(t)
 	require.Equal(t, "back\n", string(text))
 	require.Error(t, g.s.Nodes[0].Pull(t.Context(), "/nowhere", out))
 	g.ok(t, "true")
@@ -261,8 +257,7 @@ func TestKernelComplains(t *testing.T) {
 	require.ErrorAs(t, err, &died)
 	require.ErrorAs(t, err, &kernel)
 	require.Contains(t, strings.Join(kernel.Lines, "\n"), "Kernel panic")
-	log, err := os.ReadFile(kernel.Log)
-	require.NoError(t, err)
+	log := must.Get(os.ReadFile(kernel.Log))(t)
 	require.Contains(t, string(log), "sysrq: Trigger a crash")
 }
 
@@ -271,17 +266,13 @@ func TestKernelComplains(t *testing.T) {
 func TestImageReproducible(t *testing.T) {
 	amount.Rest(t)
 	c := vmtest.Config(t) // its image was built from this folder
-	here, err := os.ReadFile(c.Image)
-	require.NoError(t, err)
+	here := must.Get(os.ReadFile(c.Image))(t)
 	elsewhere := filepath.Join(t.TempDir(), "another", "folder")
 	copySources(t, "..", elsewhere)
-	kernel, err := vm.FindKernel(t.Context(), "", "", t.Logf)
-	require.NoError(t, err)
+	kernel := must.Get(vm.FindKernel(t.Context(), "", "", t.Logf))(t)
 	started := time.Now()
-	image, err := vm.BuildImage(t.Context(), vm.ImageConfig{Kernel: kernel, Source: elsewhere, Fresh: true, Log: t.Logf}, filepath.Join(t.TempDir(), "image"))
-	require.NoError(t, err)
-	there, err := os.ReadFile(image.File)
-	require.NoError(t, err)
+	image := must.Get(vm.BuildImage(t.Context(), vm.ImageConfig{Kernel: kernel, Source: elsewhere, Fresh: true, Log: t.Logf}, filepath.Join(t.TempDir(), "image")))(t)
+	there := must.Get(os.ReadFile(image.File))(t)
 	require.True(t, bytes.Equal(here, there), "images of %d and %d bytes from the same inputs differ", len(here), len(there))
 	require.Equal(t, fmt.Sprintf("%x", sha256.Sum256(there)), image.SHA256)
 	fmt.Printf("vm: image built anew in %.1f s: the same %d bytes\n", time.Since(started).Seconds(), len(there))

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // fakeApt answers as apt-cache, apt-get and dpkg do.
@@ -102,20 +104,17 @@ func TestPackagedKernel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			testCache(t)
-			k, err := packagedKernel(t.Context(), c.apt.run, t.Logf)
-			require.NoError(t, err)
+			k := must.Get(packagedKernel(t.Context(), c.apt.run, t.Logf))(t)
 			require.Equal(t, []string{c.kernel, "0.0-fake"}, []string{k.Name, k.Release})
 			require.Equal(t, c.packages, c.apt.fetched)
-			data, err := os.ReadFile(k.Image)
-			require.NoError(t, err)
+			data := must.Get(os.ReadFile(k.Image))(t)
 			require.Equal(t, "kernel", string(data))
 			require.FileExists(t, filepath.Join(k.Modules, "modules.dep"))
 			require.FileExists(t, filepath.Join(k.Modules, "kernel/drivers/rdma_rxe.ko"))
 
 			// The second time nothing is asked for or fetched.
 			asked := c.apt.asked
-			again, err := packagedKernel(t.Context(), c.apt.run, t.Logf)
-			require.NoError(t, err)
+			again := must.Get(packagedKernel(t.Context(), c.apt.run, t.Logf))(t)
 			require.Equal(t, k, again)
 			require.Equal(t, asked, c.apt.asked)
 		})
@@ -127,25 +126,21 @@ func TestPackagedKernel(t *testing.T) {
 func TestPackagedKernelUpdate(t *testing.T) {
 	testCache(t)
 	apt := debian(t)
-	old, err := packagedKernel(t.Context(), apt.run, t.Logf)
-	require.NoError(t, err)
+	old := must.Get(packagedKernel(t.Context(), apt.run, t.Logf))(t)
 	age := func() {
-		path, err := kernelNote("linux-image-amd64")
-		require.NoError(t, err)
+		path := must.Get(kernelNote("linux-image-amd64"))(t)
 		yesterday := time.Now().Add(-25 * time.Hour)
 		require.NoError(t, os.Chtimes(path, yesterday, yesterday))
 	}
 	age()
 	apt.depends["linux-image-amd64"], apt.version = "linux-image-6.1.0-10-amd64\n", "6.1.10-1"
-	k, err := packagedKernel(t.Context(), apt.run, t.Logf)
-	require.NoError(t, err)
+	k := must.Get(packagedKernel(t.Context(), apt.run, t.Logf))(t)
 	require.NotEqual(t, old.Name, k.Name)
 
 	// Without package lists the one that is there serves.
 	age()
 	apt.depends = nil
-	again, err := packagedKernel(t.Context(), apt.run, t.Logf)
-	require.NoError(t, err)
+	again := must.Get(packagedKernel(t.Context(), apt.run, t.Logf))(t)
 	require.Equal(t, k, again)
 }
 
@@ -154,13 +149,11 @@ func TestPackagedKernelUpdate(t *testing.T) {
 func TestPackagedKernelModules(t *testing.T) {
 	testCache(t)
 	apt := debian(t)
-	_, err := packagedKernel(t.Context(), apt.run, t.Logf)
-	require.NoError(t, err)
+	must.Get(packagedKernel(t.Context(), apt.run, t.Logf))(t)
 	defer func(list []string) { optionalModules = list }(optionalModules)
 	optionalModules = append(slices.Clone(optionalModules), "new")
 	for range 2 {
-		_, err = packagedKernel(t.Context(), apt.run, t.Logf)
-		require.NoError(t, err)
+		must.Get(packagedKernel(t.Context(), apt.run, t.Logf))(t)
 		require.Len(t, apt.fetched, 2)
 	}
 }
@@ -177,8 +170,7 @@ func TestPackagedKernelErrors(t *testing.T) {
 	t.Run("a package of that name", func(t *testing.T) {
 		testCache(t)
 		t.Setenv(KernelPackageEnv, "linux-image-6.1.0-10-amd64")
-		k, err := packagedKernel(t.Context(), debian(t).run, t.Logf)
-		require.NoError(t, err)
+		k := must.Get(packagedKernel(t.Context(), debian(t).run, t.Logf))(t)
 		require.Equal(t, "linux-image-6.1.0-10-amd64 6.1.9-1", k.Name)
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // FuzzText gives any text to the readers of other programs' output: the dynamic
@@ -27,8 +29,7 @@ func FuzzText(f *testing.F) {
 		var out bytes.Buffer
 		judge := &logJudge{out: &out}
 		s := judge.source()
-		n, err := io.Copy(s, dribble{bytes.NewReader(text)})
-		require.NoError(t, err)
+		n := must.Get(io.Copy(s, dribble{bytes.NewReader(text)}))(t)
 		require.Equal(t, int64(len(text)), n)
 		s.flush()
 		complaints, stalls := judge.verdict()

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // TestHostileModules: modules that name a path where a release belongs, or lie
@@ -21,8 +23,7 @@ func TestHostileModules(t *testing.T) {
 	} {
 		_, err := installKernel(filepath.Join(cache, "kernels", "own"), []byte("kernel"), set)
 		require.Error(t, err)
-		left, err := filepath.Glob(filepath.Join(cache, "*", "*"))
-		require.NoError(t, err)
+		left := must.Get(filepath.Glob(filepath.Join(cache, "*", "*")))(t)
 		require.Empty(t, left)
 		require.NoDirExists(t, filepath.Join(cache, "evil"))
 		require.NoError(t, os.MkdirAll(filepath.Join(cache, "kernels"), 0o755))
@@ -55,8 +56,7 @@ func TestHostilePackage(t *testing.T) {
 // note of the newest kernel leads to no other directory.
 func TestHostileCache(t *testing.T) {
 	testCache(t)
-	path, err := CacheDir("kernels", "x")
-	require.NoError(t, err)
+	path := must.Get(CacheDir("kernels", "x"))(t)
 	base := filepath.Dir(filepath.Dir(path))
 	require.NoError(t, os.MkdirAll(filepath.Join(base, "elsewhere/modules/1.0"), 0o755))
 	require.NoError(t, os.WriteFile(path, []byte("../elsewhere"), 0o644))
@@ -65,21 +65,19 @@ func TestHostileCache(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte("k"), 0o644))
 	require.NotNil(t, lastKernel(path))
 	require.NoError(t, os.Chmod(base, 0o777))
-	_, err = CacheDir("kernels", "x")
+	_, err := CacheDir("kernels", "x")
 	require.ErrorIs(t, err, syscall.EPERM)
 }
 
 // TestLibraryPath: the linker looks for an added program's libraries where it
 // does for the caller, and the guest's does so, too.
 func TestLibraryPath(t *testing.T) {
-	before, err := SharedLibraries("/bin/sh")
-	require.NoError(t, err)
+	before := must.Get(SharedLibraries("/bin/sh"))(t)
 	dir := t.TempDir()
 	own := ""
 	for _, l := range before {
 		if name := filepath.Base(l); name == "libc.so.6" {
-			data, err := os.ReadFile(l)
-			require.NoError(t, err)
+			data := must.Get(os.ReadFile(l))(t)
 			own = filepath.Join(dir, name)
 			require.NoError(t, os.WriteFile(own, data, 0o755))
 		}
@@ -88,8 +86,7 @@ func TestLibraryPath(t *testing.T) {
 		t.Skip("/bin/sh has no libc.so.6; run it on Debian")
 	}
 	t.Setenv("LD_LIBRARY_PATH", "/nowhere:"+dir)
-	after, err := SharedLibraries("/bin/sh")
-	require.NoError(t, err)
+	after := must.Get(SharedLibraries("/bin/sh"))(t)
 	require.Contains(t, after, own)
 	c := Config{Nodes: 1, Env: []string{"A=b"}}
 	require.NotContains(t, c.nodeEnv(0), "LD_LIBRARY_PATH=/nowhere:"+dir)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/u-root/u-root/pkg/cpio"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/vm/guest"
 )
 
@@ -22,15 +23,13 @@ func TestPrune(t *testing.T) {
 		require.NoError(t, os.Chtimes(path, at, at))
 	}
 	prune(dir, 1)
-	left, err := filepath.Glob(filepath.Join(dir, "*"))
-	require.NoError(t, err)
+	left := must.Get(filepath.Glob(filepath.Join(dir, "*")))(t)
 	require.Equal(t, []string{filepath.Join(dir, "a.cpio"), filepath.Join(dir, "d.cpio")}, left, "the newest, and those of the last hour")
 }
 
 func TestImageRelease(t *testing.T) {
 	image := fakeImage("6.1.0-9-amd64")
-	release, err := imageRelease(image)
-	require.NoError(t, err)
+	release := must.Get(imageRelease(image))(t)
 	require.Equal(t, "6.1.0-9-amd64", release)
 	for n := range bytes.Index(image, []byte("-9-amd64")) {
 		_, err := imageRelease(image[:n])
@@ -49,11 +48,10 @@ func fakeImage(release string) []byte {
 }
 
 func TestFindSource(t *testing.T) {
-	g, err := findSource(t.Context(), "")
-	require.NoError(t, err)
+	g := must.Get(findSource(t.Context(), ""))(t)
 	require.FileExists(t, filepath.Join(g.dir, "tools/rdmashim/main.go"))
 	t.Chdir(t.TempDir())
-	g, err = findSource(t.Context(), "")
+	g, err := findSource(t.Context(), "")
 	if builtFrom() == "" { // as with -trimpath
 		require.ErrorContains(t, err, "--image")
 	} else {

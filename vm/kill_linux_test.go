@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // TestQEMUEndsWithUs kills the process that runs a guest; the guest's QEMU
@@ -34,8 +36,7 @@ func victim(t *testing.T) {
 	if mode := os.Getenv("VICTIM_MODE"); mode != "" {
 		os.Setenv(asQEMU, mode)
 	}
-	s, err := Start(context.Background(), c)
-	require.NoError(t, err)
+	s := must.Get(Start(context.Background(), c))(t)
 	fmt.Printf("victim: %d\n", s.Nodes[0].process.cmd.Process.Pid)
 	hang()
 }
@@ -44,8 +45,7 @@ func victim(t *testing.T) {
 // waits for the guest's QEMU to end.
 func checkQEMUEndsWithUs(t *testing.T, c Config) {
 	t.Helper()
-	self, err := os.Executable()
-	require.NoError(t, err)
+	self := must.Get(os.Executable())(t)
 	cmd := exec.Command(self, "-test.run=^TestQEMUEndsWithUs$", "-test.v")
 	// The victim is a test binary, but the process that it starts with asQEMU
 	// is not.
@@ -54,16 +54,14 @@ func checkQEMUEndsWithUs(t *testing.T, c Config) {
 		cmd.Env = append(cmd.Env, asQEMU+"=", "VICTIM_MODE=ok")
 	}
 	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
+	out := must.Get(cmd.StdoutPipe())(t)
 	require.NoError(t, cmd.Start())
 	defer cmd.Wait()
 	defer cmd.Process.Kill()
 	qemu := 0
 	for lines := bufio.NewScanner(out); qemu == 0 && lines.Scan(); {
 		if pid, ok := strings.CutPrefix(lines.Text(), "victim: "); ok {
-			qemu, err = strconv.Atoi(pid)
-			require.NoError(t, err)
+			qemu = must.Get(strconv.Atoi(pid))(t)
 		}
 	}
 	require.NotZero(t, qemu, "the guest came up")

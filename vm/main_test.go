@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/vm/guest"
 )
 
@@ -191,8 +192,7 @@ func (f *fakeGuest) pull() {
 // fakeConfig is a configuration whose QEMU is fake, in a mode.
 func fakeConfig(t *testing.T, mode string) Config {
 	t.Helper()
-	self, err := os.Executable()
-	require.NoError(t, err)
+	self := must.Get(os.Executable())(t)
 	dir := t.TempDir()
 	cache := filepath.Join(dir, "cache")
 	for _, v := range []string{"XDG_CACHE_HOME", "HOME"} { // Linux, others

@@ -11,6 +11,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // fakeModule is an ELF file with a section .modinfo, as gcc would make it: the
@@ -68,8 +70,7 @@ func putModule(t *testing.T, dir, path string, data []byte) {
 
 func TestReadModules(t *testing.T) {
 	dir := fakeModules(t, t.TempDir())
-	set, err := readModules(dir)
-	require.NoError(t, err)
+	set := must.Get(readModules(dir))(t)
 	var at []string
 	for _, f := range set.files {
 		at = append(at, f.path)
@@ -115,8 +116,7 @@ func TestDecompress(t *testing.T) {
 	w := gzip.NewWriter(&gz)
 	w.Write([]byte("hello\n"))
 	require.NoError(t, w.Close())
-	z, err := zstd.NewWriter(&zst)
-	require.NoError(t, err)
+	z := must.Get(zstd.NewWriter(&zst))(t)
 	z.Write([]byte("hello\n"))
 	require.NoError(t, z.Close())
 	for ext, data := range map[string][]byte{"": []byte("hello\n"), ".ko": []byte("hello\n"), ".gz": gz.Bytes(), ".zst": zst.Bytes(), ".xz": xzHello} {

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // runFake runs a command of the fake guest.
@@ -36,8 +38,7 @@ func TestRun(t *testing.T) {
 	require.Len(t, r.Nodes, 1)
 	require.Equal(t, NodeResult{Link: "rxe0", Steps: []string{"fake"}}, r.Nodes[0])
 	require.Equal(t, "tcg", r.Accel)
-	image, err := os.ReadFile(c.Image)
-	require.NoError(t, err)
+	image := must.Get(os.ReadFile(c.Image))(t)
 	require.Equal(t, sum(image), r.Image.SHA256)
 	require.Positive(t, r.Boot)
 	require.GreaterOrEqual(t, r.Total, r.Boot)
@@ -51,8 +52,7 @@ func TestRun(t *testing.T) {
 
 func logsLeft(t *testing.T) []string {
 	t.Helper()
-	logs, err := filepath.Glob(filepath.Join(os.TempDir(), "rdmashim-vm-*.log"))
-	require.NoError(t, err)
+	logs := must.Get(filepath.Glob(filepath.Join(os.TempDir(), "rdmashim-vm-*.log")))(t)
 	return logs
 }
 
@@ -98,8 +98,7 @@ func TestRunFiles(t *testing.T) {
 	_, stdout, _, err := runFake(t, c, "file", "/etc/f")
 	require.NoError(t, err)
 	require.Equal(t, "content", stdout)
-	got, err := os.ReadFile(filepath.Join(c.Out, "sub/b"))
-	require.NoError(t, err)
+	got := must.Get(os.ReadFile(filepath.Join(c.Out, "sub/b")))(t)
 	require.Equal(t, "sub/b of node 0", string(got))
 
 	c.Add = []Add{{filepath.Join(dir, "none"), ""}}
@@ -158,8 +157,7 @@ func TestRunTwoNodes(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, r.Nodes, 2)
 	require.ElementsMatch(t, []string{"node0: RDMASHIM_PEER=10.77.0.2", "node1: RDMASHIM_PEER=10.77.0.1"}, strings.Split(strings.TrimSpace(stdout), "\n"))
-	got, err := os.ReadFile(filepath.Join(c.Out, "node1", "a"))
-	require.NoError(t, err)
+	got := must.Get(os.ReadFile(filepath.Join(c.Out, "node1", "a")))(t)
 	require.Equal(t, "a of node 1", string(got))
 
 	var exit *ExitError
@@ -201,21 +199,18 @@ func TestRunBootTimeout(t *testing.T) {
 	_, _, _, err := runFake(t, c, "echo")
 	require.ErrorAs(t, err, &timeout)
 	require.Equal(t, "booting", timeout.Doing)
-	log, err := os.ReadFile(timeout.Log)
-	require.NoError(t, err)
+	log := must.Get(os.ReadFile(timeout.Log))(t)
 	require.Contains(t, string(log), "Linux version", "it holds what came until then")
 }
 
 func TestRunCancelled(t *testing.T) {
 	c := fakeConfig(t, "ok")
 	ctx, cancel := context.WithCancel(t.Context())
-	s, err := Start(ctx, c)
-	require.NoError(t, err)
+	s := must.Get(Start(ctx, c))(t)
 	time.AfterFunc(50*time.Millisecond, cancel)
-	err = s.Exec(ctx, 0, Command{Args: []string{"hang"}})
+	err := s.Exec(ctx, 0, Command{Args: []string{"hang"}})
 	require.ErrorIs(t, err, context.Canceled)
-	_, err = s.Close()
-	require.NoError(t, err)
+	must.Get(s.Close())(t)
 	require.NotNil(t, s.Nodes[0].process.cmd.ProcessState, "QEMU has ended and was waited for")
 	require.Empty(t, logsLeft(t), "nobody wants the log of a run that was given up")
 }
@@ -256,8 +251,7 @@ func TestRunLogFile(t *testing.T) {
 	r, _, _, err := runFake(t, c, "log", "[    5.0] a line")
 	require.NoError(t, err)
 	require.Equal(t, c.LogFile, r.Nodes[0].Log)
-	log, err := os.ReadFile(c.LogFile)
-	require.NoError(t, err)
+	log := must.Get(os.ReadFile(c.LogFile))(t)
 	require.Contains(t, string(log), "Linux version")
 	require.Contains(t, string(log), "a line")
 	c.Nodes = 2
@@ -316,8 +310,7 @@ func TestRunBlockedOutput(t *testing.T) {
 
 // TestSession runs several commands in one guest.
 func TestSession(t *testing.T) {
-	s, err := Start(t.Context(), fakeConfig(t, "ok"))
-	require.NoError(t, err)
+	s := must.Get(Start(t.Context(), fakeConfig(t, "ok")))(t)
 	for _, word := range []string{"one", "two"} {
 		var out bytes.Buffer
 		require.NoError(t, s.Exec(t.Context(), 0, Command{Args: []string{"echo", word}, Stdout: &out}))
@@ -327,9 +320,8 @@ func TestSession(t *testing.T) {
 	require.ErrorAs(t, s.Exec(t.Context(), 0, Command{Args: []string{"exit", "3"}}), &exit)
 	require.NoError(t, s.Exec(t.Context(), 0, Command{Args: []string{"echo"}}), "one that failed ends nothing")
 	require.ErrorContains(t, s.Exec(t.Context(), 1, Command{Args: []string{"echo"}}), "node 1")
-	_, err = s.Close()
-	require.NoError(t, err)
-	_, err = s.Close()
+	must.Get(s.Close())(t)
+	_, err := s.Close()
 	require.NoError(t, err, "closing twice does nothing")
 }
 
@@ -358,8 +350,7 @@ func TestConfigErrors(t *testing.T) {
 
 func TestParseAdd(t *testing.T) {
 	for in, want := range map[string]Add{"a": {"a", ""}, "a:/b": {"a", "/b"}, "/x/y:/": {"/x/y", "/"}} {
-		got, err := ParseAdd(in)
-		require.NoError(t, err)
+		got := must.Get(ParseAdd(in))(t)
 		require.Equal(t, want, got)
 	}
 	for _, in := range []string{"", ":/b", "a:b", "a:"} {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // fakeELF is an ELF program with one note.
@@ -61,10 +63,8 @@ const xzKernel = "/Td6WFoAAAFpIt42AgEEACEBEACLIW9J4AC2AEFdAD+RRYRoPYmm2orMk+JO8e
 
 func TestUnpackKernel(t *testing.T) {
 	elf := fakeELF(18)
-	filtered, err := base64.StdEncoding.DecodeString(xzKernel)
-	require.NoError(t, err)
-	got, err := unpackKernel(fakeBzImage(filtered))
-	require.NoError(t, err)
+	filtered := must.Get(base64.StdEncoding.DecodeString(xzKernel))(t)
+	got := must.Get(unpackKernel(fakeBzImage(filtered)))(t)
 	require.Equal(t, append(elf, strings.Repeat("\xe8\x10\x00\x00\x00", 3)...), got)
 	var gz bytes.Buffer
 	w := gzip.NewWriter(&gz)

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/netlinktest"
 )
 
@@ -54,16 +55,13 @@ func TestBadModule(t *testing.T) {
 
 // modulesAre has the kernel's modules looked for in a directory.
 func modulesAre(t *testing.T, dir string) {
-	t.Helper()
-	k, err := netlinkmgr.Running()
-	require.NoError(t, err)
+	k := must.Get(netlinkmgr.Running())(t)
 	place := "/lib/modules/" + k.Release
 	require.NoError(t, unix.Mount(dir, place, "", unix.MS_BIND, ""))
 	t.Cleanup(func() { _ = unix.Unmount(place, unix.MNT_DETACH) })
 }
 
 func moduleFile(t *testing.T, name string) []byte {
-	t.Helper()
 	var found string
 	require.NoError(t, filepath.Walk("/lib/modules", func(p string, _ os.FileInfo, err error) error {
 		if filepath.Base(p) == name+".ko" {
@@ -71,8 +69,7 @@ func moduleFile(t *testing.T, name string) []byte {
 		}
 		return err
 	}))
-	b, err := os.ReadFile(found)
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(found))(t)
 	return b
 }
 
@@ -119,15 +116,12 @@ func TestNameTaken(t *testing.T) {
 	require.Contains(t, o.stderr, "the name rxe0 is taken by the RDMA device on ta")
 
 	// A free name is found for a second link.
-	r, err := m.Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: "tb", Timeout: patience})
-	require.NoError(t, err)
+	r := must.Get(m.Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: "tb", Timeout: patience}))(t)
 	require.Equal(t, "rxe1", r.Device)
 }
 
 func mustAddr(t *testing.T, s string) *netlink.Addr {
-	t.Helper()
-	a, err := netlink.ParseAddr(s)
-	require.NoError(t, err)
+	a := must.Get(netlink.ParseAddr(s))(t)
 	return a
 }
 
@@ -242,10 +236,8 @@ func TestUnknownKind(t *testing.T) {
 // TestRefusals: the errors that kshim/rdmanl imitates are this kernel's.
 func TestRefusals(t *testing.T) {
 	b := makeBusy(t)
-	kernel, err := netlinkmgr.Running()
-	require.NoError(t, err)
-	d, err := netlinkmgr.New(kernel).Device(t.Context(), b.r.Device)
-	require.NoError(t, err)
+	kernel := must.Get(netlinkmgr.Running())(t)
+	d := must.Get(netlinkmgr.New(kernel).Device(t.Context(), b.r.Device))(t)
 	for _, r := range netlinktest.Refusals(d.Index) {
 		_, err := kernel.RDMA(t.Context(), r.Request)
 		if r.Errno == 0 {

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // patience bounds every wait: an emulated processor is slow.
@@ -28,15 +29,12 @@ const patience = time.Minute
 var rdmaModules = []string{"rdma_ucm", "rdma_cm", "iw_cm", "ib_cm", "ib_umad", "rdma_rxe", "ib_uverbs", "ib_core", "ip6_udp_tunnel", "udp_tunnel", "crc32_generic"}
 
 func manager(t *testing.T) *netlinkmgr.Manager {
-	t.Helper()
-	m, err := netlinkmgr.Open()
-	require.NoError(t, err)
+	m := must.Get(netlinkmgr.Open())(t)
 	return m
 }
 
 // noLinks deletes all links, before the test and after it.
 func noLinks(t *testing.T) *netlinkmgr.Manager {
-	t.Helper()
 	m := manager(t)
 	clean := func() {
 		devices, err := m.Devices(t.Context())
@@ -61,7 +59,6 @@ func noLinks(t *testing.T) *netlinkmgr.Manager {
 
 // bare unloads all of RDMA.
 func bare(t *testing.T) *netlinkmgr.Manager {
-	t.Helper()
 	m := noLinks(t)
 	for range rdmaModules {
 		for _, name := range rdmaModules {
@@ -74,7 +71,6 @@ func bare(t *testing.T) *netlinkmgr.Manager {
 
 // loaded lists those of rdmaModules that are loaded.
 func loaded(t *testing.T) (list []string) {
-	t.Helper()
 	for _, name := range rdmaModules {
 		if _, err := os.Stat("/sys/module/" + name); err == nil {
 			list = append(list, name)
@@ -85,13 +81,11 @@ func loaded(t *testing.T) (list []string) {
 
 // veth makes a pair of network devices of which the first has an address.
 func veth(t *testing.T, a, b, addr string) {
-	t.Helper()
 	require.NoError(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: a}, PeerName: b}))
 	l := link(t, a)
 	t.Cleanup(func() { _ = netlink.LinkDel(l) })
 	if addr != "" {
-		parsed, err := netlink.ParseAddr(addr)
-		require.NoError(t, err)
+		parsed := must.Get(netlink.ParseAddr(addr))(t)
 		require.NoError(t, netlink.AddrAdd(l, parsed))
 	}
 	require.NoError(t, netlink.LinkSetUp(link(t, b)))
@@ -99,29 +93,22 @@ func veth(t *testing.T, a, b, addr string) {
 }
 
 func link(t *testing.T, name string) netlink.Link {
-	t.Helper()
-	l, err := netlink.LinkByName(name)
-	require.NoError(t, err)
+	l := must.Get(netlink.LinkByName(name))(t)
 	return l
 }
 
 func isUp(t *testing.T, name string) bool {
-	t.Helper()
 	return link(t, name).Attrs().Flags&net.FlagUp != 0
 }
 
 // ensure has a link made, for tests of something else.
 func ensure(t *testing.T, netdev string, modules ...string) *netlinkmgr.Result {
-	t.Helper()
-	r, err := manager(t).Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: netdev, Modules: modules, Timeout: patience})
-	require.NoError(t, err)
+	r := must.Get(manager(t).Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: netdev, Modules: modules, Timeout: patience}))(t)
 	return r
 }
 
 func device(t *testing.T, name string) netlinkmgr.Device {
-	t.Helper()
-	d, err := manager(t).Device(t.Context(), name)
-	require.NoError(t, err)
+	d := must.Get(manager(t).Device(t.Context(), name))(t)
 	return d
 }
 
@@ -133,7 +120,6 @@ type outcome struct {
 
 // run runs a command; user 0 is root.
 func run(t *testing.T, user uint32, name string, args ...string) outcome {
-	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	if user != 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
@@ -150,13 +136,11 @@ func run(t *testing.T, user uint32, name string, args ...string) outcome {
 
 // ours runs the commands as a user calls them.
 func ours(t *testing.T, line string) outcome {
-	t.Helper()
 	return run(t, 0, "rdmashim", strings.Fields(line)...)
 }
 
 // rows decodes a command's JSON.
 func rows(t *testing.T, o outcome) (list []map[string]any) {
-	t.Helper()
 	require.Zero(t, o.code, "stderr: %s", o.stderr)
 	require.NoError(t, json.Unmarshal([]byte(o.stdout), &list), o.stdout)
 	return list

@@ -15,7 +15,6 @@ import (
 
 // theirs is iproute2's rdma. The rdma on the guest's PATH is this project's.
 func theirs(t *testing.T) string {
-	t.Helper()
 	path := os.Getenv("RDMASHIM_TEST_RDMA")
 	if path == "" {
 		path = "/usr/bin/rdma"
@@ -75,7 +74,6 @@ func TestLikeIproute2(t *testing.T) {
 // repeats its request, so counters and packet numbers move now and then, and
 // iproute2's output before and after must be the same.
 func onStillState(t *testing.T, rdma string, args []string) (want, got outcome) {
-	t.Helper()
 	for range 10 {
 		want = run(t, 0, rdma, args...)
 		got = run(t, 0, "rdmashim", args...)
@@ -92,7 +90,6 @@ func onStillState(t *testing.T, rdma string, args []string) (want, got outcome) 
 // compareKeys compares rows key by key, but for newer keys that one side does
 // not know; it says whether there were such.
 func compareKeys(t *testing.T, want, got string) (differ bool) {
-	t.Helper()
 	if !strings.HasPrefix(want, "[") {
 		return true // its system show knows no JSON
 	}
@@ -114,7 +111,6 @@ func compareKeys(t *testing.T, want, got string) (differ bool) {
 }
 
 func decode(t *testing.T, s string) (list []map[string]any) {
-	t.Helper()
 	require.NoError(t, json.Unmarshal([]byte(s), &list), s)
 	return list
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // TestAddShowDelete: the commands make, show and delete a link.
@@ -58,14 +59,12 @@ func TestUpTwice(t *testing.T) {
 	o := netlinkmgr.EnsureOptions{NetDev: "ta", Modules: []string{"rdma_ucm"}, Timeout: patience}
 
 	o.DryRun = true
-	dry, err := m.Ensure(t.Context(), o)
-	require.NoError(t, err)
+	dry := must.Get(m.Ensure(t.Context(), o))(t)
 	require.Empty(t, loaded(t), "a dry run loads nothing")
 	require.False(t, isUp(t, "ta"))
 
 	o.DryRun = false
-	first, err := m.Ensure(t.Context(), o)
-	require.NoError(t, err)
+	first := must.Get(m.Ensure(t.Context(), o))(t)
 	require.ElementsMatch(t, dry.Steps, first.Steps, "the dry run said what would be done; modules that need not each other go in any order")
 	require.Equal(t, "rxe0", first.Device)
 	require.Equal(t, "::ffff:10.78.0.1", first.GID.String())
@@ -73,8 +72,7 @@ func TestUpTwice(t *testing.T) {
 	require.FileExists(t, first.UVerbs)
 	require.Contains(t, loaded(t), "rdma_ucm")
 
-	second, err := m.Ensure(t.Context(), o)
-	require.NoError(t, err)
+	second := must.Get(m.Ensure(t.Context(), o))(t)
 	require.Zero(t, second.Made)
 	require.Empty(t, second.Steps)
 	require.Equal(t, first.GIDIndex, second.GIDIndex)
@@ -141,13 +139,11 @@ func TestGIDTable(t *testing.T) {
 	r := ensure(t, "ta")
 	require.Equal(t, "fd78::1", r.GID.String(), "global goes before link-local")
 
-	addr, err := netlink.ParseAddr("10.78.0.1/24")
-	require.NoError(t, err)
+	addr := must.Get(netlink.ParseAddr("10.78.0.1/24"))(t)
 	require.NoError(t, netlink.AddrAdd(link(t, "ta"), addr))
 	r = ensure(t, "ta")
 	require.Equal(t, "10.78.0.1", r.GID.Unmap().String(), "IPv4 goes before IPv6")
-	gids, err := m.GIDs(t.Context(), r.Device, 1)
-	require.NoError(t, err)
+	gids := must.Get(m.GIDs(t.Context(), r.Device, 1))(t)
 	require.Len(t, gids, 3)
 	var best []int
 	for _, g := range gids {
@@ -195,10 +191,8 @@ func TestCompressedModules(t *testing.T) {
 	file := map[string]string{}
 	for i, name := range []string{"crc32_generic", "ib_core", "udp_tunnel", "ip6_udp_tunnel", "ib_uverbs", "rdma_rxe"} {
 		var b bytes.Buffer
-		z, err := pack[i%3](&b)
-		require.NoError(t, err)
-		_, err = z.Write(moduleFile(t, name))
-		require.NoError(t, err)
+		z := must.Get(pack[i%3](&b))(t)
+		must.Get(z.Write(moduleFile(t, name)))(t)
 		require.NoError(t, z.Close())
 		file[name] = name + ".ko" + suffix[i%3]
 		require.NoError(t, os.WriteFile(filepath.Join(dir, file[name]), b.Bytes(), 0o644))
@@ -215,8 +209,7 @@ func TestCompressedModules(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "modules.dep"), []byte(dep.String()), 0o644))
 	modulesAre(t, dir)
-	r, err := m.Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: "ta", Timeout: patience})
-	require.NoError(t, err)
+	r := must.Get(m.Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: "ta", Timeout: patience}))(t)
 	require.Len(t, r.Made.Modules, 6)
 	require.NoError(t, m.Remove(t.Context(), r))
 	require.Empty(t, loaded(t))

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/vishvananda/netlink"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // events is a running 'rdmashim monitor -j'.
@@ -25,13 +27,10 @@ type events struct {
 
 // startMonitor gives a monitor that has named its sources.
 func startMonitor(t *testing.T, user uint32) *events {
-	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "rdmashim", "monitor", "-j")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	errs, err := cmd.StderrPipe()
-	require.NoError(t, err)
+	out := must.Get(cmd.StdoutPipe())(t)
+	errs := must.Get(cmd.StderrPipe())(t)
 	require.NoError(t, cmd.Start())
 	said := bufio.NewScanner(errs)
 	require.True(t, said.Scan())

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // Commands and sizes of rdma/rdma_user_cm.h.
@@ -37,9 +39,7 @@ type cm struct {
 }
 
 func openCM(t *testing.T) *cm {
-	t.Helper()
-	fd, err := unix.Open("/dev/infiniband/rdma_cm", unix.O_RDWR|unix.O_CLOEXEC, 0)
-	require.NoError(t, err)
+	fd := must.Get(unix.Open("/dev/infiniband/rdma_cm", unix.O_RDWR|unix.O_CLOEXEC, 0))(t)
 	t.Cleanup(func() { _ = unix.Close(fd) })
 	return &cm{t, fd}
 }

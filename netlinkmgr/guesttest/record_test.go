@@ -15,6 +15,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/nldev"
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // recorded are the commands whose output by iproute2 goes into the recording.
@@ -31,8 +32,7 @@ func TestRecord(t *testing.T) {
 	rdma := theirs(t)
 	b := makeBusy(t)
 	b.connect(t)
-	kernel, err := netlinkmgr.Running()
-	require.NoError(t, err)
+	kernel := must.Get(netlinkmgr.Running())(t)
 	var out strings.Builder
 	fmt.Fprintf(&out, "release %s\n", kernel.Release)
 	ask := kernel.RDMA
@@ -51,8 +51,7 @@ func TestRecord(t *testing.T) {
 	askAll(t, netlinkmgr.New(kernel), b.r.Device)
 	port := "sys/class/infiniband/" + b.r.Device + "/ports/1/"
 	for _, f := range []string{fmt.Sprintf("proc/%d/comm", b.thread), port + "gids/0", port + "gids/1", port + "gids/2", port + "gid_attrs/types/0", port + "gid_attrs/types/1", port + "gid_attrs/ndevs/0", port + "gid_attrs/ndevs/1"} {
-		text, err := fs.ReadFile(kernel.Root, f)
-		require.NoError(t, err)
+		text := must.Get(fs.ReadFile(kernel.Root, f))(t)
 		fmt.Fprintf(&out, "file %s %s\n", f, strings.TrimSpace(string(text)))
 	}
 	for _, line := range recorded {
@@ -67,10 +66,8 @@ func TestRecord(t *testing.T) {
 
 // askAll asks everything that a manager can.
 func askAll(t *testing.T, m *netlinkmgr.Manager, name string) {
-	t.Helper()
 	ctx := t.Context()
-	d, err := m.Device(ctx, name)
-	require.NoError(t, err)
+	d := must.Get(m.Device(ctx, name))(t)
 	for _, f := range []func() error{
 		func() error { _, err := m.Ports(ctx, d); return err },
 		func() error { _, err := m.Counters(ctx, d, 1); return err },

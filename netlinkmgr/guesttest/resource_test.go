@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // busy is a link that this process uses.
@@ -30,7 +31,6 @@ type busy struct {
 // makeBusy makes a link with objects of each kind on it, and a connection
 // request under way from the link to itself.
 func makeBusy(t *testing.T) *busy {
-	t.Helper()
 	noLinks(t)
 	runtime.LockOSThread()
 	t.Cleanup(runtime.UnlockOSThread)
@@ -42,7 +42,6 @@ func makeBusy(t *testing.T) *busy {
 
 // connect asks for a connection and waits until the request has arrived.
 func (b *busy) connect(t *testing.T) {
-	t.Helper()
 	port := netip.AddrPortFrom(b.addr, 7471)
 	server, client := openCM(t), openCM(t)
 	server.listen(port)
@@ -56,8 +55,7 @@ func TestResources(t *testing.T) {
 	m, d := manager(t), device(t, b.r.Device)
 	self := netlinkmgr.Owner{PID: b.thread, Comm: comm(t)}
 
-	qps, err := m.QPs(t.Context(), d)
-	require.NoError(t, err)
+	qps := must.Get(m.QPs(t.Context(), d))(t)
 	find := func(n uint32) netlinkmgr.QP {
 		i := slices.IndexFunc(qps, func(q netlinkmgr.QP) bool { return q.LQPN == n })
 		require.GreaterOrEqual(t, i, 0, "queue pair %d", n)
@@ -71,31 +69,26 @@ func TestResources(t *testing.T) {
 	require.Equal(t, "RESET", fresh.State.String())
 	require.Equal(t, netlinkmgr.Owner{Kernel: true, Comm: "ib_core"}, find(1).Owner, "the kernel's own, for the connection manager")
 
-	cqs, err := m.CQs(t.Context(), d)
-	require.NoError(t, err)
+	cqs := must.Get(m.CQs(t.Context(), d))(t)
 	mine := slices.IndexFunc(cqs, func(q netlinkmgr.CQ) bool { return q.Owner == self })
 	require.GreaterOrEqual(t, mine, 0)
 	require.EqualValues(t, 63, cqs[mine].CQE)
 
-	mrs, err := m.MRs(t.Context(), d)
-	require.NoError(t, err)
+	mrs := must.Get(m.MRs(t.Context(), d))(t)
 	require.Len(t, mrs, 1)
 	require.EqualValues(t, len(b.verbs.mem), mrs[0].Length)
 	require.Equal(t, b.verbs.lkey, *mrs[0].LKey)
 	require.Equal(t, b.verbs.rkey, *mrs[0].RKey)
 	require.Equal(t, self, mrs[0].Owner)
 
-	pds, err := m.PDs(t.Context(), d)
-	require.NoError(t, err)
+	pds := must.Get(m.PDs(t.Context(), d))(t)
 	require.True(t, slices.ContainsFunc(pds, func(p netlinkmgr.PD) bool { return p.Owner == self && *p.PDN == *mrs[0].PDN }))
 
-	contexts, err := m.Contexts(t.Context(), d)
-	require.NoError(t, err)
+	contexts := must.Get(m.Contexts(t.Context(), d))(t)
 	require.Len(t, contexts, 1)
 	require.Equal(t, self, contexts[0].Owner)
 
-	ids, err := m.CMIDs(t.Context(), d)
-	require.NoError(t, err)
+	ids := must.Get(m.CMIDs(t.Context(), d))(t)
 	states := map[string]netip.AddrPort{}
 	for _, i := range ids {
 		require.Equal(t, "TCP", i.PortSpace.String())
@@ -105,8 +98,7 @@ func TestResources(t *testing.T) {
 	require.Equal(t, "10.78.0.1:7471", states["LISTEN"].String())
 	require.EqualValues(t, 7471, states["LISTEN"].Port())
 
-	counts, err := m.Summary(t.Context(), d)
-	require.NoError(t, err)
+	counts := must.Get(m.Summary(t.Context(), d))(t)
 	got := map[string]int{}
 	for _, c := range counts {
 		got[c.Name] = int(c.Value)
@@ -115,15 +107,12 @@ func TestResources(t *testing.T) {
 
 	// All of it goes with the file.
 	b.verbs.close()
-	contexts, err = m.Contexts(t.Context(), d)
-	require.NoError(t, err)
+	contexts = must.Get(m.Contexts(t.Context(), d))(t)
 	require.Empty(t, contexts)
 }
 
 func comm(t *testing.T) string {
-	t.Helper()
-	b, err := os.ReadFile("/proc/self/comm")
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile("/proc/self/comm"))(t)
 	return strings.TrimSpace(string(b))
 }
 
@@ -132,8 +121,7 @@ func TestCounters(t *testing.T) {
 	b := makeBusy(t)
 	m, d := manager(t), device(t, b.r.Device)
 	read := func() map[string]uint64 {
-		list, err := m.Counters(t.Context(), d, 1)
-		require.NoError(t, err)
+		list := must.Get(m.Counters(t.Context(), d, 1))(t)
 		all := map[string]uint64{}
 		for _, c := range list {
 			all[c.Name] = c.Value
@@ -146,16 +134,13 @@ func TestCounters(t *testing.T) {
 	require.Greater(t, after["sent_pkts"], before["sent_pkts"])
 	require.Greater(t, after["rcvd_pkts"], before["rcvd_pkts"])
 
-	files, err := filepath.Glob("/sys/class/infiniband/" + b.r.Device + "/ports/1/hw_counters/*")
-	require.NoError(t, err)
+	files := must.Get(filepath.Glob("/sys/class/infiniband/" + b.r.Device + "/ports/1/hw_counters/*"))(t)
 	var names []string
 	for _, f := range files {
 		if name := filepath.Base(f); name != "lifespan" {
 			names = append(names, name)
-			text, err := os.ReadFile(f)
-			require.NoError(t, err)
-			v, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
-			require.NoError(t, err)
+			text := must.Get(os.ReadFile(f))(t)
+			v := must.Get(strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64))(t)
 			require.GreaterOrEqual(t, v, after[name])
 		}
 	}

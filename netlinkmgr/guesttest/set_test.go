@@ -15,6 +15,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/nldev"
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // TestSetLikeIproute2: lines that change something, or that rdma_rxe refuses,
@@ -68,7 +69,6 @@ func noArray(s string) string {
 
 // undo gives the device its name back and the system its mode.
 func undo(t *testing.T, rdma, before, d string) {
-	t.Helper()
 	if strings.Contains(before, `"again"`) {
 		d = "again"
 	}
@@ -89,10 +89,9 @@ func TestExtendedAck(t *testing.T) {
 	noLinks(t)
 	veth(t, "ta", "tb", "10.78.0.1/24")
 	d := device(t, ensure(t, "ta").Device)
-	k, err := netlinkmgr.Running()
-	require.NoError(t, err)
+	k := must.Get(netlinkmgr.Running())(t)
 	attrs := nldev.Encode("DEV_INDEX", d.Index, "DEV_NAME", strings.Repeat("x", 80)) // a name that is too long
-	_, err = k.RDMA(context.Background(), netlinkmgr.Request{Command: "SET", Attrs: attrs})
+	_, err := k.RDMA(context.Background(), netlinkmgr.Request{Command: "SET", Attrs: attrs})
 	require.Error(t, err)
 	var errno syscall.Errno
 	require.ErrorAs(t, err, &errno)
@@ -121,8 +120,7 @@ func TestSRQLikeIproute2(t *testing.T) {
 			(&abi.CreateQP{Response: r, PDHandle: v.pd, SendCQHandle: v.cq, RecvCQHandle: v.cq, SRQHandle: srq, IsSRQ: 1, MaxSendWR: 4, MaxSendSGE: 1, QPType: abi.QPTRC}).Put(cmd)
 		})
 	}
-	list, err := manager(t).SRQs(t.Context(), device(t, b.r.Device))
-	require.NoError(t, err)
+	list := must.Get(manager(t).SRQs(t.Context(), device(t, b.r.Device)))(t)
 	require.Len(t, list, 1)
 	require.Equal(t, b.thread, list[0].Owner.PID)
 	for _, line := range []string{"resource show srq", "res show srq dev " + b.r.Device, "resource show srq type basic", "resource show srq srqn 0-9999", "-dd resource show srq"} {

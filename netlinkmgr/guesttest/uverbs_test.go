@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // verbs is an opened device with a few objects, made by plain write()
@@ -30,9 +31,7 @@ type verbs struct {
 
 // openVerbs opens a device file and makes a PD, a CQ, an MR and two QPs.
 func openVerbs(t *testing.T, path string) *verbs {
-	t.Helper()
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	require.NoError(t, err)
+	f := must.Get(os.OpenFile(path, os.O_RDWR, 0))(t)
 	v := &verbs{t: t, file: f}
 	t.Cleanup(v.close)
 	v.context()

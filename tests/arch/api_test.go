@@ -13,14 +13,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 var update = flag.Bool("update", false, "write testdata/api.txt anew")
 
 // promised returns the packages that docs/stability.md puts in a class.
 func promised(t *testing.T, class string) (packages []string) {
-	page, err := os.ReadFile(filepath.Join(root, "docs/stability.md"))
-	require.NoError(t, err)
+	page := must.Get(os.ReadFile(filepath.Join(root, "docs/stability.md")))(t)
 	for _, row := range regexp.MustCompile(`(?m)^\| `+class+` \| (.*) \| .* \|$`).FindAllStringSubmatch(string(page), -1) {
 		for _, m := range quoted.FindAllStringSubmatch(row[1], -1) {
 			if pathLike(m[1]) && exists(m[1]) {
@@ -72,8 +73,7 @@ func TestPublicAPI(t *testing.T) {
 	if *update {
 		require.NoError(t, os.WriteFile(file, []byte(strings.Join(have, "\n")+"\n"), 0o666))
 	}
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile(file))(t)
 	want := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 	for _, line := range want {
 		if !slices.Contains(have, line) {

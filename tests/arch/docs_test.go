@@ -13,13 +13,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // TestEveryPackageHasDoc: doc.go says what a package is and what it is not, and
 // a row of ARCHITECTURE.md where it stands.
 func TestEveryPackageHasDoc(t *testing.T) {
-	layout, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
-	require.NoError(t, err)
+	layout := must.Get(os.ReadFile(filepath.Join(root, "ARCHITECTURE.md")))(t)
 	documented := map[string]bool{}
 	packages := map[string]bool{}
 	for _, s := range sources(t) {
@@ -59,16 +60,14 @@ var linked = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 func TestDocumentedPathsExist(t *testing.T) {
 	docs := []string{"ARCHITECTURE.md", "README.md", "tests/testdata/README.md"}
 	for _, dir := range []string{"docs", "docs/design"} {
-		pages, err := filepath.Glob(filepath.Join(root, dir, "*.md"))
-		require.NoError(t, err)
+		pages := must.Get(filepath.Glob(filepath.Join(root, dir, "*.md")))(t)
 		require.NotEmpty(t, pages)
 		for _, page := range pages {
 			docs = append(docs, dir+"/"+filepath.Base(page))
 		}
 	}
 	for _, doc := range docs {
-		text, err := os.ReadFile(filepath.Join(root, doc))
-		require.NoError(t, err)
+		text := must.Get(os.ReadFile(filepath.Join(root, doc)))(t)
 		named := 0
 		for _, m := range quoted.FindAllStringSubmatch(string(text), -1) {
 			if !pathLike(m[1]) {
@@ -98,8 +97,7 @@ func TestDocumentedPathsExist(t *testing.T) {
 // each that is for users, and ARCHITECTURE.md to each of docs/design.
 func TestEveryPageIsLinked(t *testing.T) {
 	text := func(name string) string {
-		b, err := os.ReadFile(filepath.Join(root, name))
-		require.NoError(t, err)
+		b := must.Get(os.ReadFile(filepath.Join(root, name)))(t)
 		return string(b)
 	}
 	for _, c := range []struct{ from, pages, prefix string }{
@@ -107,8 +105,7 @@ func TestEveryPageIsLinked(t *testing.T) {
 		{"docs/which.md", "docs/*.md", "("},
 		{"ARCHITECTURE.md", "docs/design/*.md", "(docs/design/"},
 	} {
-		pages, err := filepath.Glob(filepath.Join(root, c.pages))
-		require.NoError(t, err)
+		pages := must.Get(filepath.Glob(filepath.Join(root, c.pages)))(t)
 		for _, page := range pages {
 			name := filepath.Base(page)
 			if name != "README.md" && name != filepath.Base(c.from) && !strings.Contains(text(c.from), c.prefix+name) {
@@ -129,8 +126,7 @@ func TestPublicPackages(t *testing.T) {
 			}
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(root, "docs/which.md"))
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile(filepath.Join(root, "docs/which.md")))(t)
 	for _, pkg := range append(promised(t, "v1"), promised(t, "experimental")...) {
 		require.Contains(t, string(text), "`"+pkg+"`", "docs/which.md")
 		require.NotZero(t, examples[pkg], "%s has no example", pkg)
@@ -141,16 +137,14 @@ func TestPublicPackages(t *testing.T) {
 // or tests/grpc/go.mod requires what it is for, of each tool of the checks, and
 // of no other one.
 func TestDependencies(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(root, "docs/design/dependencies.md"))
-	require.NoError(t, err)
+	page := must.Get(os.ReadFile(filepath.Join(root, "docs/design/dependencies.md")))(t)
 	required := map[string]bool{}
 	for file, pattern := range map[string]string{
 		"go.mod":            `(?m)^(?:require)?[\t ]+(\S+) v\S+$`,
 		"tests/grpc/go.mod": `(?m)^(?:require)?[\t ]+(\S+) v\S+$`,
 		"tools/check.mod":   `(?m)^\t(\S+)/cmd/\w+$`,
 	} {
-		mod, err := os.ReadFile(filepath.Join(root, file))
-		require.NoError(t, err)
+		mod := must.Get(os.ReadFile(filepath.Join(root, file)))(t)
 		all := regexp.MustCompile(pattern).FindAllStringSubmatch(string(mod), -1)
 		require.NotEmpty(t, all, file)
 		for _, m := range all {
@@ -171,8 +165,7 @@ func TestDependencies(t *testing.T) {
 // if git can tell.
 func TestTopLevel(t *testing.T) {
 	allowed := strings.Fields("go.mod go.sum README.md ARCHITECTURE.md LICENSE uapi kshim rnic netlinkmgr tools vm tests docs .ci .git .gitignore")
-	entries, err := os.ReadDir(root)
-	require.NoError(t, err)
+	entries := must.Get(os.ReadDir(root))(t)
 	for _, e := range entries {
 		if !contains(allowed, e.Name()) && !untracked(e.Name()) {
 			t.Errorf("%s does not belong at the top level", e.Name())

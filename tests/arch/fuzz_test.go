@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // maxCorpusFile bounds a file of a corpus, so that the repository stays small.
@@ -34,8 +36,7 @@ func TestFuzzCorpora(t *testing.T) {
 				t.Errorf("%s has no corpus in %s: run tools/fuzz, and keep some of what it finds interesting (go env GOCACHE)/fuzz", f.Name.Name, dir)
 			}
 			for _, file := range files {
-				info, err := file.Info()
-				require.NoError(t, err)
+				info := must.Get(file.Info())(t)
 				if info.Size() > maxCorpusFile {
 					t.Errorf("%s/%s has %d bytes, more than %d", dir, file.Name(), info.Size(), maxCorpusFile)
 				}
@@ -43,13 +44,10 @@ func TestFuzzCorpora(t *testing.T) {
 		}
 	}
 	require.Greater(t, len(targets), 30)
-	found, err := filepath.Glob(filepath.Join(root, "*/testdata/fuzz/*"))
-	require.NoError(t, err)
-	deeper, err := filepath.Glob(filepath.Join(root, "*/*/testdata/fuzz/*"))
-	require.NoError(t, err)
+	found := must.Get(filepath.Glob(filepath.Join(root, "*/testdata/fuzz/*")))(t)
+	deeper := must.Get(filepath.Glob(filepath.Join(root, "*/*/testdata/fuzz/*")))(t)
 	for _, dir := range append(found, deeper...) {
-		rel, err := filepath.Rel(root, dir)
-		require.NoError(t, err)
+		rel := must.Get(filepath.Rel(root, dir))(t)
 		if !targets[filepath.ToSlash(rel)] {
 			t.Errorf("%s is the corpus of no fuzz target", rel)
 		}

@@ -14,6 +14,8 @@ import (
 	"unicode"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // TestRoomsOfTests: only a test, a package below tests, and a package whose
@@ -40,8 +42,7 @@ var places = []struct{ fact, words, file string }{
 func TestOnePlace(t *testing.T) {
 	found := map[string][]string{}
 	for _, s := range sources(t) {
-		text, err := os.ReadFile(filepath.Join(root, s.path))
-		require.NoError(t, err)
+		text := must.Get(os.ReadFile(filepath.Join(root, s.path)))(t)
 		for _, p := range places {
 			if !s.test && bytes.Contains(text, []byte(p.words)) {
 				found[p.fact] = append(found[p.fact], s.path)
@@ -81,8 +82,7 @@ func TestFoundingStyle(t *testing.T) {
 // its list, and builds the standard library and x/sys alone. uapi/rpc has the
 // interfaces of gRPC, and so its modules; quicudp is quic-go.
 func TestRequirements(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile(filepath.Join(root, "go.mod")))(t)
 	require.LessOrEqual(t, len(regexp.MustCompile(`(?m)^\t\S+ v`).FindAll(text, -1)), 31)
 	gRPC := regexp.MustCompile(`^google\.golang\.org/(grpc|protobuf|genproto/googleapis/rpc)(/|$)`)
 	require.NotContains(t, string(text), "\ntool ", "u-root's commands are in vm/uroot.mod")
@@ -141,8 +141,7 @@ var requirement = regexp.MustCompile(`(?m)^\t(\S+) (v\S+)`)
 func TestNestedModule(t *testing.T) {
 	versions := map[string]string{}
 	for _, dir := range []string{"", "tests/grpc"} {
-		text, err := os.ReadFile(filepath.Join(root, dir, "go.mod"))
-		require.NoError(t, err)
+		text := must.Get(os.ReadFile(filepath.Join(root, dir, "go.mod")))(t)
 		for _, m := range requirement.FindAllStringSubmatch(string(text), -1) {
 			if least := versions[m[1]]; least != "" && slices.Compare(numbers(m[2]), numbers(least)) < 0 {
 				t.Errorf("tests/grpc requires %s %s, and the module above it %s; run 'go mod tidy' in tests/grpc", m[1], m[2], least)
@@ -164,8 +163,7 @@ func numbers(version string) (n []int) {
 // TestShortPages: the two pages to begin with stay short.
 func TestShortPages(t *testing.T) {
 	for name, most := range map[string]int{"README.md": 150, "ARCHITECTURE.md": 220} {
-		text, err := os.ReadFile(filepath.Join(root, name))
-		require.NoError(t, err)
+		text := must.Get(os.ReadFile(filepath.Join(root, name)))(t)
 		require.LessOrEqual(t, bytes.Count(text, []byte("\n")), most, "lines of %s; docs has room", name)
 	}
 }
@@ -176,8 +174,7 @@ func TestRootOfTheAPI(t *testing.T) {
 	files, lines := 0, 0
 	for _, s := range sources(t) {
 		if s.pkg == "uapi" && !s.test {
-			text, err := os.ReadFile(filepath.Join(root, s.path))
-			require.NoError(t, err)
+			text := must.Get(os.ReadFile(filepath.Join(root, s.path)))(t)
 			files++
 			lines += bytes.Count(text, []byte("\n"))
 		}

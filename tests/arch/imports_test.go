@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 const (
@@ -33,8 +35,7 @@ type source struct {
 // sources parses the module's files once.
 func sources(t *testing.T) []source {
 	t.Helper()
-	all, err := parsed()
-	require.NoError(t, err)
+	all := must.Get(parsed())(t)
 	require.NotEmpty(t, all)
 	return all
 }
@@ -149,6 +150,7 @@ var allowed = map[string][]string{
 	"uapi/rpc/session/wire":              {},
 	"uapi/rpc/session/core":              {"uapi/rpc/session/wire"},
 	"tests/leak":                         {},
+	"tests/must":                         {},
 	"tools/lab/netpath":                  {},
 	"tests/netns":                        {},
 	"tests/amount":                       {},

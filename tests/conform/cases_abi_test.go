@@ -2,7 +2,10 @@
 
 package conform
 
-import "github.com/rdmashim/rdmashim/kshim/abi"
+import (
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/tests/must"
+)
 
 // octets is a request as it is.
 type octets []byte
@@ -227,7 +230,7 @@ var abiTests = []test{
 	onFile("abi/mmap-of-what-is-gone", func(r *rig, w *raw) {
 		resp, mi, err := w.tryCQ(abi.CreateCQ{CQE: 8, CompChannel: -1})
 		r.must(err)
-		must((&rawCQ{w: w, handle: resp.CQHandle}).destroy())(r)
+		must.Get((&rawCQ{w: w, handle: resp.CQHandle}).destroy())(r)
 		r.result("mmap", errOf(w.f.Mmap(mi.Offset, int(mi.Size))))
 	}),
 	onFile("abi/reg-mr", func(r *rig, w *raw) {
@@ -265,7 +268,7 @@ var abiTests = []test{
 		ring("SQD")
 		r.must(qp.modify(abi.ModifyQP{QPState: abi.QPSErr}, abi.QPMaskState))
 		ring("ERR")
-		must(qp.destroy())(r)
+		must.Get(qp.destroy())(r)
 		ring("destroyed")
 	}),
 	onFile("abi/doorbell-requests", func(r *rig, w *raw) {

@@ -5,6 +5,7 @@ package conform
 import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // attrTests are the ranges of attributes.
@@ -62,7 +63,7 @@ func attrTest(name, step string, set func(*verbs.QPAttr, int), values ...int) te
 			if err != nil {
 				continue
 			}
-			got := must(a.qp.Query())(r)
+			got := must.Get(a.qp.Query())(r)
 			want := got
 			set(&want, v)
 			if want != got {

@@ -8,6 +8,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // changeTests are address handles, and objects that are changed while they are
@@ -25,7 +26,7 @@ var changeTests = []test{
 		r.result("Destroy of the second", second.Destroy())
 	}),
 	onEnds("ah/domain-in-use", func(r *rig, a, b *end) {
-		pd := must(a.ctx.AllocPD())(r)
+		pd := must.Get(a.ctx.AllocPD())(r)
 		ah, err := pd.CreateAH(ahAttr(a.path(b)))
 		r.result("CreateAH", err)
 		r.result("Dealloc of its domain", pd.Dealloc())
@@ -57,7 +58,7 @@ var changeTests = []test{
 	onEnds("ah/many", func(r *rig, a, b *end) {
 		numbers := map[uint32]bool{}
 		for range 300 {
-			ah := must(a.pd.CreateAH(ahAttr(a.path(b))))(r)
+			ah := must.Get(a.pd.CreateAH(ahAttr(a.path(b))))(r)
 			numbers[ah.Num()] = true
 		}
 		r.say("%d numbers of 300", len(numbers))
@@ -74,7 +75,7 @@ var changeTests = []test{
 		a.sayNoMore()
 	}},
 	{"cq/resize-limits", func(r *rig) {
-		cq := must(r.open(0).CreateCQ(10))(r)
+		cq := must.Get(r.open(0).CreateCQ(10))(r)
 		for _, n := range []int{-1, 0, 1, 15, 16, 32767, 32768, 1 << 24} {
 			r.say("to %d: %s", n, errText(cq.Resize(n)))
 		}
@@ -102,7 +103,7 @@ var changeTests = []test{
 			if i%5 == 0 {
 				r.must(a.scq.Resize(40 + i))
 			}
-			wcs := must(take(a.scq, 2))(r)
+			wcs := must.Get(take(a.scq, 2))(r)
 			if wcs[0].ID != a.nextID-1 || wcs[1].ID != a.nextID || wcs[0].Status != abi.WCSuccess {
 				wrong++
 			}
@@ -172,7 +173,7 @@ var changeTests = []test{
 		r.say("length now: %d", b.mr.Length())
 		a.complete(a.rdma(abi.WRRDMAWrite, 0, 64, b, 0))
 		r.sayUntouched("the old memory", old, 1)
-		pd := must(b.ctx.AllocPD())(r)
+		pd := must.Get(b.ctx.AllocPD())(r)
 		rereg("domain", verbs.Rereg{Flags: abi.ReregPD, PD: pd})
 		r.result("Dealloc of the new domain", pd.Dealloc())
 		r.boundsOf()
@@ -197,7 +198,7 @@ func (r *rig) boundsOf() {
 		status abi.WCStatus
 	}{{len(big) - 64, abi.WCSuccess}, {len(big) - 63, abi.WCRemAccessErr}} {
 		a.post(a.rdma(abi.WRRDMAWrite, 0, 64, b, c.at))
-		wcs := must(take(a.scq, 1))(r)
+		wcs := must.Get(take(a.scq, 1))(r)
 		if wcs[0].Status != c.status {
 			r.Errorf("64 bytes at %d of %d: %v, not %v", c.at, len(big), wcs[0].Status, c.status)
 		}

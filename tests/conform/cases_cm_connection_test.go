@@ -13,6 +13,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // cmConnectionTests are cases of a connection's two sides.
@@ -169,7 +170,7 @@ var cmConnectionTests = []test{
 			p.ackTimeout = timeout
 			p.connect()
 			for _, id := range []*cmID{p.active, p.passive} {
-				a := must(id.qpAttr(abi.QPSRTS))(r)
+				a := must.Get(id.qpAttr(abi.QPSRTS))(r)
 				r.say("%d: %s has timeout %d", timeout, id.name, a.Timeout)
 			}
 		}
@@ -339,15 +340,15 @@ func cmClientCase(r *rig) {
 	for side := range ch {
 		on := r.sys.cmSide[side]
 		k := r.process(on)
-		ch[side] = must(rdmacm.Open(k))(r)
+		ch[side] = must.Get(rdmacm.Open(k))(r)
 		r.Cleanup(func() { r.must(ch[side].Close()) })
-		ctx := must(verbs.Open(k, r.sys.device[on]))(r)
+		ctx := must.Get(verbs.Open(k, r.sys.device[on]))(r)
 		r.Cleanup(func() { r.must(ctx.Close()) })
 		ends[side] = r.newEnd(string(rune('a'+side)), ctx, defaults())
 	}
 	a, b := ends[0], ends[1]
 	ctx := r.withDeadline()
-	l := must(ch[1].Listen(r.cmAddr(1, 0), 4, rdmacm.Options{}))(r)
+	l := must.Get(ch[1].Listen(r.cmAddr(1, 0), 4, rdmacm.Options{}))(r)
 	defer l.Close()
 	served := make(chan error, 1)
 	var req *rdmacm.Request
@@ -358,14 +359,14 @@ func cmClientCase(r *rig) {
 		}
 		served <- err
 	}()
-	id := must(ch[0].Resolve(ctx, netip.AddrPort{}, l.Addr(), rdmacm.Options{}))(r)
+	id := must.Get(ch[0].Resolve(ctx, netip.AddrPort{}, l.Addr(), rdmacm.Options{}))(r)
 	peer, err := id.Connect(ctx, a.qp, rdmacm.ConnParam{ResponderResources: 2, InitiatorDepth: 2, RetryCount: 7, RNRRetryCount: 7, Private: []byte("hello")})
 	r.result("Connect", err)
 	r.result("Accept", <-served)
 	r.say("%q %q, %d %d, %d %d", strings.TrimRight(string(peer.Private), "\x00"), strings.TrimRight(string(req.Peer.Private), "\x00"),
 		peer.ResponderResources, peer.InitiatorDepth, req.Peer.ResponderResources, req.Peer.InitiatorDepth)
 	for _, e := range ends {
-		q := must(e.qp.Query())(r)
+		q := must.Get(e.qp.Query())(r)
 		r.say("%s: %v, READs %d %d, RNR retries %d", e.name, q.State, q.MaxRdAtomic, q.MaxDestRdAtomic, q.RNRRetry)
 	}
 	for i, op := range []abi.WROpcode{abi.WRRDMAWrite, abi.WRRDMARead} {
@@ -380,7 +381,7 @@ func cmClientCase(r *rig) {
 				SGE: []verbs.SGE{{Addr: e.mr.Addr() + 4096*uint64(min(i, 1)), Length: 64, LKey: e.mr.LKey()}}}})
 			r.must(err)
 			var wc [1]verbs.WC
-			must(e.scq.Wait(ctx, wc[:]))(r)
+			must.Get(e.scq.Wait(ctx, wc[:]))(r)
 			r.say("%s %v: %v, the bytes are there: %t", e.name, op, wc[0].Status, string(to.buf[4096:4160]) == string(from.buf[:64]))
 			clear(to.buf[4096:4160])
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // cmDatagramTests are ids of datagrams, of which one asks for the queue pair
@@ -23,7 +24,7 @@ var cmDatagramTests = []test{
 				}
 			}
 		}
-		id := must(c.createIn("IPoIB", abi.UCMPSIPoIB, abi.QPTUD))(r)
+		id := must.Get(c.createIn("IPoIB", abi.UCMPSIPoIB, abi.QPTUD))(r)
 		r.result("RESOLVE_ADDR", id.resolveAddr(netip.AddrPort{}, r.cmAddr(1, 1)))
 		c.sayEvent()
 		datagrams := c.datagrams("datagrams")

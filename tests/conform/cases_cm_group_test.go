@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // cmGroup is a membership of an id; its events have the uid of one.
@@ -23,7 +24,7 @@ func (id *cmID) join(at netip.Addr) (*cmGroup, error) {
 func (id *cmID) joinAs(at netip.AddrPort, size uint16, flag abi.UCMJoinFlag) (*cmGroup, error) {
 	id.c.next++
 	req := abi.UCMJoinMcast{UID: id.c.next, ID: id.num, JoinFlags: flag}
-	right := must(req.Addr.Set(at))(id.c.r)
+	right := must.Get(req.Addr.Set(at))(id.c.r)
 	if req.AddrSize = size; size == 0 {
 		req.AddrSize = right
 	}
@@ -77,7 +78,7 @@ var cmGroupTests = []test{
 	}},
 	onCM("cm/join-and-leave-before-the-event", func(r *rig, c *cmFile) {
 		id := c.bound("id", 0)
-		g := must(id.join(group))(r)
+		g := must.Get(id.join(group))(r)
 		waits(c)
 		r.events("LEAVE_MCAST")(g.leave())
 		r.say("no event: %t", c.idle())
@@ -110,12 +111,12 @@ var cmGroupTests = []test{
 	onCM("cm/join-answered-nowhere", func(r *rig, c *cmFile) {
 		id := c.bound("id", 0)
 		req := abi.UCMJoinMcast{Response: 0xfff0_0000_0000_0000, UID: 99, ID: id.num}
-		req.AddrSize = must(req.Addr.Set(netip.AddrPortFrom(group, 0)))(r)
+		req.AddrSize = must.Get(req.Addr.Set(netip.AddrPortFrom(group, 0)))(r)
 		body := make([]byte, abi.UCMJoinMcastSize)
 		req.Put(body)
 		r.result("JOIN_MCAST", c.raw(abi.UCMCmdJoinMcast, uint16(len(body)), 4, body))
 		r.result("without room", c.raw(abi.UCMCmdJoinMcast, uint16(len(body)), 3, body))
-		g := must(id.join(group))(r)
+		g := must.Get(id.join(group))(r)
 		c.sayEvent()
 		leave := make([]byte, abi.UCMDestroyIDSize)
 		(&abi.UCMDestroyID{Response: 0xfff0_0000_0000_0000, ID: g.num}).Put(leave)
@@ -126,7 +127,7 @@ var cmGroupTests = []test{
 	onCM("cm/join-and-migrate", func(r *rig, from *cmFile) {
 		to := r.cmFileOf(from.k)
 		id := from.bound("id", 0)
-		g := must(id.join(group))(r)
+		g := must.Get(id.join(group))(r)
 		waits(from)
 		r.events("MIGRATE_ID")(id.migrate(to, from.fd()))
 		to.ids[g.uid] = g.cmID

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // The commands of rdma_cm whose addresses are struct sockaddr_in6, or
@@ -17,7 +18,7 @@ import (
 func (c *cmFile) in6(a netip.AddrPort) abi.SockaddrIn6 {
 	var s abi.SockaddrStorage
 	if a.IsValid() {
-		must(s.Set(a))(c.r)
+		must.Get(s.Set(a))(c.r)
 	}
 	return s.In6()
 }
@@ -72,7 +73,7 @@ func (r *rig) sayRoute(id *cmID) {
 		r.result(id.name+": QUERY_ROUTE", err)
 		return
 	}
-	at := must(id.query(abi.UCMQueryAddr))(r)
+	at := must.Get(id.query(abi.UCMQueryAddr))(r)
 	r.say("%s: %d paths, port %d, the device of QUERY: %t; from QUERY's source %t, to its destination %t", id.name, resp.NumPaths, resp.PortNum,
 		resp.NodeGUID == at.NodeGUID && resp.IBDevIndex == at.IBDevIndex, resp.SrcAddr == at.SrcAddr.In6(), resp.DstAddr == at.DstAddr.In6())
 	p, second := resp.IBRoute[:abi.UCMRouteSize], resp.IBRoute[abi.UCMRouteSize:]
@@ -122,7 +123,7 @@ var cmOlderTests = []test{
 		bind("no host", c.in6(noHost))
 		id := bind("a free port", c.in6(r.cmAddr(1, 0)))
 		r.result("again", id.bindIP(c.in6(r.cmAddr(1, 0))))
-		resp := must(id.query(abi.UCMQueryAddr))(r)
+		resp := must.Get(id.query(abi.UCMQueryAddr))(r)
 		bind("the same", resp.SrcAddr.In6())
 		bind("a wildcard", c.in6(netip.MustParseAddrPort("0.0.0.0:0")))
 		bind("a wildcard of IPv6", c.in6(netip.MustParseAddrPort("[::]:0")))
@@ -199,17 +200,17 @@ var cmOlderTests = []test{
 	onCM("cm/reserved-and-sizes", func(r *rig, c *cmFile) {
 		id := c.create("id")
 		bind := abi.UCMBind{ID: id.num, AddrSize: abi.SockaddrInSize, Reserved: 1}
-		must(bind.Addr.Set(r.cmAddr(0, 0)))(r)
+		must.Get(bind.Addr.Set(r.cmAddr(0, 0)))(r)
 		r.result("BIND with reserved bits", c.do(abi.UCMCmdBind, &bind, abi.UCMBindSize, nil, nil, 0))
 		to := abi.UCMResolveAddr{TimeoutMS: 1000, DstSize: abi.SockaddrInSize, Reserved: 1}
-		must(to.DstAddr.Set(r.cmAddr(1, 1)))(r)
+		must.Get(to.DstAddr.Set(r.cmAddr(1, 1)))(r)
 		resolve := func(what string) {
 			to.ID = c.create(what).num
 			r.result(what, c.do(abi.UCMCmdResolveAddr, &to, abi.UCMResolveAddrSize, nil, nil, 0))
 		}
 		resolve("RESOLVE_ADDR with reserved bits")
 		to.Reserved = 0
-		must(to.SrcAddr.Set(noHost))(r)
+		must.Get(to.SrcAddr.Set(noHost))(r)
 		resolve("from nobody's address without a size")
 		to.SrcAddr[0] = 99
 		resolve("from no family's without a size")
@@ -275,7 +276,7 @@ var cmOlderTests = []test{
 		r.sayRoute(id)
 		r.result("CONNECT", id.connect(cmParam(cmQPN(), "")))
 		passive := p.b.made("passive", p.b.wantEvent(abi.UCMEventConnectRequest))
-		attr := must(passive.qpAttr(abi.QPSRTR))(r)
+		attr := must.Get(passive.qpAttr(abi.QPSRTR))(r)
 		r.say("class %#x, flow %#x", attr.AHAttr.TrafficClass, attr.AHAttr.FlowLabel)
 	}),
 	onCM("cm/join-ip", func(r *rig, c *cmFile) {

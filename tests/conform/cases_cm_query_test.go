@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // waits returns when an event waits in the file.
@@ -48,7 +49,7 @@ func (r *rig) sayPath(id *cmID, room int) {
 	var path abi.UCMPathRec
 	r.must(path.Parse(answer[abi.UCMQueryPathRespSize:]))
 	rec := path.PathRec[:]
-	at := must(id.query(abi.UCMQueryAddr))(r)
+	at := must.Get(id.query(abi.UCMQueryAddr))(r)
 	src, _ := at.SrcAddr.AddrPort()
 	dst, _ := at.DstAddr.AddrPort()
 	flow := binary.BigEndian.Uint32(rec[44:]) >> 8 & 0xfffff // behind a bit of an address of Ethernet, as the LIDs are
@@ -155,7 +156,7 @@ var cmQueryTests = []test{
 				{"here", ibAddr(here, serviceTCP), 48},
 				{"here for UDP", ibAddr(here, serviceUDP), 48},
 			} {
-				id := must(c.createIn(a.name, ps, abi.QPTRC))(r)
+				id := must.Get(c.createIn(a.name, ps, abi.QPTRC))(r)
 				id.ud = ps == abi.UCMPSUDP
 				req := abi.UCMBind{ID: id.num, AddrSize: a.size, Addr: a.addr}
 				if r.result(fmt.Sprintf("%v, %s", ps, a.name), c.do(abi.UCMCmdBind, &req, abi.UCMBindSize, nil, nil, 0)) {
@@ -163,7 +164,7 @@ var cmQueryTests = []test{
 					r.sayAddresses(id, abi.UCMQueryGID)
 					r.result("LISTEN", id.listen(4))
 				}
-				must(id.destroy())(r)
+				must.Get(id.destroy())(r)
 			}
 		}
 	}),
@@ -188,7 +189,7 @@ var cmQueryTests = []test{
 		l := c.create("listener")
 		req := abi.UCMBind{ID: l.num, AddrSize: abi.SockaddrIBSize, Addr: ibAddr(netip.IPv6Unspecified(), serviceTCP)}
 		r.must(c.do(abi.UCMCmdBind, &req, abi.UCMBindSize, nil, nil, 0))
-		resp := must(l.query(abi.UCMQueryGID))(r)
+		resp := must.Get(l.query(abi.UCMQueryGID))(r)
 		r.must(l.listen(4))
 		id := d.create("id")
 		id.resolve(r.cmAddr(1, uint16(resp.SrcAddr.Service())))

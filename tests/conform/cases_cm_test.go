@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // noHost is an address that is no machine's (RFC 5737).
@@ -68,8 +69,8 @@ var cmTests = []test{
 		}
 		bind("no host", noHost)
 		id := bind("a free port", r.cmAddr(1, 0))
-		resp := must(id.query(abi.UCMQueryAddr))(r)
-		at := must(resp.SrcAddr.AddrPort())(r)
+		resp := must.Get(id.query(abi.UCMQueryAddr))(r)
+		at := must.Get(resp.SrcAddr.AddrPort())(r)
 		dst, _ := resp.DstAddr.AddrPort()
 		r.say("address is the side's: %t, port is chosen: %t, peer: %v, device: %t, port %d, P_Key %#x", at.Addr() == r.cmAddr(1, 0).Addr(),
 			at.Port() != 0, dst.IsValid(), resp.NodeGUID != 0, resp.PortNum, resp.Pkey)
@@ -81,18 +82,18 @@ var cmTests = []test{
 		r.result("AFONLY", six.setOption(abi.UCMLevelID, abi.UCMOptionAFOnly, 1, 0, 0, 0))
 		r.result(six.name, six.bind(netip.AddrPortFrom(netip.IPv6Unspecified(), at.Port())))
 		wild := bind("a wildcard", netip.AddrPortFrom(netip.IPv4Unspecified(), 0))
-		resp = must(wild.query(abi.UCMQueryAddr))(r)
-		all := must(resp.SrcAddr.AddrPort())(r)
+		resp = must.Get(wild.query(abi.UCMQueryAddr))(r)
+		all := must.Get(resp.SrcAddr.AddrPort())(r)
 		r.say("device: %t, port is chosen: %t", resp.NodeGUID != 0, all.Port() != 0)
 		bind("an address with the wildcard's port", r.cmAddr(1, all.Port()))
-		must(id.destroy())(r)
+		must.Get(id.destroy())(r)
 		bind("the same, once it is free", at)
 	}},
 	onCM("cm/bind-sizes", func(r *rig, c *cmFile) {
 		for _, size := range []uint16{0, 4, 15, 17, 28, 128, 200} {
 			id := c.create("id")
 			req := abi.UCMBind{ID: id.num}
-			must(req.Addr.Set(r.cmAddr(0, 0)))(r)
+			must.Get(req.Addr.Set(r.cmAddr(0, 0)))(r)
 			req.AddrSize = size
 			r.say("%d bytes: %s", size, errText(c.do(abi.UCMCmdBind, &req, abi.UCMBindSize, nil, nil, 0)))
 			res := abi.UCMResolveAddr{ID: id.num, TimeoutMS: 1000, DstSize: size, DstAddr: req.Addr}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // sizes are those at which packets begin and end.
@@ -52,7 +53,7 @@ var dataTests = append(sizeTests(), []test{
 	onPair("send/scatter", func(r *rig, a, b *end) {
 		fill(a.buf[:2500], 22)
 		b.nextID++
-		must(b.qp.PostRecv([]verbs.RecvWR{{ID: b.nextID, SGE: []verbs.SGE{b.sge(0, 1), b.sge(100, 1023), b.sge(2000, 0), b.sge(3000, 4000)}}}))(r)
+		must.Get(b.qp.PostRecv([]verbs.RecvWR{{ID: b.nextID, SGE: []verbs.SGE{b.sge(0, 1), b.sge(100, 1023), b.sge(2000, 0), b.sge(3000, 4000)}}}))(r)
 		a.send(2500, b)
 		got := append(append(append([]byte{}, b.buf[0]), b.buf[100:1123]...), b.buf[3000:3000+2500-1024]...)
 		r.saySame("scattered", a.buf[:2500], got)
@@ -72,7 +73,7 @@ var dataTests = append(sizeTests(), []test{
 	}),
 	onPair("send/empty-receive", func(r *rig, a, b *end) {
 		b.nextID++
-		must(b.qp.PostRecv([]verbs.RecvWR{{ID: b.nextID}}))(r)
+		must.Get(b.qp.PostRecv([]verbs.RecvWR{{ID: b.nextID}}))(r)
 		a.send(0, b)
 	}),
 	onPair("send/receives-in-order", func(r *rig, a, b *end) {
@@ -190,7 +191,7 @@ var dataTests = append(sizeTests(), []test{
 			a.post(unsignaled(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0)))
 		}
 		a.sends(3)
-		q := must(a.qp.Query())(r)
+		q := must.Get(a.qp.Query())(r)
 		r.say("Query says so: %t", q.SigAll)
 	}},
 	onPair("write/batch", func(r *rig, a, b *end) {
@@ -215,7 +216,7 @@ var dataTests = append(sizeTests(), []test{
 		b.recvs(3)
 	}),
 	onPair("send/with-invalidate", func(r *rig, a, b *end) {
-		extra := must(b.pd.RegMR(b.buf, allAccess))(r)
+		extra := must.Get(b.pd.RegMR(b.buf, allAccess))(r)
 		b.recv(0, 64)
 		wr := a.wr(abi.WRSendWithInv, 0, 8)
 		wr.InvalidateRKey = extra.RKey() ^ 0xffff00 // no region's
@@ -310,8 +311,8 @@ var dataTests = append(sizeTests(), []test{
 		// a reaches its own memory through a second connection.
 		c, d := &end{}, &end{}
 		*c, *d = *a, *b
-		c.qp = must(a.pd.CreateQP(a.init()))(r)
-		d.qp = must(a.pd.CreateQP(a.init()))(r)
+		c.qp = must.Get(a.pd.CreateQP(a.init()))(r)
+		d.qp = must.Get(a.pd.CreateQP(a.init()))(r)
 		d.ctx, d.mr, d.pd = a.ctx, a.mr, a.pd
 		r.connect(c, d)
 		go add(b, a, 0)

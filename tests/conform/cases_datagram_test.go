@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -15,7 +16,7 @@ var datagramTests = []test{
 	{"ud/states", func(r *rig) {
 		e, _ := r.datagramEnds()
 		sayAttr := func() {
-			attr := must(e.qp.Query())(r)
+			attr := must.Get(e.qp.Query())(r)
 			r.say("%v: Q_Key %#x, rq_psn %#x, sq_psn %#x, path MTU %d, destination %#x", attr.State, attr.QKey, attr.RQPSN, attr.SQPSN,
 				attr.PathMTU, attr.DestQPNum)
 		}
@@ -110,7 +111,7 @@ var datagramTests = []test{
 	onDatagrams("ud/scatter", func(r *rig, a, b *end, way *verbs.AH) {
 		fill(a.buf[:1000], 31)
 		b.nextID++
-		must(b.qp.PostRecv([]verbs.RecvWR{{ID: b.nextID, SGE: []verbs.SGE{b.sge(0, 30), b.sge(2000, 20), b.sge(3000, 0), b.sge(4000, 2000)}}}))(r)
+		must.Get(b.qp.PostRecv([]verbs.RecvWR{{ID: b.nextID, SGE: []verbs.SGE{b.sge(0, 30), b.sge(2000, 20), b.sge(3000, 0), b.sge(4000, 2000)}}}))(r)
 		wr := a.datagram(abi.WRSend, 0, 0, way, b)
 		wr.SGE = []verbs.SGE{a.sge(0, 1), a.sge(1, 99), a.sge(100, 900)}
 		a.complete(wr)
@@ -151,7 +152,7 @@ var datagramTests = []test{
 	onDatagrams("ud/one-to-many", func(r *rig, a, b *end, way *verbs.AH) {
 		others := make([]*verbs.QP, 4)
 		for i := range others {
-			others[i] = must(b.pd.CreateQP(b.init()))(r)
+			others[i] = must.Get(b.pd.CreateQP(b.init()))(r)
 			e := *b
 			e.qp = others[i]
 			e.datagramRTS()
@@ -216,7 +217,7 @@ var datagramTests = []test{
 		b.recvs(1)
 	}},
 	onDatagrams("ud/to-nobody", func(r *rig, a, b *end, way *verbs.AH) {
-		gone := must(b.pd.CreateQP(b.init()))(r)
+		gone := must.Get(b.pd.CreateQP(b.init()))(r)
 		to := *b
 		to.qp = gone
 		a.post(a.datagram(abi.WRSend, 0, 8, way, &to)) // in RESET
@@ -289,8 +290,8 @@ var datagramTests = []test{
 			case "destroyed":
 				r.must(way.Destroy())
 			case "of another domain":
-				pd := must(a.ctx.AllocPD())(r)
-				ah := must(pd.CreateAH(way.Attr()))(r)
+				pd := must.Get(a.ctx.AllocPD())(r)
+				ah := must.Get(pd.CreateAH(way.Attr()))(r)
 				wr.AHNum = ah.Num()
 			}
 			r.say("%s:", what)
@@ -383,7 +384,7 @@ var datagramTests = []test{
 	}},
 	{"ud/uapi", func(r *rig) {
 		a, b := r.uapiEnds(uapi.QPConfig{Type: uapi.TypeUD, QKey: testQKey, SendDepth: 8, RecvDepth: 8, Inline: 16})
-		there := must(b.LocalEndpoint(b.qp))(r)
+		there := must.Get(b.LocalEndpoint(b.qp))(r)
 		info, err := a.QueryQP(a.qp)
 		r.say("QueryQP: %s, %v %v, Q_Key %#x, MTU %d", errText(err), info.Type, info.State, info.QKey, info.MTU)
 		ah, err := a.CreateAH(there.Addr)
@@ -394,7 +395,7 @@ var datagramTests = []test{
 		a.next(1)
 		b.next(1)
 		r.saySame("message", a.buf[:100], b.buf[uapi.GRHLen:uapi.GRHLen+100])
-		here := must(a.LocalEndpoint(a.qp))(r)
+		here := must.Get(a.LocalEndpoint(a.qp))(r)
 		src, err := uapi.DatagramSource(b.buf)
 		r.say("DatagramSource: %s, the sender: %t", errText(err), src == here.Addr.Addr())
 		r.result("longer than the MTU", errOf(a.PostSendTo(a.qp, ah, there.QPN, testQKey, a.mr, 0, portMTU+1)))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 var deviceTests = []test{
@@ -87,14 +88,14 @@ var deviceTests = []test{
 	}),
 	{"device/two-contexts", func(r *rig) {
 		x, y := r.open(0), r.open(0)
-		pd := must(x.AllocPD())(r)
-		cq := must(y.CreateCQ(4))(r)
+		pd := must.Get(x.AllocPD())(r)
+		cq := must.Get(y.CreateCQ(4))(r)
 		r.result("queue pair with the other context's completion queue", errOf(pd.CreateQP(verbs.QPInit{SendCQ: cq, RecvCQ: cq, MaxSendWR: 1, MaxRecvWR: 1})))
 		r.result("closing one", x.Close())
 		r.result("using the other", errOf(y.AllocPD()))
 	}},
 	onDevice("device/close-twice", func(r *rig, ctx *verbs.Context) {
-		pd := must(ctx.AllocPD())(r)
+		pd := must.Get(ctx.AllocPD())(r)
 		r.result("Close", ctx.Close())
 		r.result("Close", ctx.Close())
 		r.result("AllocPD", errOf(ctx.AllocPD()))
@@ -147,7 +148,7 @@ var deviceTests = []test{
 
 // counter reads a device's counter.
 func counter(r *rig, ctx *verbs.Context, name string) uint64 {
-	list := must(ctx.Counters())(r)
+	list := must.Get(ctx.Counters())(r)
 	n, ok := list[name]
 	if !ok {
 		r.Fatalf("no counter %s", name)

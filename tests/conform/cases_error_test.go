@@ -5,6 +5,7 @@ package conform
 import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // faults are requests that the peer refuses: of n bytes, to a place in its
@@ -94,7 +95,7 @@ var errorTests = append(faultTests(), []test{
 		r.sayLocal("WRITE from an unknown key", func(a, b *end) verbs.SendWR { return strangeMemory(a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)) })
 		r.sayLocal("WRITE from beyond the end", func(a, b *end) verbs.SendWR { return a.rdma(abi.WRRDMAWrite, bufferSize-63, 64, b, 0) })
 		r.sayLocal("WRITE from another domain's region", func(a, b *end) verbs.SendWR {
-			mr := must(must(a.ctx.AllocPD())(r).RegMR(a.buf, allAccess))(r)
+			mr := must.Get(must.Get(a.ctx.AllocPD())(r).RegMR(a.buf, allAccess))(r)
 			wr := a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)
 			wr.SGE[0].LKey = mr.LKey()
 			return wr
@@ -109,7 +110,7 @@ var errorTests = append(faultTests(), []test{
 		r.sayLocal("READ into an unknown key", func(a, b *end) verbs.SendWR { return strangeMemory(a.rdma(abi.WRRDMARead, 0, 64, b, 0)) })
 		r.sayLocal("READ beyond the end", func(a, b *end) verbs.SendWR { return a.rdma(abi.WRRDMARead, bufferSize-63, 64, b, 0) })
 		r.sayLocal("READ into a region that is not to be written", func(a, b *end) verbs.SendWR {
-			mr := must(a.pd.RegMR(a.buf, abi.AccessRemoteRead))(r)
+			mr := must.Get(a.pd.RegMR(a.buf, abi.AccessRemoteRead))(r)
 			wr := a.rdma(abi.WRRDMARead, 0, 64, b, 0)
 			wr.SGE[0].LKey = mr.LKey()
 			return wr
@@ -128,7 +129,7 @@ var errorTests = append(faultTests(), []test{
 			}},
 			{"beyond the end", func(b *end) verbs.SGE { return b.sge(b.config.size-63, 64) }},
 			{"a region that is not to be written", func(b *end) verbs.SGE {
-				mr := must(b.pd.RegMR(b.buf, abi.AccessRemoteRead))(r)
+				mr := must.Get(b.pd.RegMR(b.buf, abi.AccessRemoteRead))(r)
 				s := b.sge(0, 64)
 				s.LKey = mr.LKey()
 				return s
@@ -140,7 +141,7 @@ var errorTests = append(faultTests(), []test{
 			}},
 		} {
 			a, b := r.pair()
-			must(b.qp.PostRecv([]verbs.RecvWR{{ID: 77, SGE: []verbs.SGE{c.sge(b)}}}))(r)
+			must.Get(b.qp.PostRecv([]verbs.RecvWR{{ID: 77, SGE: []verbs.SGE{c.sge(b)}}}))(r)
 			r.say("a receive into %s", c.what)
 			a.send(64, b)
 			b.sayStateOnce(abi.QPSErr)

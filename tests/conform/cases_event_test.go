@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // Handles that events carry.
@@ -170,7 +171,7 @@ var eventTests = []test{
 		qp, scq := w.connected(16, fd)
 		scq.arm(false)
 		qp.write(scq)
-		must(qp.destroy())(r)
+		must.Get(qp.destroy())(r)
 		resp, err := scq.destroy()
 		r.say("destroying the queue: %s, %d completion events", errText(err), resp.CompEventsReported)
 		r.sayNoEvent(ch)

@@ -5,6 +5,7 @@ package conform
 import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // limitTests are cases of requests that cannot be posted, and of the most that
@@ -62,8 +63,8 @@ var limitTests = []test{
 		for i := range 50 {
 			b.recv(64*(i%3), 64)
 			a.post(a.wr(abi.WRSend, 0, i))
-			s := must(take(a.scq, 1))(r)
-			q := must(take(b.rcq, 1))(r)
+			s := must.Get(take(a.scq, 1))(r)
+			q := must.Get(take(b.rcq, 1))(r)
 			if s[0].Status != abi.WCSuccess || q[0].Status != abi.WCSuccess || int(q[0].ByteLen) != i || q[0].ID != uint64(i+1) {
 				r.say("round %d: %s, %s", i, wcText(&s[0]), wcText(&q[0]))
 			}
@@ -112,7 +113,7 @@ var limitTests = []test{
 		a.sayNoMore()
 	}),
 	onPair("limit/message", func(r *rig, a, b *end) {
-		p := must(a.ctx.QueryPort(1))(r)
+		p := must.Get(a.ctx.QueryPort(1))(r)
 		wr := a.rdma(abi.WRRDMAWrite, 0, 8, b, 0)
 		wr.SGE[0].Length = p.MaxMsgSz + 1
 		a.sayPost("a byte too many", wr)

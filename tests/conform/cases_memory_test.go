@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 var memoryTests = []test{
@@ -19,7 +20,7 @@ var memoryTests = []test{
 		r.result("RegMR", errOf(pd.RegMR(make([]byte, 8), 0)))
 	}},
 	onDomain("pd/busy-region", func(r *rig, pd *verbs.PD) {
-		mr := must(pd.RegMR(make([]byte, 64), 0))(r)
+		mr := must.Get(pd.RegMR(make([]byte, 64), 0))(r)
 		r.result("Dealloc", pd.Dealloc())
 		r.result("Dereg", mr.Dereg())
 		r.result("Dealloc", pd.Dealloc())
@@ -40,8 +41,8 @@ var memoryTests = []test{
 		r.say("200 domains")
 	}),
 	onPair("pd/remote-key-of-another", func(r *rig, a, b *end) {
-		pd := must(b.ctx.AllocPD())(r)
-		other := must(pd.RegMR(b.buf, allAccess))(r)
+		pd := must.Get(b.ctx.AllocPD())(r)
+		other := must.Get(pd.RegMR(b.buf, allAccess))(r)
 		a.complete(a.writeTo(other, 64))
 		b.sayStateOnce(abi.QPSErr)
 	}),
@@ -110,7 +111,7 @@ var memoryTests = []test{
 		seen := map[uint32]bool{}
 		same := true
 		for range 100 {
-			mr := must(pd.RegMR(make([]byte, 64), allAccess))(r)
+			mr := must.Get(pd.RegMR(make([]byte, 64), allAccess))(r)
 			same = same && mr.LKey() == mr.RKey()
 			seen[mr.RKey()] = true
 		}
@@ -120,7 +121,7 @@ var memoryTests = []test{
 		again := false
 		last := uint32(0)
 		for range 20 {
-			mr := must(pd.RegMR(make([]byte, 64), allAccess))(r)
+			mr := must.Get(pd.RegMR(make([]byte, 64), allAccess))(r)
 			again = again || mr.RKey() == last
 			last = mr.RKey()
 			r.must(mr.Dereg())
@@ -205,7 +206,7 @@ var memoryTests = []test{
 // pages maps n pages. They are unmapped after the contexts that know them were
 // closed.
 func (r *rig) pages(n int) []byte {
-	mem := must(syscall.Mmap(-1, 0, n*os.Getpagesize(), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE))(r)
+	mem := must.Get(syscall.Mmap(-1, 0, n*os.Getpagesize(), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE))(r)
 	r.mapped = append(r.mapped, mem)
 	return mem
 }

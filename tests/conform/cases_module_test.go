@@ -12,6 +12,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // sysfsNames are all attributes of an rxe device, but for links and for what
@@ -73,7 +74,7 @@ var moduleTests = []test{
 		// b's process is one that can die by itself.
 		k, exit := r.sys.process(1)
 		r.Cleanup(exit)
-		ctx := must(verbs.Open(k, r.sys.device[1]))(r)
+		ctx := must.Get(verbs.Open(k, r.sys.device[1]))(r)
 		b = r.newEnd("b", ctx, b.config)
 		r.connect(a, b)
 		a.complete(a.rdma(abi.WRRDMAWrite, 0, 4096, b, 0))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // group is a multicast group that no other program uses.
@@ -18,7 +19,7 @@ const groupQPN = 0xffffff
 func (e *end) groupWay(group netip.Addr) *verbs.AH {
 	path := e.path(e)
 	path.DGID = group.As16()
-	ah := must(e.pd.CreateAH(ahAttr(path)))(e.r)
+	ah := must.Get(e.pd.CreateAH(ahAttr(path)))(e.r)
 	return ah
 }
 
@@ -44,7 +45,7 @@ func (r *rig) members() (a, b *end, way *verbs.AH) {
 // multicastTests are queue pairs in multicast groups.
 var multicastTests = []test{
 	{"multicast/limits", func(r *rig) {
-		attr := must(r.open(0).QueryDevice())(r)
+		attr := must.Get(r.open(0).QueryDevice())(r)
 		r.say("max_mcast_grp %d, max_mcast_qp_attach %d, max_total_mcast_qp_attach %d", attr.MaxMcastGrp, attr.MaxMcastQPAttach, attr.MaxTotalMcastQPAttach)
 	}},
 	{"multicast/attach", func(r *rig) {
@@ -78,7 +79,7 @@ var multicastTests = []test{
 		a, _ := r.datagramEnds(func(c *config) { c.sendWR, c.recvWR, c.sge, c.inline = 1, 1, 1, 0 })
 		var list []*verbs.QP
 		for n := range 100 {
-			qp := must(a.pd.CreateQP(a.init()))(r)
+			qp := must.Get(a.pd.CreateQP(a.init()))(r)
 			list = append(list, qp)
 			if err := qp.AttachMulticast(group); err != nil {
 				r.result("attach", err)

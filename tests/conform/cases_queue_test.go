@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 var queueTests = []test{
@@ -22,7 +23,7 @@ var queueTests = []test{
 		}
 	}),
 	onDevice("cq/destroy", func(r *rig, ctx *verbs.Context) {
-		cq := must(ctx.CreateCQ(4))(r)
+		cq := must.Get(ctx.CreateCQ(4))(r)
 		r.result("Destroy", cq.Destroy())
 		r.result("Destroy", cq.Destroy())
 		r.result("Poll", errOf(cq.Poll(make([]verbs.WC, 1))))
@@ -37,13 +38,13 @@ var queueTests = []test{
 		r.result("Destroy of the receives' queue", a.rcq.Destroy())
 	}),
 	{"cq/empty", func(r *rig) {
-		cq := must(r.open(0).CreateCQ(4))(r)
+		cq := must.Get(r.open(0).CreateCQ(4))(r)
 		r.number("Poll")(cq.Poll(make([]verbs.WC, 4)))
 		r.number("Poll for none")(cq.Poll(nil))
 		r.number("Wait for none")(cq.Wait(context.Background(), nil))
 	}},
 	{"cq/wait-deadline", func(r *rig) {
-		cq := must(r.open(0).CreateCQ(4))(r)
+		cq := must.Get(r.open(0).CreateCQ(4))(r)
 		ctx := r.within(20 * time.Millisecond)
 		r.number("Wait")(cq.Wait(ctx, make([]verbs.WC, 4)))
 		canceled, cancel := context.WithCancel(context.Background())
@@ -51,14 +52,14 @@ var queueTests = []test{
 		r.number("Wait")(cq.Wait(canceled, make([]verbs.WC, 4)))
 	}},
 	{"cq/wait-then-destroy", func(r *rig) {
-		cq := must(r.open(0).CreateCQ(4))(r)
+		cq := must.Get(r.open(0).CreateCQ(4))(r)
 		done := start(func() error { return errOf(cq.Wait(r.withDeadline(), make([]verbs.WC, 4))) })
 		pause()
 		r.result("Destroy", cq.Destroy())
 		r.result("Wait", <-done)
 	}},
 	onDevice("cq/wait-then-close", func(r *rig, ctx *verbs.Context) {
-		cq := must(ctx.CreateCQ(4))(r)
+		cq := must.Get(ctx.CreateCQ(4))(r)
 		done := start(func() error { return errOf(cq.Wait(r.withDeadline(), make([]verbs.WC, 4))) })
 		pause()
 		r.result("Close", ctx.Close())
@@ -118,8 +119,8 @@ var queueTests = []test{
 		c, d := &end{}, &end{}
 		*c, *d = *a, *b
 		c.name, d.name = "c", "d"
-		c.qp = must(a.pd.CreateQP(a.init()))(r)
-		d.qp = must(b.pd.CreateQP(b.init()))(r)
+		c.qp = must.Get(a.pd.CreateQP(a.init()))(r)
+		d.qp = must.Get(b.pd.CreateQP(b.init()))(r)
 		r.connect(c, d)
 		a.post(a.rdma(abi.WRRDMAWrite, 0, 10, b, 0))
 		wc := a.sends(1)
@@ -170,7 +171,7 @@ var queueTests = []test{
 		r.result("Wait", errOf(a.scq.Wait(r.withDeadline(), make([]verbs.WC, 1))))
 	}},
 	{"cq/arm", func(r *rig) {
-		cq := must(r.open(0).CreateCQ(4))(r)
+		cq := must.Get(r.open(0).CreateCQ(4))(r)
 		r.result("Arm", cq.Arm(false))
 		r.result("Arm again", cq.Arm(false))
 		r.result("Arm for solicited ones", cq.Arm(true))
@@ -191,7 +192,7 @@ var queueTests = []test{
 		r.say("number has 24 bits: %t; is none of the special ones: %t", n < 1<<24, n > 1 && n != 0xffffff)
 		c := e.qp.Cap()
 		r.say("sends %d, receives %d, pieces %d and %d, inline at least 64: %t", c.MaxSendWR, c.MaxRecvWR, c.MaxSendSGE, c.MaxRecvSGE, c.MaxInline >= 64)
-		attr := must(e.qp.Query())(r)
+		attr := must.Get(e.qp.Query())(r)
 		r.say("signals all: %t", attr.SigAll)
 	}),
 	onEnd("qp/sizes-granted", func(r *rig, e *end) {
@@ -239,7 +240,7 @@ var queueTests = []test{
 	onEnd("qp/no-completion-queue", func(r *rig, e *end) {
 		r.result("none for receives", errOf(e.pd.CreateQP(verbs.QPInit{SendCQ: e.scq, MaxSendWR: 1})))
 		r.result("none for sends", errOf(e.pd.CreateQP(verbs.QPInit{RecvCQ: e.rcq, MaxSendWR: 1})))
-		cq := must(e.ctx.CreateCQ(1))(r)
+		cq := must.Get(e.ctx.CreateCQ(1))(r)
 		r.must(cq.Destroy())
 		r.result("one that is gone", errOf(e.pd.CreateQP(verbs.QPInit{SendCQ: cq, RecvCQ: e.rcq, MaxSendWR: 1})))
 	}),
@@ -271,7 +272,7 @@ var queueTests = []test{
 		r.result("Post", errOf(old.Post([]verbs.SendWR{a.wr(abi.WRSend, 0, 1)})))
 	}),
 	onEnd("cq/destroyed-is-no-other", func(r *rig, e *end) {
-		cq := must(e.ctx.CreateCQ(4))(r)
+		cq := must.Get(e.ctx.CreateCQ(4))(r)
 		r.must(cq.Destroy())
 		_, err := e.ctx.CreateCQ(4) // may get the old one's handle
 		r.must(err)
@@ -280,7 +281,7 @@ var queueTests = []test{
 		r.result("Destroy", cq.Destroy())
 	}),
 	onDevice("pd/destroyed-is-no-other", func(r *rig, ctx *verbs.Context) {
-		pd := must(ctx.AllocPD())(r)
+		pd := must.Get(ctx.AllocPD())(r)
 		r.must(pd.Dealloc())
 		other, err := ctx.AllocPD() // may get the old one's handle
 		r.must(err)
@@ -328,8 +329,8 @@ var queueTests = []test{
 	onEnds("qp/many-connected", func(r *rig, a, b *end) {
 		for i := range 16 {
 			c, d := *a, *b
-			c.qp = must(a.pd.CreateQP(a.init()))(r)
-			d.qp = must(b.pd.CreateQP(b.init()))(r)
+			c.qp = must.Get(a.pd.CreateQP(a.init()))(r)
+			d.qp = must.Get(b.pd.CreateQP(b.init()))(r)
 			r.connect(&c, &d)
 			fill(a.buf[:500], byte(i))
 			c.post(c.rdma(abi.WRRDMAWrite, 0, 500, b, 1000*i))

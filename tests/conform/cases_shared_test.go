@@ -7,14 +7,15 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // sharedTests are cases of shared receive queues.
 var sharedTests = []test{
 	onDevice("srq/attributes", func(r *rig, ctx *verbs.Context) {
-		attr := must(ctx.QueryDevice())(r)
+		attr := must.Get(ctx.QueryDevice())(r)
 		r.say("the device makes %d, of %d receives and %d pieces", attr.MaxSRQ, attr.MaxSRQWR, attr.MaxSRQSGE)
-		pd := must(ctx.AllocPD())(r)
+		pd := must.Get(ctx.AllocPD())(r)
 		for _, init := range []verbs.SRQInit{{}, {MaxWR: 1}, {MaxWR: 4, MaxSGE: 2, Limit: 3}, {MaxWR: 1<<20 + 1}, {MaxWR: 1, MaxSGE: 28}} {
 			s, err := pd.CreateSRQ(init)
 			r.say("%d receives of %d pieces: %s", init.MaxWR, init.MaxSGE, errText(err))
@@ -212,8 +213,8 @@ func (r *rig) another(a, b *end) (c, d *end) {
 	c, d = &end{}, &end{}
 	*c, *d = *a, *b
 	c.name, d.name = "c", "d"
-	c.qp = must(a.pd.CreateQP(a.init()))(r)
-	d.qp = must(b.pd.CreateQP(b.init()))(r)
+	c.qp = must.Get(a.pd.CreateQP(a.init()))(r)
+	d.qp = must.Get(b.pd.CreateQP(b.init()))(r)
 	r.connect(c, d)
 	return c, d
 }
@@ -222,11 +223,11 @@ func (r *rig) another(a, b *end) (c, d *end) {
 // buffer.
 func (e *end) recvShared(offset, length int) {
 	e.nextID++
-	must(e.srq.PostRecv([]verbs.RecvWR{{ID: e.nextID, SGE: []verbs.SGE{e.sge(offset, length)}}}))(e.r)
+	must.Get(e.srq.PostRecv([]verbs.RecvWR{{ID: e.nextID, SGE: []verbs.SGE{e.sge(offset, length)}}}))(e.r)
 }
 
 func sayShared(r *rig, s *verbs.SRQ) {
-	attr := must(s.Query())(r)
+	attr := must.Get(s.Query())(r)
 	r.say("%d receives, %d pieces, limit %d", attr.MaxWR, attr.MaxSGE, attr.Limit)
 }
 

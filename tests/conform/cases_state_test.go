@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // reach takes a's queue pair to a state, with b's in RTS where a has a peer.
@@ -61,7 +62,7 @@ var stateTests = slices.Concat(transitionTests(), attributeTests(), []test{
 	onPair("state/without-state", func(r *rig, a, _ *end) {
 		attr := verbs.QPAttr{MinRNRTimer: 7}
 		r.result("MIN_RNR_TIMER alone in RTS", a.qp.Modify(&attr, abi.QPMaskMinRNRTimer))
-		attr = must(a.qp.Query())(r)
+		attr = must.Get(a.qp.Query())(r)
 		r.say("min_rnr_timer %d", attr.MinRNRTimer)
 		attr = verbs.QPAttr{AccessFlags: abi.AccessRemoteRead}
 		r.result("ACCESS_FLAGS alone in RTS", a.qp.Modify(&attr, abi.QPMaskAccessFlags))
@@ -74,7 +75,7 @@ var stateTests = slices.Concat(transitionTests(), attributeTests(), []test{
 		attr.PathMTU, attr.MinRNRTimer = 9, 3
 		r.result("to RTR with a bad MTU", a.qp.Modify(&attr, maskRTR))
 		a.sayState()
-		q := must(a.qp.Query())(r)
+		q := must.Get(a.qp.Query())(r)
 		r.say("min_rnr_timer %d, destination known: %t", q.MinRNRTimer, q.DestQPNum != 0)
 	}),
 	onPair("state/query", func(r *rig, a, b *end) {
@@ -98,8 +99,8 @@ var stateTests = slices.Concat(transitionTests(), attributeTests(), []test{
 		for range 3 {
 			a.complete(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
 		}
-		qa := must(a.qp.Query())(r)
-		qb := must(b.qp.Query())(r)
+		qa := must.Get(a.qp.Query())(r)
+		qb := must.Get(b.qp.Query())(r)
 		r.say("a sends next %#x, b expects %#x", qa.SQPSN, qb.RQPSN)
 	}},
 	onEnds("state/init-again", func(r *rig, a, b *end) {
@@ -107,7 +108,7 @@ var stateTests = slices.Concat(transitionTests(), attributeTests(), []test{
 		attr := a.attrInit()
 		attr.AccessFlags = abi.AccessRemoteRead
 		r.result("INIT to INIT", a.qp.Modify(&attr, maskInit))
-		q := must(a.qp.Query())(r)
+		q := must.Get(a.qp.Query())(r)
 		r.say("access %v", q.AccessFlags)
 		r.connect(a, b)
 		b.complete(b.rdma(abi.WRRDMAWrite, 0, 8, a, 0))
@@ -204,7 +205,7 @@ var stateTests = slices.Concat(transitionTests(), attributeTests(), []test{
 	{"state/drain-not-finished", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.timeout = 21 }) // the peer is waited for for a long time
 		r.must(b.qp.Destroy())
-		before := must(a.qp.Query())(r)
+		before := must.Get(a.qp.Query())(r)
 		a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
 		require.True(r, eventually(func() bool { // what was not begun would wait for RTS
 			now, err := a.qp.Query()
@@ -212,7 +213,7 @@ var stateTests = slices.Concat(transitionTests(), attributeTests(), []test{
 		}))
 		a.to(abi.QPSSQD)
 		a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
-		q := must(a.qp.Query())(r)
+		q := must.Get(a.qp.Query())(r)
 		r.say("state %v, draining %d", q.State, q.SQDraining)
 		for _, s := range []abi.QPState{abi.QPSRTS, abi.QPSSQD, abi.QPSReset} {
 			r.say("to %v: %s", s, errText(a.qp.Modify(&verbs.QPAttr{State: s}, abi.QPMaskState)))
@@ -233,7 +234,7 @@ var stateTests = slices.Concat(transitionTests(), attributeTests(), []test{
 		attr := verbs.QPAttr{State: abi.QPSSQD, Timeout: 19, RetryCnt: 5, RNRRetry: 4, MaxRdAtomic: 2, AV: a.path(b)}
 		mask := abi.QPMaskState | abi.QPMaskTimeout | abi.QPMaskRetryCnt | abi.QPMaskRNRRetry | abi.QPMaskMaxQPRdAtomic | abi.QPMaskAV
 		r.result("SQD to SQD", a.qp.Modify(&attr, mask))
-		q := must(a.qp.Query())(r)
+		q := must.Get(a.qp.Query())(r)
 		r.say("timeout %d, retry_cnt %d, rnr_retry %d, max_rd_atomic %d", q.Timeout, q.RetryCnt, q.RNRRetry, q.MaxRdAtomic)
 		r.result("SQD to RTS", a.qp.Modify(&verbs.QPAttr{State: abi.QPSRTS}, abi.QPMaskState))
 		a.complete(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))

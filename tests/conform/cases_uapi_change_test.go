@@ -5,6 +5,7 @@ package conform
 import (
 	"context"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -13,7 +14,7 @@ import (
 var uapiChangeTests = []test{
 	{"uapi/resize", func(r *rig) {
 		a := r.uapiOpen(0)
-		cq := must(a.CreateCQ(8))(r)
+		cq := must.Get(a.CreateCQ(8))(r)
 		config := patient()
 		config.SendCQ, config.RecvCQ = cq, cq
 		config.SendDepth, config.RecvDepth = 2, 0 // a queue is not made smaller than that
@@ -24,7 +25,7 @@ var uapiChangeTests = []test{
 		for _, size := range []int{100, 2, 1 << 20, 0, 9} {
 			x.posted(x.PostWrite(x.qp, x.mr, 0, y.info.Addr, y.info.RKey, 8))
 			r.say("to %d: %s", size, errText(a.ResizeCQ(cq, size)))
-			n := must(a.Wait(context.Background(), cq, wc[:1]))(r)
+			n := must.Get(a.Wait(context.Background(), cq, wc[:1]))(r)
 			r.say("%d: %d %s", n, wc[0].WRID, handleText(&wc[0]))
 		}
 		r.must(a.DestroyQP(x.qp))
@@ -33,7 +34,7 @@ var uapiChangeTests = []test{
 	}},
 	{"uapi/addresses", func(r *rig) {
 		a, b := r.uapiEnds(patient())
-		there := must(b.LocalEndpoint(b.qp))(r)
+		there := must.Get(b.LocalEndpoint(b.qp))(r)
 		ah, err := a.CreateAH(there.Addr)
 		r.say("CreateAH: %s, a handle: %t", errText(err), ah > 0)
 		r.result("DestroyAH of the other side", b.DestroyAH(ah))
@@ -45,7 +46,7 @@ var uapiChangeTests = []test{
 		r.result("empty memory", a.ReRegMR(a.mr, []byte{}, uapiAll))
 		r.result("unknown access", a.ReRegMR(a.mr, nil, 1<<20))
 		r.result("remote writing alone", a.ReRegMR(a.mr, nil, uapi.AccessRemoteWrite))
-		info := must(a.QueryMR(a.mr))(r)
+		info := must.Get(a.QueryMR(a.mr))(r)
 		r.say("nothing has changed: %t", info == a.info)
 		r.must(a.DeregMR(a.mr))
 		r.result("of what is gone", a.ReRegMR(a.mr, nil, uapiAll))

@@ -5,6 +5,7 @@ package conform
 import (
 	"bytes"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -12,7 +13,7 @@ import (
 // context.
 func (r *rig) inDomain(c *uapi.Context) uapi.QPConfig {
 	config := patient()
-	config.PD = must(c.CreatePD())(r)
+	config.PD = must.Get(c.CreatePD())(r)
 	return config
 }
 
@@ -29,21 +30,21 @@ var uapiDomainTests = []test{
 		r.result("DestroyPD", a.DestroyPD(pd))
 		r.result("RegMRWith in what is gone", errOf(a.RegMRWith(make([]byte, 8), uapi.MRConfig{PD: pd})))
 		r.result("CreateQPWith in what is gone", errOf(a.CreateQPWith(uapi.QPConfig{PD: pd})))
-		to := must(b.QueryDevice())(r)
+		to := must.Get(b.QueryDevice())(r)
 		r.result("CreateAHWith in what is gone", errOf(a.CreateAHWith(to.Address, uapi.AHConfig{PD: pd})))
 		r.say("left: %v", a.OpenHandles())
 	}},
 	{"uapi/domain-busy", func(r *rig) {
 		a, b := r.uapiOpen(0), r.uapiOpen(1)
-		to := must(b.QueryDevice())(r)
+		to := must.Get(b.QueryDevice())(r)
 		config := r.inDomain(a)
 		mr, err := a.RegMRWith(make([]byte, 8), uapi.MRConfig{Access: uapiAll, PD: config.PD})
 		r.result("RegMRWith", err)
 		r.result("DestroyPD with a region", a.DestroyPD(config.PD))
 		qp, err := a.CreateQPWith(config)
 		r.result("CreateQPWith", err)
-		region := must(a.QueryMR(mr))(r)
-		pair := must(a.QueryQP(qp))(r)
+		region := must.Get(a.QueryMR(mr))(r)
+		pair := must.Get(a.QueryQP(qp))(r)
 		r.say("QueryMR and QueryQP tell it: %t, %t", region.PD == config.PD, pair.PD == config.PD)
 		r.must(a.DeregMR(mr))
 		r.result("DestroyPD with a queue pair", a.DestroyPD(config.PD))
@@ -60,7 +61,7 @@ var uapiDomainTests = []test{
 		server, client := r.uapiOpen(0), r.uapiOpen(1)
 		b := r.newHandles("b", server, patient())
 		a := r.newHandles("a", client, r.inDomain(client))
-		own := must(client.RegMR(make([]byte, 64), uapiAll))(r)
+		own := must.Get(client.RegMR(make([]byte, 64), uapiAll))(r)
 		r.join(a, b)
 		r.result("WRITE from another domain's region", errOf(a.PostWrite(a.qp, own, 0, b.info.Addr, b.info.RKey, 8)))
 		r.result("READ into it", errOf(a.PostRead(a.qp, own, 0, b.info.Addr, b.info.RKey, 8)))
@@ -69,11 +70,11 @@ var uapiDomainTests = []test{
 		a.next(1)
 
 		config := uapi.QPConfig{Type: uapi.TypeUD, PD: a.info.PD, SendDepth: 4}
-		ud := must(client.CreateQPWith(config))(r)
-		there := must(server.QueryDevice())(r)
-		ah := must(client.CreateAH(there.Address))(r)
+		ud := must.Get(client.CreateQPWith(config))(r)
+		there := must.Get(server.QueryDevice())(r)
+		ah := must.Get(client.CreateAH(there.Address))(r)
 		r.result("datagram by another domain's address handle", errOf(client.PostSendTo(ud, ah, 99, 0, a.mr, 0, 8)))
-		ah = must(client.CreateAHWith(there.Address, uapi.AHConfig{PD: a.info.PD}))(r)
+		ah = must.Get(client.CreateAHWith(there.Address, uapi.AHConfig{PD: a.info.PD}))(r)
 		a.posted(client.PostSendTo(ud, ah, 99, 0, a.mr, 0, 8))
 		a.qp = ud
 		a.next(1)

@@ -3,6 +3,7 @@
 package conform
 
 import (
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -10,8 +11,8 @@ import (
 // queue, and complete in one completion queue.
 func (r *rig) uapiSharing(config uapi.SRQConfig) (a, c, b, d *handles, srq uapi.SRQ) {
 	client, server := r.uapiOpen(0), r.uapiOpen(1)
-	srq = must(server.CreateSRQ(config))(r)
-	cq := must(server.CreateCQ(64))(r)
+	srq = must.Get(server.CreateSRQ(config))(r)
+	cq := must.Get(server.CreateCQ(64))(r)
 	taker := patient()
 	taker.RecvDepth, taker.SRQ, taker.SendCQ, taker.RecvCQ = 0, srq, cq, cq
 	a, c = r.newHandles("a", client, patient()), r.newHandles("c", client, patient())
@@ -38,7 +39,7 @@ var uapiSharedTests = []test{
 			x.next(1)
 		}
 		r.result("PostRecv to the queue pair", errOf(b.PostRecv(b.qp, b.mr, 0, 8)))
-		info := must(b.QueryQP(b.qp))(r)
+		info := must.Get(b.QueryQP(b.qp))(r)
 		r.say("QueryQP tells it: %t", info.SRQ == srq)
 		r.result("DestroySRQ in use", b.DestroySRQ(srq))
 		r.must(b.DestroyQP(b.qp))
@@ -52,7 +53,7 @@ var uapiSharedTests = []test{
 		ctx := r.withDeadline()
 		events := b.Events(ctx)
 		say := func(what string) {
-			info := must(b.QuerySRQ(srq))(r)
+			info := must.Get(b.QuerySRQ(srq))(r)
 			r.say("%s: %d receives of %d pieces, limit %d", what, info.Depth, info.SGE, info.Limit)
 		}
 		r.number("PostSRQ")(b.PostSRQ(srq, []uapi.WR{{Op: uapi.OpRecv, ID: 5}, {Op: uapi.OpRecv, ID: 6}, {Op: uapi.OpRecv, ID: 7}, {Op: uapi.OpSend}}))
@@ -96,13 +97,13 @@ var uapiSharedTests = []test{
 		for _, config := range []uapi.SRQConfig{{}, {Depth: -1}, {Depth: 1<<20 + 1}, {Depth: 1, SGE: 28}, {Depth: 4, Limit: 5}, {Depth: 4, Limit: -1}, {Depth: 4, PD: 99}} {
 			r.result("CreateSRQ", errOf(x.CreateSRQ(config)))
 		}
-		pd := must(x.CreatePD())(r)
-		srq := must(x.CreateSRQ(uapi.SRQConfig{Depth: 4, PD: pd}))(r)
+		pd := must.Get(x.CreatePD())(r)
+		srq := must.Get(x.CreateSRQ(uapi.SRQConfig{Depth: 4, PD: pd}))(r)
 		r.result("DestroyPD", x.DestroyPD(pd))
-		mr := must(x.RegMR(make([]byte, 64), uapiAll))(r)
+		mr := must.Get(x.RegMR(make([]byte, 64), uapiAll))(r)
 		r.result("receive in another domain", errOf(x.PostSRQRecv(srq, mr, 0, 8)))
 		r.result("PostSRQRecv of the other side", errOf(other.PostSRQRecv(srq, mr, 0, 8)))
-		cq := must(x.CreateCQ(4))(r)
+		cq := must.Get(x.CreateCQ(4))(r)
 		for _, config := range []uapi.QPConfig{{SRQ: srq}, {SRQ: srq, PD: pd, RecvDepth: 1}, {SRQ: srq, PD: pd, SendDepth: 1, SendCQ: cq}, {SRQ: 99}} {
 			r.result("CreateQPWith", errOf(x.CreateQPWith(config)))
 		}

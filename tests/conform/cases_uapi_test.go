@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/stats"
 )
@@ -33,7 +34,7 @@ var uapiTests = []test{
 	}},
 	{"uapi/devices", func(r *rig) {
 		c := r.uapiOpen(0)
-		mine := must(c.QueryDevice())(r)
+		mine := must.Get(c.QueryDevice())(r)
 		list, err := uapi.Devices()
 		r.result("Devices", err)
 		found := false
@@ -55,7 +56,7 @@ var uapiTests = []test{
 				r.say("%s: %s", o.what, errText(err))
 				continue
 			}
-			info := must(c.QueryDevice())(r)
+			info := must.Get(c.QueryDevice())(r)
 			r.say("%s: ok, MTU %d", o.what, info.MTU)
 			r.must(c.Close())
 		}
@@ -109,7 +110,7 @@ var uapiTests = []test{
 				r.must(c.DestroyCQ(cq))
 			}
 		}
-		cq := must(c.CreateCQ(16))(r)
+		cq := must.Get(c.CreateCQ(16))(r)
 		qp, err := c.CreateQPWith(uapi.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: 4, RecvDepth: 4})
 		r.result("CreateQPWith", err)
 		r.result("DestroyCQ in use", c.DestroyCQ(cq))
@@ -137,7 +138,7 @@ var uapiTests = []test{
 	}},
 	{"uapi/connect-refuses", func(r *rig) {
 		a, b := r.uapiEnds(patient())
-		e := must(b.LocalEndpoint(b.qp))(r)
+		e := must.Get(b.LocalEndpoint(b.qp))(r)
 		r.result("to nobody", a.ConnectQP(a.qp, uapi.Endpoint{}))
 		bad := e
 		bad.MTU = 1000
@@ -157,7 +158,7 @@ var uapiTests = []test{
 		b := r.newHandles("b", r.uapiOpen(1), uapi.QPConfig{SendDepth: 4, RecvDepth: 4, MaxRdAtomic: 8, Timeout: 18})
 		r.join(a, b)
 		for _, h := range []*handles{a, b} {
-			info := must(h.QueryQP(h.qp))(r)
+			info := must.Get(h.QueryQP(h.qp))(r)
 			r.say("%s: %v, MTU %d, rd_atomic %d, timeout %d, retry %d, rnr_retry %d", h.name, info.State, info.MTU, info.MaxRdAtomic, info.Timeout, info.Retry, info.RNRRetry)
 		}
 		fill(a.buf[:3000], 61)
@@ -332,7 +333,7 @@ var uapiTests = []test{
 	}),
 	{"uapi/shared-queue", func(r *rig) {
 		ca, cb := r.uapiOpen(0), r.uapiOpen(1)
-		cq := must(ca.CreateCQ(64))(r)
+		cq := must.Get(ca.CreateCQ(64))(r)
 		config := patient()
 		plain := config
 		config.SendCQ, config.RecvCQ = cq, cq
@@ -390,7 +391,7 @@ var uapiTests = []test{
 		a.posted(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8))
 		a.next(1)
 		r.say("sent_pkts grows: %t", eventually(func() bool {
-			after := must(a.Counters())(r)
+			after := must.Get(a.Counters())(r)
 			return after["sent_pkts"] > before["sent_pkts"]
 		}))
 	}),
@@ -399,13 +400,13 @@ var uapiTests = []test{
 		// does.
 		a, b := r.uapiPair()
 		expected := func() uint32 {
-			d := must(b.Stats())(r)
+			d := must.Get(b.Stats())(r)
 			i := slices.IndexFunc(d.QueuePairs, func(q stats.QueuePair) bool { return q.QPN == uint32(b.qp) })
 			return d.QueuePairs[i].RQPSN
 		}
 		for _, op := range []uapi.Op{uapi.OpWrite, uapi.OpRead, uapi.OpFetchAdd} {
 			before := expected()
-			must(a.Post(a.qp, []uapi.WR{{Op: op, Flags: uapi.Signaled, SGE: []uapi.SGE{{MR: a.mr, Length: 8}}, RemoteAddr: b.info.Addr, RKey: b.info.RKey}}))(r)
+			must.Get(a.Post(a.qp, []uapi.WR{{Op: op, Flags: uapi.Signaled, SGE: []uapi.SGE{{MR: a.mr, Length: 8}}, RemoteAddr: b.info.Addr, RKey: b.info.RKey}}))(r)
 			a.next(1)
 			r.say("the next PSN that b expects: +%d", (expected()-before)&0xffffff)
 		}
@@ -415,9 +416,9 @@ var uapiTests = []test{
 		r.join(a, b)
 		big, far := make([]byte, 8<<20), make([]byte, 8<<20)
 		fill(big, 66)
-		mr := must(a.RegMR(big, uapiAll))(r)
-		target := must(b.RegMR(far, uapiAll))(r)
-		info := must(b.QueryMR(target))(r)
+		mr := must.Get(a.RegMR(big, uapiAll))(r)
+		target := must.Get(b.RegMR(far, uapiAll))(r)
+		info := must.Get(b.QueryMR(target))(r)
 		a.posted(a.PostWrite(a.qp, mr, 0, info.Addr, info.RKey, 8<<20))
 		a.next(1)
 		r.saySame("target", big, far)

@@ -3,6 +3,7 @@
 package conform
 
 import (
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -10,7 +11,7 @@ import (
 // several completion queues.
 var uapiWaitTests = []test{
 	onHandles("uapi/wake", func(r *rig, a, b *handles) {
-		info := must(a.QueryQP(a.qp))(r)
+		info := must.Get(a.QueryQP(a.qp))(r)
 		cqs := []uapi.CQ{info.SendCQ}
 		ctx := r.withDeadline()
 		wc := make([]uapi.WC, 4)
@@ -42,7 +43,7 @@ var uapiWaitTests = []test{
 		r.join(x, y)
 		var cqs []uapi.CQ
 		for _, h := range []*handles{a, x} {
-			info := must(h.QueryQP(h.qp))(r)
+			info := must.Get(h.QueryQP(h.qp))(r)
 			cqs = append(cqs, info.SendCQ)
 		}
 		ctx := r.withDeadline()
@@ -52,7 +53,7 @@ var uapiWaitTests = []test{
 			a.posted(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8))
 			x.posted(x.PostWrite(x.qp, x.mr, 0, y.info.Addr, y.info.RKey, 8))
 			for got := 0; got < 2; {
-				n := must(a.WaitAny(ctx, cqs, wc))(r)
+				n := must.Get(a.WaitAny(ctx, cqs, wc))(r)
 				for _, c := range wc[:n] {
 					r.must(c.Err())
 					came[c.QP]++

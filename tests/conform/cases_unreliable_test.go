@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // unreliable is pair of the service unreliable connection.
@@ -58,7 +59,7 @@ var unreliableTests = []test{
 		attr = a.attrRTS()
 		r.result("to RTS as if reliable", a.qp.Modify(&attr, maskRTS))
 		r.result("to RTS", a.qp.Modify(&attr, maskRTS&^a.reliable()))
-		query := must(a.qp.Query())(r)
+		query := must.Get(a.qp.Query())(r)
 		r.say("%v, PSNs %#x and %#x, MTU %v", query.State, query.RQPSN, query.SQPSN, query.PathMTU)
 		a.drain()
 		a.sayState()

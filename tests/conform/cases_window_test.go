@@ -5,13 +5,14 @@ package conform
 import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // windows is pair with regions that windows may be bound to, and a window at
 // each end.
 func (r *rig) windows(typ uint8, change ...func(*config)) (a, b *end, mw *verbs.MW) {
 	a, b = r.pair(append([]func(*config){func(c *config) { c.mrAccess |= abi.AccessMWBind }}, change...)...)
-	mw = must(b.pd.AllocMW(typ))(r)
+	mw = must.Get(b.pd.AllocMW(typ))(r)
 	return a, b, mw
 }
 
@@ -46,7 +47,7 @@ func (r *rig) useKey(what string, a, b *end, key uint32, at, n int) {
 // revoke a free window, which ends that kernel.
 var windowTests = []test{
 	{"mw/limits", func(r *rig) {
-		attr := must(r.open(0).QueryDevice())(r)
+		attr := must.Get(r.open(0).QueryDevice())(r)
 		r.say("max_mw %d, windows: %t, type 2A: %t, type 2B: %t", attr.MaxMW,
 			attr.DeviceCapFlags&(1<<17) != 0, attr.DeviceCapFlags&(1<<23) != 0, attr.DeviceCapFlags&(1<<24) != 0)
 	}},

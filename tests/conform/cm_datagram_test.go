@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // datagramText writes the parameter of a datagram id's event, but for the LID,
@@ -43,7 +44,7 @@ func (r *rig) place(gid [16]byte) string {
 // cmGIDIndex is where the address of side 0 stands in its device's table.
 func (r *rig) cmGIDIndex() int {
 	side := r.sys.cmSide[0]
-	gids := must(r.open(side).GIDs(1))(r)
+	gids := must.Get(r.open(side).GIDs(1))(r)
 	for _, g := range gids {
 		if g.Addr.Unmap() == r.cmAddr(0, 0).Addr() && g.Type == abi.GIDTypeRoCEv2 {
 			return g.Index

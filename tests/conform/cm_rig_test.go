@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // cmFile is an open /dev/infiniband/rdma_cm without a client above it:
@@ -40,7 +41,7 @@ const cmRoom = 512
 func (r *rig) cmFile(side int) *cmFile { return r.cmFileOf(r.process(r.sys.cmSide[side])) }
 
 func (r *rig) cmFileOf(k kshim.Kernel) *cmFile {
-	f := must(k.Open("/dev/infiniband/rdma_cm"))(r)
+	f := must.Get(k.Open("/dev/infiniband/rdma_cm"))(r)
 	c := &cmFile{r: r, k: k, f: f, mem: make([]byte, cmRoom), ids: map[uint64]*cmID{}}
 	r.cmFiles = append(r.cmFiles, c)
 	var release func()
@@ -81,12 +82,12 @@ func (c *cmFile) do(cmd abi.UCMCommand, in abi.Struct, size int, response *uint6
 
 // create makes an id of the port space TCP.
 func (c *cmFile) create(name string) *cmID {
-	return must(c.createIn(name, abi.UCMPSTCP, abi.QPTRC))(c.r)
+	return must.Get(c.createIn(name, abi.UCMPSTCP, abi.QPTRC))(c.r)
 }
 
 // datagrams makes an id of the port space UDP.
 func (c *cmFile) datagrams(name string) *cmID {
-	return must(c.createIn(name, abi.UCMPSUDP, abi.QPTUD))(c.r)
+	return must.Get(c.createIn(name, abi.UCMPSUDP, abi.QPTUD))(c.r)
 }
 
 func (c *cmFile) createIn(name string, ps abi.UCMPortSpace, typ abi.QPType) (*cmID, error) {
@@ -123,7 +124,7 @@ func (c *cmFile) fd() int { return c.f.(interface{ FD() int }).FD() }
 
 func (id *cmID) bind(a netip.AddrPort) error {
 	req := abi.UCMBind{ID: id.num}
-	req.AddrSize = must(req.Addr.Set(a))(id.c.r)
+	req.AddrSize = must.Get(req.Addr.Set(a))(id.c.r)
 	return id.c.do(abi.UCMCmdBind, &req, abi.UCMBindSize, nil, nil, 0)
 }
 
@@ -135,9 +136,9 @@ func (id *cmID) listen(backlog uint32) error {
 func (id *cmID) resolveAddr(src, dst netip.AddrPort) (err error) {
 	req := abi.UCMResolveAddr{ID: id.num, TimeoutMS: 10_000}
 	if src.IsValid() {
-		req.SrcSize = must(req.SrcAddr.Set(src))(id.c.r)
+		req.SrcSize = must.Get(req.SrcAddr.Set(src))(id.c.r)
 	}
-	req.DstSize = must(req.DstAddr.Set(dst))(id.c.r)
+	req.DstSize = must.Get(req.DstAddr.Set(dst))(id.c.r)
 	return id.c.do(abi.UCMCmdResolveAddr, &req, abi.UCMResolveAddrSize, nil, nil, 0)
 }
 
@@ -205,9 +206,9 @@ func (id *cmID) query(what abi.UCMQueryOption) (resp abi.UCMQueryAddrResp, err e
 // addrs are the id's own address and its peer's, which is not valid where there
 // is none yet.
 func (id *cmID) addrs() (resp abi.UCMQueryAddrResp, src, dst netip.AddrPort) {
-	resp = must(id.query(abi.UCMQueryAddr))(id.c.r)
+	resp = must.Get(id.query(abi.UCMQueryAddr))(id.c.r)
 	dst, _ = resp.DstAddr.AddrPort()
-	return resp, must(resp.SrcAddr.AddrPort())(id.c.r), dst
+	return resp, must.Get(resp.SrcAddr.AddrPort())(id.c.r), dst
 }
 
 // setOption has its value behind the response's place.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // cmPair is two files, one of which listens, and the two ends of a connection
@@ -158,7 +159,7 @@ var cmStages = append(cmEarlyStages((*cmFile).create,
 	{"request received", func(r *rig) *cmID { return r.cmPair().request().passive }},
 	{"request given up", func(r *rig) *cmID {
 		p := r.cmPair().request()
-		must(p.active.destroy())(r)
+		must.Get(p.active.destroy())(r)
 		r.cmGone(p.passive)
 		return p.passive
 	}},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 const (
@@ -52,7 +53,7 @@ func (e *end) datagramRTS() {
 
 // wayTo makes an address handle.
 func (e *end) wayTo(peer *end) *verbs.AH {
-	ah := must(e.pd.CreateAH(ahAttr(e.path(peer))))(e.r)
+	ah := must.Get(e.pd.CreateAH(ahAttr(e.path(peer))))(e.r)
 	return ah
 }
 
@@ -83,7 +84,7 @@ func (r *rig) settle() {
 	b.recv(0, grhLen)
 	a.post(a.datagram(abi.WRSend, 0, 0, way, b))
 	for _, cq := range []*verbs.CQ{a.scq, b.rcq} {
-		must(take(cq, 1))(r)
+		must.Get(take(cq, 1))(r)
 	}
 	pause()
 }
@@ -101,6 +102,6 @@ func (e *end) sayGRH(b []byte, from *end) {
 
 // sayPSNs adds the next packet sequence numbers.
 func (e *end) sayPSNs() {
-	attr := must(e.qp.Query())(e.r)
+	attr := must.Get(e.qp.Query())(e.r)
 	e.r.say("%s: next to be received %#x, to be sent %#x", e.name, attr.RQPSN, attr.SQPSN)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 const (
@@ -76,14 +77,14 @@ type end struct {
 // the context.
 func (r *rig) newEnd(name string, ctx *verbs.Context, c config) *end {
 	e := &end{r: r, name: name, config: c, ctx: ctx, buf: make([]byte, c.size)}
-	e.pd = must(ctx.AllocPD())(r)
-	e.scq = must(ctx.CreateCQ(c.cqe))(r)
-	e.rcq = must(ctx.CreateCQ(c.cqe))(r)
-	e.mr = must(e.pd.RegMR(e.buf, c.mrAccess))(r)
+	e.pd = must.Get(ctx.AllocPD())(r)
+	e.scq = must.Get(ctx.CreateCQ(c.cqe))(r)
+	e.rcq = must.Get(ctx.CreateCQ(c.cqe))(r)
+	e.mr = must.Get(e.pd.RegMR(e.buf, c.mrAccess))(r)
 	if c.shared > 0 {
-		e.srq = must(e.pd.CreateSRQ(verbs.SRQInit{MaxWR: c.shared, MaxSGE: c.sge}))(r)
+		e.srq = must.Get(e.pd.CreateSRQ(verbs.SRQInit{MaxWR: c.shared, MaxSGE: c.sge}))(r)
 	}
-	e.qp = must(e.pd.CreateQP(e.init()))(r)
+	e.qp = must.Get(e.pd.CreateQP(e.init()))(r)
 	return e
 }
 
@@ -142,7 +143,7 @@ func (e *end) attrRTS() verbs.QPAttr {
 func (e *end) path(peer *end) abi.QPDest {
 	index, _ := e.gid()
 	_, addr := peer.gid()
-	port := must(peer.ctx.QueryPort(1))(e.r)
+	port := must.Get(peer.ctx.QueryPort(1))(e.r)
 	v := abi.QPDest{DGID: addr.As16(), SGIDIndex: uint8(index), HopLimit: 64, IsGlobal: 1, PortNum: 1}
 	if port.LID != 0 { // a soft device's UDP port, which is not 4791
 		v.SetUDPPort(port.LID)
@@ -154,7 +155,7 @@ func (e *end) path(peer *end) abi.QPDest {
 // the table some time after the address appears.
 func (e *end) gid() (index int, addr netip.Addr) {
 	found := eventually(func() bool {
-		list := must(e.ctx.GIDs(1))(e.r)
+		list := must.Get(e.ctx.GIDs(1))(e.r)
 		for _, g := range list {
 			if g.Type == abi.GIDTypeRoCEv2 && g.Addr.Is4In6() {
 				index, addr = g.Index, g.Addr
@@ -211,19 +212,19 @@ func (e *end) drain() {
 
 func (e *end) drained() {
 	require.True(e.r, eventually(func() bool {
-		attr := must(e.qp.Query())(e.r)
+		attr := must.Get(e.qp.Query())(e.r)
 		return attr.State != abi.QPSSQD || attr.SQDraining == 0
 	}), "%s does not drain", e.name)
 }
 
 // sayState adds the state that the kernel has the queue pair in.
 func (e *end) sayState() {
-	e.r.say("%s state: %v", e.name, must(e.qp.Query())(e.r).State)
+	e.r.say("%s state: %v", e.name, must.Get(e.qp.Query())(e.r).State)
 }
 
 // sayStateOnce waits for a state, then adds the one that it is.
 func (e *end) sayStateOnce(s abi.QPState) {
-	eventually(func() bool { return must(e.qp.Query())(e.r).State == s })
+	eventually(func() bool { return must.Get(e.qp.Query())(e.r).State == s })
 	e.sayState()
 }
 
@@ -255,7 +256,7 @@ func (e *end) writeTo(mr *verbs.MR, n int) verbs.SendWR {
 
 // post posts requests that must be possible to post.
 func (e *end) post(wrs ...verbs.SendWR) {
-	must(e.qp.Post(wrs))(e.r)
+	must.Get(e.qp.Post(wrs))(e.r)
 }
 
 // complete posts requests and waits for the completion of each.
@@ -273,7 +274,7 @@ func (e *end) sayPost(what string, wrs ...verbs.SendWR) {
 // recv posts a receive with the next id over a piece of the buffer.
 func (e *end) recv(offset, length int) {
 	e.nextID++
-	must(e.qp.PostRecv([]verbs.RecvWR{{ID: e.nextID, SGE: []verbs.SGE{e.sge(offset, length)}}}))(e.r)
+	must.Get(e.qp.PostRecv([]verbs.RecvWR{{ID: e.nextID, SGE: []verbs.SGE{e.sge(offset, length)}}}))(e.r)
 }
 
 // offer posts n receives of so many bytes, one behind the other.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // A program is what a seed makes of itself on a kernel: each step is chosen at
@@ -125,7 +126,7 @@ func runProgram(t testing.TB, sys *system, rxe bool, seed uint64) *program {
 	var ends [2]*end
 	for i := range p.sides {
 		kernel, exit := sys.process(i)
-		ctx := must(verbs.Open(kernel, sys.device[i]))(r)
+		ctx := must.Get(verbs.Open(kernel, sys.device[i]))(r)
 		defer func() {
 			if err := ctx.Close(); err != nil {
 				t.Errorf("seed %d on %s: %v", seed, sys.name, err)

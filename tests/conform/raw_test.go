@@ -11,6 +11,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 var le = binary.LittleEndian
@@ -37,12 +38,12 @@ const (
 // rawFile opens side 0's device file, without GET_CONTEXT.
 func (r *rig) rawFile() *raw {
 	k := r.process(0)
-	list := must(verbs.Devices(k))(r)
+	list := must.Get(verbs.Devices(k))(r)
 	for _, d := range list {
 		if d.Name != r.sys.device[0] {
 			continue
 		}
-		f := must(k.Open(d.Node))(r)
+		f := must.Get(k.Open(d.Node))(r)
 		w := &raw{r: r, k: k, f: f, mem: make([]byte, rawSize)}
 		var release func()
 		w.addr, release = f.Pin(w.mem)
@@ -72,7 +73,7 @@ func (w *raw) context() (fd int32, async kshim.File) {
 // opened gives a command whose response begins with a file's descriptor.
 func (w *raw) opened(cmd abi.Command, req abi.Struct) (fd int32, f kshim.File) {
 	fd = int32(w.made(cmd, req))
-	f = must(w.k.Adopt(fd))(w.r)
+	f = must.Get(w.k.Adopt(fd))(w.r)
 	w.r.Cleanup(func() { f.Close() })
 	return fd, f
 }
@@ -186,9 +187,9 @@ func (w *raw) createCQ(userHandle uint64, cqe int, channel int32) *rawCQ {
 
 // open maps a queue. Mappings are given back with the case.
 func (w *raw) open(mi abi.MMInfo) *ring.Queue {
-	m := must(w.f.Mmap(mi.Offset, int(mi.Size)))(w.r)
+	m := must.Get(w.f.Mmap(mi.Offset, int(mi.Size)))(w.r)
 	w.r.Cleanup(func() { w.r.must(w.f.Munmap(m)) })
-	q := must(ring.Open(m))(w.r)
+	q := must.Get(ring.Open(m))(w.r)
 	return q
 }
 
@@ -204,7 +205,7 @@ func (c *rawCQ) arm(solicitedOnly bool) {
 func (c *rawCQ) take(n int) {
 	ready := 0
 	eventually(func() bool {
-		ready = must(c.c.Ready())(c.w.r)
+		ready = must.Get(c.c.Ready())(c.w.r)
 		return ready >= n
 	})
 	if ready < n {
@@ -282,7 +283,7 @@ func (q *rawQP) bell() error {
 
 // post puts a request into the ring and rings.
 func (q *rawQP) post(wr ring.SendWR) {
-	must(ring.EncodeSend(q.send.Slot(0), wr.ID, &wr))(q.w.r)
+	must.Get(ring.EncodeSend(q.send.Slot(0), wr.ID, &wr))(q.w.r)
 	q.send.Publish(1)
 	q.w.r.must(q.bell())
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // patience is how long a test waits for an event that must come. A guest on a
@@ -54,7 +55,7 @@ func (r *rig) joinIP(group netip.Addr) {
 	if r.sys.joinIP == nil {
 		return
 	}
-	leave := must(r.sys.joinIP(group))(r)
+	leave := must.Get(r.sys.joinIP(group))(r)
 	r.Cleanup(leave)
 }
 
@@ -87,15 +88,6 @@ func (r *rig) events(call string) func(uint32, error) {
 // must ends the test when a step of its setting fails.
 func (r *rig) must(err error) {
 	require.NoError(r, err)
-}
-
-// must gives the value of a step of a case's setting, which ends the test when
-// it fails: must(ctx.AllocPD())(r).
-func must[T any](v T, err error) func(r *rig) T {
-	return func(r *rig) T {
-		r.must(err)
-		return v
-	}
 }
 
 // errOf is the error of a call whose value does not count.
@@ -147,7 +139,7 @@ func (r *rig) process(side int) kshim.Kernel {
 
 // open opens the side's device; the context closes with the case.
 func (r *rig) open(side int) *verbs.Context {
-	ctx := must(verbs.Open(r.process(side), r.sys.device[side]))(r)
+	ctx := must.Get(verbs.Open(r.process(side), r.sys.device[side]))(r)
 	r.Cleanup(func() {
 		if err := ctx.Close(); err != nil {
 			r.Errorf("closing %s: %v", r.sys.device[side], err)

@@ -2,7 +2,10 @@
 
 package conform
 
-import "github.com/rdmashim/rdmashim/kshim/verbs"
+import (
+	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/tests/must"
+)
 
 // The set-ups that many cases begin with: each makes a case of what is done
 // with the objects.
@@ -50,7 +53,7 @@ func onDevice(name string, run func(r *rig, ctx *verbs.Context)) test {
 }
 
 func onDomain(name string, run func(r *rig, pd *verbs.PD)) test {
-	return on(name, func(r *rig) *verbs.PD { return must(r.open(0).AllocPD())(r) }, run)
+	return on(name, func(r *rig) *verbs.PD { return must.Get(r.open(0).AllocPD())(r) }, run)
 }
 
 func onEnd(name string, run func(r *rig, e *end)) test {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/abi/abitest"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // commandCase is what a kernel is asked beside an entry's example.
@@ -42,7 +43,7 @@ type tableCase struct {
 
 // closeNew closes a file that the case does not need.
 func (t *tableCase) closeNew(fd int32) {
-	f := must(t.stand().k.Adopt(fd))(t.rig)
+	f := must.Get(t.stand().k.Adopt(fd))(t.rig)
 	t.must(f.Close())
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -24,7 +25,7 @@ type handles struct {
 
 // uapiOpen opens a side's device.
 func (r *rig) uapiOpen(side int) *uapi.Context {
-	c := must(uapi.Open(r.sys.uapi[side]))(r)
+	c := must.Get(uapi.Open(r.sys.uapi[side]))(r)
 	r.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			r.Errorf("closing %s: %v", r.sys.uapi[side], err)
@@ -40,9 +41,9 @@ func patient() uapi.QPConfig {
 
 func (r *rig) newHandles(name string, c *uapi.Context, config uapi.QPConfig) *handles {
 	h := &handles{Context: c, r: r, name: name, buf: make([]byte, 64<<10)}
-	h.mr = must(c.RegMRWith(h.buf, uapi.MRConfig{Access: uapiAll, PD: config.PD}))(r)
-	h.info = must(c.QueryMR(h.mr))(r)
-	h.qp = must(c.CreateQPWith(config))(r)
+	h.mr = must.Get(c.RegMRWith(h.buf, uapi.MRConfig{Access: uapiAll, PD: config.PD}))(r)
+	h.info = must.Get(c.QueryMR(h.mr))(r)
+	h.qp = must.Get(c.CreateQPWith(config))(r)
 	return h
 }
 
@@ -59,8 +60,8 @@ func (r *rig) uapiPair() (a, b *handles) {
 
 // join connects two sides to each other.
 func (r *rig) join(a, b *handles) {
-	x := must(a.LocalEndpoint(a.qp))(r)
-	y := must(b.LocalEndpoint(b.qp))(r)
+	x := must.Get(a.LocalEndpoint(a.qp))(r)
+	y := must.Get(b.LocalEndpoint(b.qp))(r)
 	r.must(a.ConnectQP(a.qp, y))
 	r.must(b.ConnectQP(b.qp, x))
 }
@@ -115,6 +116,6 @@ func handleText(wc *uapi.WC) string {
 }
 
 func (h *handles) sayInfo() {
-	info := must(h.QueryQP(h.qp))(h.r)
+	info := must.Get(h.QueryQP(h.qp))(h.r)
 	h.r.say("%s state: %v", h.name, info.State)
 }

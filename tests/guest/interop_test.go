@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/amount"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/vm"
 	"github.com/rdmashim/rdmashim/vm/vmtest"
 )
@@ -118,12 +119,10 @@ func sumUp(output, prefix string) (n int) {
 
 // replaceRecordings copies the guest's recordings over those of the tree.
 func replaceRecordings(t *testing.T, out string) {
-	files, err := filepath.Glob(filepath.Join(out, "soft-rxe-*"))
-	require.NoError(t, err)
+	files := must.Get(filepath.Glob(filepath.Join(out, "soft-rxe-*")))(t)
 	require.NotEmpty(t, files, "the guest left no recordings")
 	for _, f := range files {
-		data, err := os.ReadFile(f)
-		require.NoError(t, err)
+		data := must.Get(os.ReadFile(f))(t)
 		require.NoError(t, os.WriteFile(filepath.Join(testdata, filepath.Base(f)), data, 0o644))
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -19,17 +20,14 @@ func TestCAPI(t *testing.T) {
 		e := partner(t, families[0], 1024, 4096)
 		port := freePort(t)
 		p := startCompiled(t, "hello", strconv.Itoa(port))
-		introduction, err := e.ctx.ConnectOver(wait(t), dial(t, port).Conn, e.qp, []uapi.MR{e.mr}, nil)
-		require.NoError(t, err)
+		introduction := must.Get(e.ctx.ConnectOver(wait(t), dial(t, port).Conn, e.qp, []uapi.MR{e.mr}, nil))(t)
 		require.Len(t, introduction.Regions, 1)
 		there := introduction.Regions[0]
 		const text = "hello from the soft RNIC\x00"
 		copy(e.source(), text)
-		_, err = e.ctx.PostWrite(e.qp, e.mr, 0, there.Addr, there.RKey, uint64(len(text)))
-		require.NoError(t, err)
+		must.Get(e.ctx.PostWrite(e.qp, e.mr, 0, there.Addr, there.RKey, uint64(len(text))))(t)
 		e.success(t, uapi.WCOpWrite)
-		_, err = e.ctx.PostSend(e.qp, e.mr, 1)
-		require.NoError(t, err)
+		must.Get(e.ctx.PostSend(e.qp, e.mr, 1))(t)
 		e.success(t, uapi.WCOpSend)
 		require.Equal(t, "hello from the soft RNIC\n", p.ends(t))
 		count(2, len(text)+1)
@@ -41,8 +39,7 @@ func TestCAPI(t *testing.T) {
 		receive(t, e, 1, 1)
 		accept, port := listen(t)
 		p := startCompiled(t, "hello", strconv.Itoa(port), "127.0.0.1")
-		_, err = e.ctx.ConnectOver(wait(t), accept().Conn, e.qp, []uapi.MR{e.mr}, nil)
-		require.NoError(t, err)
+		must.Get(e.ctx.ConnectOver(wait(t), accept().Conn, e.qp, []uapi.MR{e.mr}, nil))(t)
 		e.success(t, uapi.WCOpRecv)
 		require.Equal(t, "hello from C", string(e.mem[:12]))
 		require.Equal(t, "sent\n", p.ends(t))

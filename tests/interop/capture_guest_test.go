@@ -18,6 +18,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
 	"github.com/rdmashim/rdmashim/rnic/wire/wiretest"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -42,11 +43,8 @@ type step struct {
 }
 
 func newCapture(t *testing.T) *capture {
-	t.Helper()
-	eth0, err := net.InterfaceByName("eth0")
-	require.NoError(t, err)
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
-	require.NoError(t, err)
+	eth0 := must.Get(net.InterfaceByName("eth0"))(t)
+	fd := must.Get(unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0))(t)
 	require.NoError(t, unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 16<<20))
 	require.NoError(t, unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1))
 	require.NoError(t, unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 100_000}))
@@ -135,11 +133,9 @@ func (c *capture) pcap() []byte {
 
 // save writes the recording and its text where the host takes them from.
 func (c *capture) save(t *testing.T, name, title string) {
-	t.Helper()
 	require.NotEmpty(t, c.frames, "nothing was captured")
 	file := c.pcap()
-	frames, err := wiretest.Read(file)
-	require.NoError(t, err)
+	frames := must.Get(wiretest.Read(file))(t)
 	require.Len(t, frames, len(c.frames))
 	var uts unix.Utsname
 	require.NoError(t, unix.Uname(&uts))
@@ -177,7 +173,6 @@ pad, pad = pad count. Lines that begin with == are the steps of the test, as the
 
 // lines gives a line a packet, and the steps between them.
 func (c *capture) lines(t *testing.T, frames []wiretest.Frame) string {
-	t.Helper()
 	var b strings.Builder
 	steps := c.steps
 	for i, f := range frames {
@@ -185,8 +180,7 @@ func (c *capture) lines(t *testing.T, frames []wiretest.Frame) string {
 			fmt.Fprintln(&b, "==", steps[0].text)
 			steps = steps[1:]
 		}
-		flow, err := wire.NewFlow(f.Src, f.Dst, f.DF)
-		require.NoError(t, err)
+		flow := must.Get(wire.NewFlow(f.Src, f.Dst, f.DF))(t)
 		require.True(t, flow.Check(f.UDP, f.ID), "frame %d: bad ICRC", f.Number)
 		var p wire.Packet
 		require.NoError(t, p.Parse(f.UDP[:len(f.UDP)-wire.ICRCLen]), "frame %d", f.Number)

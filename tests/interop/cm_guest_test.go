@@ -23,6 +23,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/tests/amount"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // The messages between the peer in C (testdata/cmpeer.c) and this one.
@@ -63,28 +64,22 @@ func (s cmSide) addr(f family) netip.Addr {
 
 // newCMEnd makes this side.
 func newCMEnd(t *testing.T, f family, s cmSide) *cmEnd {
-	t.Helper()
 	if s.soft {
 		return cmProgram(t, softKernel(t, s.addr(f), link.Faults{Loss: s.loss, Seed: 5}), "soft0")
 	}
-	k, err := host.New(host.Options{})
-	require.NoError(t, err)
+	k := must.Get(host.New(host.Options{}))(t)
 	return cmProgram(t, k, "rxe0")
 }
 
 func (e *cmEnd) completion(t *testing.T) verbs.WC {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx := wait(t)
 	var wc [1]verbs.WC
-	_, err := e.cq.Wait(ctx, wc[:])
-	require.NoError(t, err)
+	must.Get(e.cq.Wait(ctx, wc[:]))(t)
 	require.Equal(t, abi.WCSuccess, wc[0].Status)
 	return wc[0]
 }
 
 func (e *cmEnd) post(t *testing.T, op abi.WROpcode, n int, imm uint32, at []byte) {
-	t.Helper()
 	_, err := e.qp.Post([]verbs.SendWR{{Opcode: op, Flags: abi.SendSignaled, Imm: imm,
 		RemoteAddr: binary.BigEndian.Uint64(at), RKey: binary.BigEndian.Uint32(at[8:]),
 		SGE: []verbs.SGE{{Addr: e.mr.Addr(), Length: uint32(n), LKey: e.mr.LKey()}}}})
@@ -99,7 +94,6 @@ func startPeer(t *testing.T, args ...string) *program { return startCompiled(t, 
 
 // startCompiled starts a program that was compiled for these tests.
 func startCompiled(t *testing.T, name string, args ...string) *program {
-	t.Helper()
 	compiled(t)
 	return start(t, name, args...)
 }
@@ -107,7 +101,6 @@ func startCompiled(t *testing.T, name string, args ...string) *program {
 // compiled skips a test whose programs or libraries the host could not build;
 // with CI=true the host fails instead (tests/guest).
 func compiled(t *testing.T) {
-	t.Helper()
 	if why := os.Getenv("INTEROP_NO_COMPILED"); why != "" {
 		t.Skip("what is compiled could not be built on the host: ", why)
 	}
@@ -132,14 +125,11 @@ func TestCMPeer(t *testing.T) {
 // cmServe is our side as the server.
 func cmServe(t *testing.T, f family, s cmSide, flow string) {
 	e := newCMEnd(t, f, s)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	l, err := e.ch.Listen(netip.AddrPortFrom(s.addr(f), 0), 1, rdmacm.Options{})
-	require.NoError(t, err)
+	ctx := wait(t)
+	l := must.Get(e.ch.Listen(netip.AddrPortFrom(s.addr(f), 0), 1, rdmacm.Options{}))(t)
 	defer l.Close()
 	p := startPeer(t, "client", flow, s.addr(f).String(), strconv.Itoa(int(l.Addr().Port())))
-	r, err := l.Accept(ctx)
-	require.NoError(t, err)
+	r := must.Get(l.Accept(ctx))(t)
 	defer r.Destroy()
 	require.True(t, strings.HasPrefix(string(r.Peer.Private), "hello from C\x00"))
 	if flow == "reject" {
@@ -149,8 +139,7 @@ func cmServe(t *testing.T, f family, s cmSide, flow string) {
 	}
 	copy(e.page, "server-initial")
 	require.NoError(t, r.Init(e.qp))
-	_, err = e.qp.PostRecv([]verbs.RecvWR{{ID: 100}})
-	require.NoError(t, err)
+	must.Get(e.qp.PostRecv([]verbs.RecvWR{{ID: 100}}))(t)
 	param := cmParam
 	param.Private = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(nil, e.mr.Addr()), e.mr.RKey())
 	require.NoError(t, r.Accept(ctx, e.qp, param))
@@ -189,8 +178,7 @@ func (e *cmEnd) call(ctx context.Context, to netip.AddrPort, p rdmacm.ConnParam)
 // cmCall is our side as the client.
 func cmCall(t *testing.T, f family, s cmSide, flow string) {
 	e := newCMEnd(t, f, s)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx := wait(t)
 	cmPort++ // one of its own: the last one's program may still be ending
 	p := startPeer(t, "server", flow, f.rxe.String(), strconv.Itoa(cmPort))
 	param := cmParam

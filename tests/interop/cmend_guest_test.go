@@ -15,6 +15,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // refusal bounds the time of a refusal by a port without a listener, on a guest
@@ -29,8 +30,7 @@ func TestSoftCMEnds(t *testing.T) {
 	for _, f := range families {
 		for _, active := range []string{"soft", "rxe"} {
 			t.Run(f.name+"/"+active, func(t *testing.T) {
-				real, err := host.New(host.Options{})
-				require.NoError(t, err)
+				real := must.Get(host.New(host.Options{}))(t)
 				a, b := cmProgram(t, softKernel(t, f.softAddr(7), link.Faults{}), "soft0"), cmProgram(t, real, "rxe0")
 				server := netip.AddrPortFrom(f.rxe, 7482)
 				if active == "rxe" {
@@ -44,11 +44,10 @@ func TestSoftCMEnds(t *testing.T) {
 }
 
 func refusedSoon(t *testing.T, a *cmEnd, closed netip.AddrPort) {
-	id, err := a.ch.Resolve(wait(t), netip.AddrPort{}, closed, rdmacm.Options{})
-	require.NoError(t, err)
+	id := must.Get(a.ch.Resolve(wait(t), netip.AddrPort{}, closed, rdmacm.Options{}))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), refusal)
 	defer cancel()
-	_, err = id.Connect(ctx, a.qp, cmParam)
+	_, err := id.Connect(ctx, a.qp, cmParam)
 	var r *rdmacm.RejectedError
 	require.ErrorAs(t, err, &r)
 	require.Equal(t, abi.UCMRejInvalidServiceID, r.Reason)
@@ -58,8 +57,7 @@ func refusedSoon(t *testing.T, a *cmEnd, closed netip.AddrPort) {
 
 func staleOver(t *testing.T, a, b *cmEnd, server netip.AddrPort, asks bool) {
 	ctx := wait(t)
-	l, err := b.ch.Listen(server, 8, rdmacm.Options{})
-	require.NoError(t, err)
+	l := must.Get(b.ch.Listen(server, 8, rdmacm.Options{}))(t)
 	defer l.Close()
 	served := make(chan *rdmacm.Request, 1)
 	go func() {
@@ -72,19 +70,16 @@ func staleOver(t *testing.T, a, b *cmEnd, server netip.AddrPort, asks bool) {
 		}
 		served <- r
 	}()
-	first, err := a.ch.Resolve(ctx, netip.AddrPort{}, server, rdmacm.Options{})
-	require.NoError(t, err)
-	_, err = first.Connect(ctx, a.qp, cmParam)
-	require.NoError(t, err)
+	first := must.Get(a.ch.Resolve(ctx, netip.AddrPort{}, server, rdmacm.Options{}))(t)
+	must.Get(first.Connect(ctx, a.qp, cmParam))(t)
 	r := <-served
 	require.False(t, t.Failed())
 
 	if asks {
-		imposter, err := a.ch.Resolve(ctx, netip.AddrPort{}, server, rdmacm.Options{})
-		require.NoError(t, err)
+		imposter := must.Get(a.ch.Resolve(ctx, netip.AddrPort{}, server, rdmacm.Options{}))(t)
 		soon, cancel := context.WithTimeout(ctx, 3*time.Second)
 		defer cancel()
-		_, err = imposter.Connect(soon, borrowed(a.qp.Num()), cmParam)
+		_, err := imposter.Connect(soon, borrowed(a.qp.Num()), cmParam)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.NoError(t, imposter.Destroy())
 		require.NoError(t, r.Context().Err(), "the peer's queue pair lives")
@@ -94,9 +89,8 @@ func staleOver(t *testing.T, a, b *cmEnd, server netip.AddrPort, asks bool) {
 	// The program forgot the connection, and begins anew with the same queue
 	// pair.
 	require.NoError(t, a.qp.Modify(&verbs.QPAttr{State: abi.QPSReset}, abi.QPMaskState))
-	second, err := a.ch.Resolve(ctx, netip.AddrPort{}, server, rdmacm.Options{})
-	require.NoError(t, err)
-	_, err = second.Connect(ctx, a.qp, cmParam)
+	second := must.Get(a.ch.Resolve(ctx, netip.AddrPort{}, server, rdmacm.Options{}))(t)
+	_, err := second.Connect(ctx, a.qp, cmParam)
 	var stale *rdmacm.RejectedError
 	require.ErrorAs(t, err, &stale)
 	require.Equal(t, abi.UCMRejStaleConn, stale.Reason)

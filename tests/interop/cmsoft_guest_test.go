@@ -20,12 +20,12 @@ import (
 	"github.com/rdmashim/rdmashim/rnic"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/udp"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // softKernel is an emulated kernel with a soft RNIC at an address of the soft
 // side, and what goes wrong with the packets that it sends.
 func softKernel(t *testing.T, addr netip.Addr, f link.Faults) kshim.Kernel {
-	t.Helper()
 	var l link.Link
 	require.NoError(t, lab.space.do(func() (err error) {
 		l, err = udp.Listen(netip.AddrPortFrom(addr, 4791), udp.Options{})
@@ -34,8 +34,7 @@ func softKernel(t *testing.T, addr netip.Addr, f link.Faults) kshim.Kernel {
 	if f.Any() {
 		l = link.WithFaults(l, f)
 	}
-	dev, err := rnic.New(rnic.Config{Name: "soft0", Link: l})
-	require.NoError(t, err)
+	dev := must.Get(rnic.New(rnic.Config{Name: "soft0", Link: l}))(t)
 	m := emu.New()
 	require.NoError(t, m.Register(dev))
 	p := m.Process("interop")
@@ -48,23 +47,15 @@ func softKernel(t *testing.T, addr netip.Addr, f link.Faults) kshim.Kernel {
 
 // cmProgram is a program with a queue pair on either kernel.
 func cmProgram(t *testing.T, k kshim.Kernel, device string) *cmEnd {
-	t.Helper()
 	e := &cmEnd{page: make([]byte, 4096)}
-	var err error
-	e.ch, err = rdmacm.Open(k)
-	require.NoError(t, err)
+	e.ch = must.Get(rdmacm.Open(k))(t)
 	t.Cleanup(func() { require.NoError(t, e.ch.Close()) })
-	e.dev, err = verbs.Open(k, device)
-	require.NoError(t, err)
+	e.dev = must.Get(verbs.Open(k, device))(t)
 	t.Cleanup(func() { require.NoError(t, e.dev.Close()) })
-	e.pd, err = e.dev.AllocPD()
-	require.NoError(t, err)
-	e.mr, err = e.pd.RegMR(e.page, abi.AccessLocalWrite|abi.AccessRemoteWrite|abi.AccessRemoteRead)
-	require.NoError(t, err)
-	e.cq, err = e.dev.CreateCQ(64)
-	require.NoError(t, err)
-	e.qp, err = e.pd.CreateQP(verbs.QPInit{SendCQ: e.cq, RecvCQ: e.cq, MaxSendWR: 32, MaxRecvWR: 32, MaxSendSGE: 1, MaxRecvSGE: 1})
-	require.NoError(t, err)
+	e.pd = must.Get(e.dev.AllocPD())(t)
+	e.mr = must.Get(e.pd.RegMR(e.page, abi.AccessLocalWrite|abi.AccessRemoteWrite|abi.AccessRemoteRead))(t)
+	e.cq = must.Get(e.dev.CreateCQ(64))(t)
+	e.qp = must.Get(e.pd.CreateQP(verbs.QPInit{SendCQ: e.cq, RecvCQ: e.cq, MaxSendWR: 32, MaxRecvWR: 32, MaxSendSGE: 1, MaxRecvSGE: 1}))(t)
 	return e
 }
 
@@ -79,8 +70,7 @@ func TestSoftCM(t *testing.T) {
 	for _, f := range families {
 		for _, active := range []string{"soft", "rxe"} {
 			t.Run(f.name+"/"+active, func(t *testing.T) {
-				real, err := host.New(host.Options{})
-				require.NoError(t, err)
+				real := must.Get(host.New(host.Options{}))(t)
 				soft, rxe := cmProgram(t, softKernel(t, f.softAddr(6), link.Faults{}), "soft0"), cmProgram(t, real, "rxe0")
 				if active == "soft" {
 					connectPrograms(t, soft, rxe, netip.AddrPortFrom(f.rxe, 7481))
@@ -95,18 +85,16 @@ func TestSoftCM(t *testing.T) {
 func connectPrograms(t *testing.T, a, b *cmEnd, server netip.AddrPort) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
-	l, err := b.ch.Listen(server, 8, rdmacm.Options{})
-	require.NoError(t, err)
+	l := must.Get(b.ch.Listen(server, 8, rdmacm.Options{}))(t)
 	defer l.Close()
 	resolve := func(port uint16) *rdmacm.ID {
-		id, err := a.ch.Resolve(ctx, netip.AddrPort{}, netip.AddrPortFrom(server.Addr(), port), rdmacm.Options{})
-		require.NoError(t, err)
+		id := must.Get(a.ch.Resolve(ctx, netip.AddrPort{}, netip.AddrPortFrom(server.Addr(), port), rdmacm.Options{}))(t)
 		return id
 	}
 
 	// No program listens.
 	id := resolve(9)
-	_, err = id.Connect(ctx, a.qp, cmParam)
+	_, err := id.Connect(ctx, a.qp, cmParam)
 	var refused *rdmacm.RejectedError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, abi.UCMRejInvalidServiceID, refused.Reason)
@@ -147,8 +135,7 @@ func connectPrograms(t *testing.T, a, b *cmEnd, server netip.AddrPort) {
 	require.NoError(t, a.qp.Modify(&verbs.QPAttr{State: abi.QPSReset}, abi.QPMaskState))
 	p := cmParam
 	p.Private = a.place()
-	peer, err := id.Connect(ctx, a.qp, p)
-	require.NoError(t, err)
+	peer := must.Get(id.Connect(ctx, a.qp, p))(t)
 	s := <-served
 	require.NoError(t, s.err)
 	copy(a.page, "from the active side")

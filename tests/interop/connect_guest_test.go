@@ -14,13 +14,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
 // rxeContexts are two programs' contexts on rxe0, and the number of queue pairs
 // that the kernel has.
 func rxeContexts(t *testing.T) (a, b *uapi.Context) {
-	t.Helper()
 	for _, c := range []**uapi.Context{&a, &b} {
 		var err error
 		*c, err = uapi.Open("rxe0")
@@ -34,9 +34,7 @@ func rxeContexts(t *testing.T) (a, b *uapi.Context) {
 }
 
 func descriptors(t *testing.T) int {
-	t.Helper()
-	list, err := filepath.Glob("/proc/self/fd/*")
-	require.NoError(t, err)
+	list := must.Get(filepath.Glob("/proc/self/fd/*"))(t)
 	return len(list)
 }
 
@@ -45,8 +43,7 @@ func descriptors(t *testing.T) int {
 func TestManyConnections(t *testing.T) {
 	const n = 100
 	a, b := rxeContexts(t)
-	l, err := b.Listen(":0")
-	require.NoError(t, err)
+	l := must.Get(b.Listen(":0"))(t)
 	defer l.Close()
 	addr := net.JoinHostPort(families[0].rxe.String(), strconv.Itoa(int(l.Addr().Port())))
 	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
@@ -110,8 +107,7 @@ func TestRefusals(t *testing.T) {
 	require.ErrorIs(t, err, uapi.ErrRefused)
 	require.ErrorContains(t, err, "nobody listens there")
 	t.Log("refused after", time.Since(start))
-	l, err := b.Listen(net.JoinHostPort(families[1].rxe.String(), "0"))
-	require.NoError(t, err)
+	l := must.Get(b.Listen(net.JoinHostPort(families[1].rxe.String(), "0")))(t)
 	defer l.Close()
 	go func() {
 		if r, err := l.Accept(t.Context()); err == nil {
@@ -125,8 +121,7 @@ func TestRefusals(t *testing.T) {
 	require.Equal(t, "no\x00", string(rejected.PrivateData[:3]))
 	_, err = b.Listen(l.Addr().String())
 	require.Error(t, err)
-	any, err := a.Listen(":0")
-	require.NoError(t, err)
+	any := must.Get(a.Listen(":0"))(t)
 	defer any.Close()
 	_, err = b.Listen(":" + strconv.Itoa(int(any.Addr().Port())))
 	require.ErrorContains(t, err, "is taken")
@@ -143,10 +138,8 @@ func TestKilledIdlePeer(t *testing.T) {
 			device, host, want = softName(families[0], 7, ""), families[0].softAddr(7), uapi.ErrPeerSilent
 		}
 		p, port := serving(t, soft, "sample", "write-imm", "server", "--device", device)
-		a, err := uapi.Open("rxe0")
-		require.NoError(t, err)
-		qp, err := a.Dial(t.Context(), net.JoinHostPort(host.String(), port), uapi.DialConfig{KeepAlive: interval})
-		require.NoError(t, err)
+		a := must.Get(uapi.Open("rxe0"))(t)
+		qp := must.Get(a.Dial(t.Context(), net.JoinHostPort(host.String(), port), uapi.DialConfig{KeepAlive: interval}))(t)
 		time.Sleep(4 * interval)
 		require.NoError(t, a.Cause(qp), "idle, and alive")
 		require.NoError(t, p.Process.Signal(os.Kill))
@@ -158,8 +151,7 @@ func TestKilledIdlePeer(t *testing.T) {
 			t.Fatal("not noticed")
 		}
 		require.ErrorIs(t, a.Cause(qp), want)
-		n, err := a.PollCQ(qp, make([]uapi.WC, 4))
-		require.NoError(t, err)
+		n := must.Get(a.PollCQ(qp, make([]uapi.WC, 4)))(t)
 		require.Zero(t, n, "keepalives do not show")
 		require.NoError(t, a.DestroyQP(qp))
 		require.NoError(t, a.Close())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -23,17 +24,13 @@ func (d *device) datagramEnd(t *testing.T) *end {
 
 // way is an address handle to where another end is.
 func (e *end) way(t *testing.T, to uapi.Endpoint) uapi.AH {
-	t.Helper()
-	ah, err := e.ctx.CreateAH(to.Addr)
-	require.NoError(t, err)
+	ah := must.Get(e.ctx.CreateAH(to.Addr))(t)
 	t.Cleanup(func() { require.NoError(t, e.ctx.DestroyAH(ah)) })
 	return ah
 }
 
 func (e *end) endpoint(t *testing.T) uapi.Endpoint {
-	t.Helper()
-	p, err := e.ctx.LocalEndpoint(e.qp)
-	require.NoError(t, err)
+	p := must.Get(e.ctx.LocalEndpoint(e.qp))(t)
 	return p
 }
 
@@ -71,8 +68,7 @@ func datagrams(t *testing.T, from, to *end) {
 			require.EqualValues(t, map[bool]int{true: n}[op == uapi.OpSendImm], wc.Imm)
 			grh := bytes.Clone(to.target()[margin:][:uapi.GRHLen])
 			holds(t, fmt.Sprintf("%v of %d bytes", op, n), to.target(), append(grh, want...))
-			src, err := uapi.DatagramSource(grh)
-			require.NoError(t, err)
+			src := must.Get(uapi.DatagramSource(grh))(t)
 			require.Equal(t, here.Addr.Addr(), src)
 			count(1, n)
 		}
@@ -141,7 +137,6 @@ func datagramPingpong(t *testing.T, f family, size int, role string) {
 // hearDatagram takes the given number of completions, one of which is that of
 // message i, which must be want and come from a queue pair.
 func hearDatagram(t *testing.T, e *end, i int, from uint32, want []byte, completions int) {
-	t.Helper()
 	size := uapi.GRHLen + len(want)
 	for range completions {
 		wc := e.ends(t, uapi.WCSuccess)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -71,7 +72,6 @@ func TestErrors(t *testing.T) {
 }
 
 func fails(t *testing.T, a, b *device, c failure, asks, receives uapi.Status) {
-	t.Helper()
 	from, to := newPair(t, a, b, uapi.QPConfig{})
 	if c.recv > 0 {
 		to.post(t, uapi.WR{ID: 9, Op: uapi.OpRecv, SGE: []uapi.SGE{{MR: to.mr, Length: uint64(c.recv)}}})
@@ -123,8 +123,7 @@ func neverReady(t *testing.T, a, b *device) {
 	from, to := newPair(t, a, b, uapi.QPConfig{RNRRetry: 2})
 	from.post(t, uapi.WR{ID: 5, Op: uapi.OpSend, Flags: uapi.Signaled, SGE: []uapi.SGE{{MR: from.mr, Length: 30}}})
 	require.Equal(t, uapi.WCRNRRetryExcErr, from.next(t).Status)
-	info, err := to.ctx.QueryQP(to.qp)
-	require.NoError(t, err)
+	info := must.Get(to.ctx.QueryQP(to.qp))(t)
 	require.Equal(t, uapi.StateRTS, info.State, "the responder goes on")
 	count(1, 0)
 }
@@ -132,8 +131,7 @@ func neverReady(t *testing.T, a, b *device) {
 // gone lets a peer vanish whose queue pair was connected.
 func gone(t *testing.T, a, b *device) {
 	from := a.newEnd(t, uapi.QPConfig{Timeout: 12, Retry: 2}) // 17 ms
-	qp, err := b.ctx.CreateQP(8, 8)
-	require.NoError(t, err)
+	qp := must.Get(b.ctx.CreateQP(8, 8))(t)
 	to := &end{name: b.name, ctx: b.ctx, qp: qp, region: b.region}
 	connect(t, from, to)
 	require.NoError(t, b.ctx.DestroyQP(qp))

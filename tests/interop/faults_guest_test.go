@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/amount"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -70,8 +71,7 @@ func underFault(t *testing.T, f family, name string, mtu int, counter string) (s
 		atomics(t, way.from, way.to)
 		queueful(t, way.from, way.to, mtu)
 	}
-	counters, err := a.ctx.Counters()
-	require.NoError(t, err)
+	counters := must.Get(a.ctx.Counters())(t)
 	require.NotZero(t, counters[counter], "no fault was made")
 	return counters["sent_pkts"], counters[counter]
 }

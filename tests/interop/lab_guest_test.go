@@ -20,6 +20,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -252,7 +253,6 @@ func (s *namespace) do(f func() error) error {
 
 // openSoft opens a soft device in the soft RNIC's namespace.
 func openSoft(t *testing.T, name string) *uapi.Context {
-	t.Helper()
 	var c *uapi.Context
 	require.NoError(t, lab.space.do(func() (err error) {
 		c, err = uapi.Open(name)
@@ -264,9 +264,7 @@ func openSoft(t *testing.T, name string) *uapi.Context {
 
 // openRXE opens rxe0 with its address of a family.
 func openRXE(t *testing.T, f family) *uapi.Context {
-	t.Helper()
-	c, err := uapi.OpenWith("rxe0", uapi.OpenConfig{GIDIndex: new(gidIndex(f.rxe))})
-	require.NoError(t, err)
+	c := must.Get(uapi.OpenWith("rxe0", uapi.OpenConfig{GIDIndex: new(gidIndex(f.rxe))}))(t)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c
 }
@@ -286,7 +284,6 @@ func openKernelLog() (*kernelLog, error) {
 // badICRCs counts the lines about wrong ICRCs since the last call. The kernel
 // limits their rate.
 func (k *kernelLog) badICRCs(t *testing.T) (n int) {
-	t.Helper()
 	buf := make([]byte, 8192)
 	for {
 		size, err := unix.Read(k.fd, buf)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/amount"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -38,16 +39,14 @@ func TestMessages(t *testing.T) {
 				}
 				t.Run(fmt.Sprint("MTU", mtu), func(t *testing.T) {
 					a, b := newPair(t, soft, rxe, uapi.QPConfig{MTU: mtu, Inline: 64})
-					info, err := a.ctx.QueryQP(a.qp)
-					require.NoError(t, err)
+					info := must.Get(a.ctx.QueryQP(a.qp))(t)
 					require.Equal(t, mtu, info.MTU)
 					watch := newWatch(t, a)
 					bothWays(t, a, b, mtu)
 					watch.allReceived(t)
 				})
 			}
-			counters, err := soft.ctx.Counters()
-			require.NoError(t, err)
+			counters := must.Get(soft.ctx.Counters())(t)
 			require.Greater(t, counters["gso_pkts"], uint64(amount.Of(100, 1000)), "many of them left by GSO, each with an ICRC for its own identification")
 			require.Zero(t, counters["gso_refused"])
 			t.Logf("GSO: %d packets in %d sends, %d suspensions", counters["gso_pkts"], counters["gso_sends"], counters["gso_suspended"])
@@ -68,8 +67,7 @@ type watch struct {
 func newWatch(t *testing.T, soft *end) *watch {
 	w := &watch{e: soft}
 	w.sent, w.received, w.lost = w.now(t)
-	c, err := soft.ctx.Counters()
-	require.NoError(t, err)
+	c := must.Get(soft.ctx.Counters())(t)
 	w.icrc = c["drop_icrc"]
 	return w
 }
@@ -78,34 +76,28 @@ func newWatch(t *testing.T, soft *end) *watch {
 // acknowledgements of queue pairs that have gone; lost is what this kernel's
 // queues between the two dropped.
 func (w *watch) now(t *testing.T) (sent, received, lost uint64) {
-	t.Helper()
 	for again := uint64(1); again != sent; {
-		c, err := w.e.ctx.Counters()
-		require.NoError(t, err)
+		c := must.Get(w.e.ctx.Counters())(t)
 		sent, received = c["sent_pkts"], freshCounter("rcvd_pkts")
-		c, err = w.e.ctx.Counters()
-		require.NoError(t, err)
+		c = must.Get(w.e.ctx.Counters())(t)
 		again = c["sent_pkts"]
 	}
 	text, err := os.ReadFile("/proc/net/softnet_stat") // a line a processor, the second field is drops
 	require.NoError(t, err)
 	for line := range strings.Lines(string(text)) {
-		n, err := strconv.ParseUint(strings.Fields(line)[1], 16, 64)
-		require.NoError(t, err)
+		n := must.Get(strconv.ParseUint(strings.Fields(line)[1], 16, 64))(t)
 		lost += n
 	}
 	return sent, received, lost
 }
 
 func (w *watch) allReceived(t *testing.T) {
-	t.Helper()
 	var sent, received, lost uint64
 	require.Eventually(t, func() bool {
 		sent, received, lost = w.now(t)
 		return received-w.received+lost-w.lost >= sent-w.sent
 	}, patience, 10*time.Millisecond, "rxe did not take every packet: a bad ICRC?")
-	c, err := w.e.ctx.Counters()
-	require.NoError(t, err)
+	c := must.Get(w.e.ctx.Counters())(t)
 	// One of a peer may be: rxe may begin with any of 65,536 identifications,
 	// of which 64 are those of soft devices; the first other one after these
 	// is not believed (rnic/link/udp/habit.go).
@@ -168,7 +160,6 @@ func atomics(t *testing.T, from, to *end) {
 	word := to.target()[at:][:8]
 	old := from.target()[margin:][:8]
 	do := func(wr uapi.WR, wc uapi.Opcode, before, after uint64) {
-		t.Helper()
 		fill(from.target(), 8)
 		wr.Flags, wr.ID = uapi.Signaled, 3
 		wr.SGE = []uapi.SGE{{MR: from.mr, Offset: uint64(from.half + margin), Length: 8}}
@@ -196,8 +187,7 @@ func atomics(t *testing.T, from, to *end) {
 			SGE:        []uapi.SGE{{MR: from.mr, Offset: uint64(from.half + 8*i), Length: 8}},
 			RemoteAddr: to.region.Addr + uint64(to.half+at), RKey: to.region.RKey})
 	}
-	n, err := from.ctx.Post(from.qp, list)
-	require.NoError(t, err)
+	n := must.Get(from.ctx.Post(from.qp, list))(t)
 	require.Equal(t, many, n)
 	for i := range many {
 		wc := from.success(t, uapi.WCOpFetchAdd)
@@ -239,8 +229,7 @@ func queueful(t *testing.T, from, to *end, mtu int) {
 		e   *end
 		wrs []uapi.WR
 	}{{to, recvs}, {from, list}} {
-		k, err := l.e.ctx.Post(l.e.qp, l.wrs)
-		require.NoError(t, err)
+		k := must.Get(l.e.ctx.Post(l.e.qp, l.wrs))(t)
 		require.Equal(t, len(l.wrs), k)
 	}
 	for i := range list {

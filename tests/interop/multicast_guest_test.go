@@ -11,6 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -38,8 +39,7 @@ func toGroup(t *testing.T, f family, group netip.Addr) {
 	}
 	way := map[*uapi.Context]uapi.AH{}
 	for _, c := range []*uapi.Context{soft, rxe} {
-		ah, err := c.CreateAH(netip.AddrPortFrom(group, 0))
-		require.NoError(t, err)
+		ah := must.Get(c.CreateAH(netip.AddrPortFrom(group, 0)))(t)
 		way[c] = ah
 	}
 	for range 2 {
@@ -61,7 +61,6 @@ func toGroup(t *testing.T, f family, group netip.Addr) {
 // sendToGroup sends a message of n bytes to a group. Behind it, each of those
 // that have left gets another one.
 func sendToGroup(t *testing.T, from *end, way uapi.AH, group netip.Addr, n int, members, left []*end) {
-	t.Helper()
 	here, want := from.endpoint(t), pattern(n)
 	for _, e := range append(left, members...) {
 		fill(e.target(), uapi.GRHLen+n)
@@ -88,8 +87,7 @@ func sendToGroup(t *testing.T, from *end, way uapi.AH, group netip.Addr, n int, 
 		require.Equal(t, []uint32{here.QPN, 1}, []uint32{wc.SrcQPN, wc.Imm}, what)
 		grh := append([]byte(nil), e.target()[margin:][:uapi.GRHLen]...)
 		holds(t, what, e.target(), append(grh, want...))
-		src, err := uapi.DatagramSource(grh)
-		require.NoError(t, err)
+		src := must.Get(uapi.DatagramSource(grh))(t)
 		require.Equal(t, here.Addr.Addr(), src, what)
 		require.Equal(t, group, destination(grh, group.BitLen()/8), what)
 		count(1, n)
@@ -113,16 +111,14 @@ func destination(grh []byte, length int) netip.Addr {
 // joinIP has eth0 take packets to a group: rxe's attaching sets the interface's
 // filter only (rxe_mcast.c:rxe_mcast_add).
 func joinIP(t *testing.T, group netip.Addr) {
-	t.Helper()
-	l, err := netlink.LinkByName("eth0")
-	require.NoError(t, err)
+	l := must.Get(netlink.LinkByName("eth0"))(t)
 	domain := unix.AF_INET
 	if group.Is6() {
 		domain = unix.AF_INET6
 	}
-	fd, err := unix.Socket(domain, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	require.NoError(t, err)
+	fd := must.Get(unix.Socket(domain, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0))(t)
 	t.Cleanup(func() { unix.Close(fd) })
+	var err error
 	if group.Is6() {
 		err = unix.SetsockoptIPv6Mreq(fd, unix.IPPROTO_IPV6, unix.IPV6_JOIN_GROUP, &unix.IPv6Mreq{Multiaddr: group.As16(), Interface: uint32(l.Attrs().Index)})
 	} else {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -53,9 +54,7 @@ const allAccess = uapi.AccessLocalWrite | uapi.AccessRemoteWrite | uapi.AccessRe
 
 // newDevice registers memory for messages of up to max bytes.
 func newDevice(t *testing.T, name string, c *uapi.Context, max int) *device {
-	t.Helper()
-	mem, err := uapi.Alloc(2 * (max + 2*margin))
-	require.NoError(t, err)
+	mem := must.Get(uapi.Alloc(2 * (max + 2*margin)))(t)
 	t.Cleanup(func() { require.NoError(t, uapi.Free(mem)) })
 	mr, region, err := c.RegRegion(mem, uapi.MRConfig{Access: allAccess})
 	require.NoError(t, err)
@@ -65,7 +64,6 @@ func newDevice(t *testing.T, name string, c *uapi.Context, max int) *device {
 
 // newEnd makes a queue pair that is not connected.
 func (d *device) newEnd(t *testing.T, config uapi.QPConfig) *end {
-	t.Helper()
 	if config.SendDepth == 0 {
 		config.SendDepth = 64
 	}
@@ -81,30 +79,24 @@ func (d *device) newEnd(t *testing.T, config uapi.QPConfig) *end {
 	if config.Timeout == 0 {
 		config.Timeout = 18 // a second: emulated processors stall
 	}
-	qp, err := d.ctx.CreateQPWith(config)
-	require.NoError(t, err)
+	qp := must.Get(d.ctx.CreateQPWith(config))(t)
 	t.Cleanup(func() { require.NoError(t, d.ctx.DestroyQP(qp)) })
 	return &end{name: d.name, ctx: d.ctx, qp: qp, mr: d.mr, region: d.region, mem: d.mem, half: len(d.mem) / 2}
 }
 
 // connect connects two ends, the first one first.
 func connect(t *testing.T, a, b *end) {
-	t.Helper()
-	ea, err := a.ctx.LocalEndpoint(a.qp)
-	require.NoError(t, err)
-	eb, err := b.ctx.LocalEndpoint(b.qp)
-	require.NoError(t, err)
+	ea := must.Get(a.ctx.LocalEndpoint(a.qp))(t)
+	eb := must.Get(b.ctx.LocalEndpoint(b.qp))(t)
 	require.NoError(t, a.ctx.ConnectQP(a.qp, eb))
 	require.NoError(t, b.ctx.ConnectQP(b.qp, ea))
 }
 
 // newPair makes a connected pair.
 func newPair(t *testing.T, a, b *device, config uapi.QPConfig) (*end, *end) {
-	t.Helper()
 	x, y := a.newEnd(t, config), b.newEnd(t, config)
 	connect(t, x, y)
-	info, err := x.ctx.QueryQP(x.qp)
-	require.NoError(t, err)
+	info := must.Get(x.ctx.QueryQP(x.qp))(t)
 	x.v4 = info.Remote.Addr.Addr().Is4()
 	y.v4 = x.v4
 	return x, y
@@ -112,7 +104,6 @@ func newPair(t *testing.T, a, b *device, config uapi.QPConfig) (*end, *end) {
 
 // next waits for one completion.
 func (e *end) next(t *testing.T) uapi.WC {
-	t.Helper()
 	var wc [1]uapi.WC
 	n, err := e.ctx.WaitCQ(wait(t), e.qp, wc[:])
 	require.NoError(t, err, "%s waits for a completion", e.name)
@@ -123,7 +114,6 @@ func (e *end) next(t *testing.T) uapi.WC {
 // ends waits for one completion, which must be one with a status. The
 // counters are read where it is not: rxe's take milliseconds each.
 func (e *end) ends(t *testing.T, status uapi.Status) uapi.WC {
-	t.Helper()
 	wc := e.next(t)
 	if wc.Status != status {
 		require.FailNow(t, "wrong status", "%s, which must complete with %v: %v\n%s", e.name, status, wc, e.counters())
@@ -133,7 +123,6 @@ func (e *end) ends(t *testing.T, status uapi.Status) uapi.WC {
 
 // success waits for one completion, which must be a success.
 func (e *end) success(t *testing.T, what uapi.Opcode) uapi.WC {
-	t.Helper()
 	wc := e.ends(t, uapi.WCSuccess)
 	require.Equal(t, what, wc.Opcode, "%s: %v", e.name, wc)
 	require.Equal(t, e.qp, wc.QP)
@@ -163,7 +152,6 @@ func (e *end) counters() string {
 
 // post posts one request.
 func (e *end) post(t *testing.T, wr uapi.WR) {
-	t.Helper()
 	n, err := e.ctx.Post(e.qp, []uapi.WR{wr})
 	require.NoError(t, err, "%s posts %v", e.name, wr.Op)
 	require.Equal(t, 1, n)
@@ -200,7 +188,6 @@ var blank = bytes.Repeat([]byte{untouched}, margin)
 // holds checks that memory holds want, begins at the margin, and that nothing
 // else changed.
 func holds(t *testing.T, where string, mem, want []byte) {
-	t.Helper()
 	got := mem[margin:][:len(want)]
 	if !bytes.Equal(got, want) {
 		for i := range got {
@@ -235,7 +222,6 @@ var immediate uint32 = 0x01020304
 // move moves one message of n bytes at from's request and compares every byte.
 // With pieces more than 1 the requester's memory is a list of so many.
 func move(t *testing.T, from, to *end, m message, n, pieces int) {
-	t.Helper()
 	what := fmt.Sprintf("%v of %d bytes, requested by %s", m.op, n, from.name)
 	src, dst := from, to // of the data
 	if m.op == uapi.OpRead {

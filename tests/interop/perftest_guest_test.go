@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -52,7 +53,6 @@ func (p perftestPeer) String() string {
 }
 
 func parsePerftest(t *testing.T, text string) (p perftestPeer) {
-	t.Helper()
 	f := strings.Split(text, ":")
 	require.GreaterOrEqual(t, len(f), 22, "%q", text)
 	number := func(s string) uint64 {
@@ -93,8 +93,7 @@ const perftestIters, perftestSize = 16, 20000
 
 func perftest(t *testing.T, name string, r programRun) {
 	e := partner(t, r.family, r.mtu, perftestIters*perftestSize)
-	endpoint, err := e.ctx.LocalEndpoint(e.qp)
-	require.NoError(t, err)
+	endpoint := must.Get(e.ctx.LocalEndpoint(e.qp))(t)
 	args := func(port int) []string {
 		return strings.Fields(fmt.Sprintf("-F -d rxe0 -x %d -m %d -s %d -n %d -t 8 -p %d", gidIndex(r.family.rxe), r.mtu, perftestSize, perftestIters, port))
 	}
@@ -151,7 +150,6 @@ func (s *perftestSession) inTurn(n int, text func() string) (got string) {
 
 // meet goes through the exchange up to the connected queue pairs.
 func (s *perftestSession) meet(t *testing.T, mtu int) {
-	t.Helper()
 	if s.client {
 		s.inTurn(perftestVersion, func() string { return versionOfPerftest(t) })
 	} else {
@@ -177,7 +175,6 @@ var versionLine = regexp.MustCompile(`(?m)(\d+\.\d+)`)
 
 // versionOfPerftest asks the program.
 func versionOfPerftest(t *testing.T) string {
-	t.Helper()
 	cmd := exec.CommandContext(t.Context(), programDir+"/ib_write_bw", "--version")
 	cmd.Env = append(cmd.Environ(), "LD_LIBRARY_PATH="+programDir+"/lib")
 	out, _ := cmd.CombinedOutput() // its exit status is 1

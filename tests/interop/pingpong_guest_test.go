@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -26,7 +27,6 @@ func pingpongAddress(e uapi.Endpoint) string {
 }
 
 func parsePingpong(t *testing.T, text string, mtu int) uapi.Endpoint {
-	t.Helper()
 	e := uapi.Endpoint{MTU: mtu, MaxRdAtomic: 1}
 	var lid uint32
 	var gid string
@@ -50,8 +50,7 @@ func TestPingpong(t *testing.T) {
 func pingpong(t *testing.T, f family, mtu int, role string) {
 	const iters, size = 20, 10000 // three packets or ten
 	e := partner(t, f, mtu, iters*size)
-	mine, err := e.ctx.LocalEndpoint(e.qp)
-	require.NoError(t, err)
+	mine := must.Get(e.ctx.LocalEndpoint(e.qp))(t)
 	args := func(port int) []string {
 		return strings.Fields(fmt.Sprintf("-e -d rxe0 -g %d -m %d -s %d -n %d -r 64 -p %d", gidIndex(f.rxe), mtu, size, iters, port))
 	}
@@ -99,7 +98,6 @@ func pingpong(t *testing.T, f family, mtu int, role string) {
 
 // receive posts the receives of all messages, each with memory of its own.
 func receive(t *testing.T, e *end, n, size int) {
-	t.Helper()
 	fill(e.target(), n*size)
 	for i := range n {
 		e.post(t, uapi.WR{ID: uapi.WRID(i), Op: uapi.OpRecv, SGE: []uapi.SGE{{MR: e.mr, Offset: uint64(e.half + i*size), Length: uint64(size)}}})
@@ -109,7 +107,6 @@ func receive(t *testing.T, e *end, n, size int) {
 // hear takes the given number of completions, one of which is that of message
 // i, which must be want, and another one, if any, that of the send it answers.
 func hear(t *testing.T, e *end, i, size int, want []byte, completions int) {
-	t.Helper()
 	for range completions {
 		wc := e.ends(t, uapi.WCSuccess)
 		if wc.Opcode == uapi.WCOpRecv {

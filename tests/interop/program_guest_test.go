@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/amount"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -59,14 +60,12 @@ type program struct {
 
 // start starts a C program of the distribution on rxe.
 func start(t *testing.T, name string, args ...string) *program {
-	t.Helper()
 	return startOn(t, "", name, args...)
 }
 
 // startOn starts a C program of the distribution: on rxe, or on the soft device
 // of that name, as rdmashim run does.
 func startOn(t *testing.T, device, name string, args ...string) *program {
-	t.Helper()
 	if why := os.Getenv("INTEROP_NO_PROGRAMS"); why != "" {
 		t.Skip("the host could not bring perftest and rdma-core to the guest: ", why)
 	}
@@ -94,7 +93,6 @@ func startOn(t *testing.T, device, name string, args ...string) *program {
 // status does not count: when rping's server is told to go, its event thread
 // may find the channel closed already, and exits with 255.
 func (p *program) endsAfter(t *testing.T, said string) string {
-	t.Helper()
 	err := p.Wait()
 	require.Contains(t, p.out.String(), said, "%v", err)
 	countProgram()
@@ -103,7 +101,6 @@ func (p *program) endsAfter(t *testing.T, said string) string {
 
 // ends waits for the program's end, which must be a good one.
 func (p *program) ends(t *testing.T) string {
-	t.Helper()
 	require.NoError(t, p.Wait(), "%s", p.out.String())
 	countProgram()
 	return p.out.String()
@@ -111,12 +108,10 @@ func (p *program) ends(t *testing.T) string {
 
 // memory reads the program's memory.
 func (p *program) memory(t *testing.T, addr uint64, n int) []byte {
-	t.Helper()
-	f, err := os.Open(fmt.Sprintf("/proc/%d/mem", p.Process.Pid))
-	require.NoError(t, err)
+	f := must.Get(os.Open(fmt.Sprintf("/proc/%d/mem", p.Process.Pid)))(t)
 	defer f.Close()
 	b := make([]byte, n)
-	_, err = f.ReadAt(b, int64(addr))
+	_, err := f.ReadAt(b, int64(addr))
 	require.NoError(t, err, "memory of the program at %#x", addr)
 	return b
 }
@@ -129,7 +124,6 @@ type talk struct {
 
 // dial connects to a program that is a server, as soon as it listens.
 func dial(t *testing.T, port int) *talk {
-	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		c, err := net.Dial("tcp4", fmt.Sprint("127.0.0.1:", port))
 		if err == nil {
@@ -141,9 +135,7 @@ func dial(t *testing.T, port int) *talk {
 
 // listen makes a socket for a program that is a client, and returns its port.
 func listen(t *testing.T) (accept func() *talk, port int) {
-	t.Helper()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := must.Get(net.Listen("tcp4", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	require.NoError(t, l.(*net.TCPListener).SetDeadline(time.Now().Add(patience)))
 	return func() *talk {
@@ -180,9 +172,7 @@ func (c *talk) hear(n int) string {
 
 // freePort finds a TCP port for a program that is a server.
 func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp4", "0.0.0.0:0")
-	require.NoError(t, err)
+	l := must.Get(net.Listen("tcp4", "0.0.0.0:0"))(t)
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port
 }

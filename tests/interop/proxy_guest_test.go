@@ -70,7 +70,6 @@ func proxyRun(t *testing.T, f family, clientSoft bool, file string, body []byte)
 
 // serveHTTP serves the body, and what is posted, on one of the sides.
 func serveHTTP(t *testing.T, soft bool, body []byte) (addr string) {
-	t.Helper()
 	var l net.Listener
 	listen := func() (err error) {
 		l, err = net.Listen("tcp", "127.0.0.1:0")
@@ -100,7 +99,6 @@ func serveHTTP(t *testing.T, soft bool, body []byte) (addr string) {
 
 // curl runs curl on one of the sides and returns what it fetched.
 func curl(t *testing.T, soft bool, args ...string) []byte {
-	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
 	p := &program{Cmd: exec.CommandContext(ctx, "/usr/bin/curl", append(args, "--silent", "--show-error")...)}
@@ -131,7 +129,6 @@ type proxyEnd struct {
 }
 
 func startProxy(t *testing.T, soft bool, args ...string) *proxy {
-	t.Helper()
 	p, out := piped(t, soft, append([]string{"proxy", "--json"}, args...)...)
 	x := &proxy{program: p, lines: json.NewDecoder(out)}
 	x.listening = x.next(t).Listening
@@ -139,7 +136,6 @@ func startProxy(t *testing.T, soft bool, args ...string) *proxy {
 }
 
 func (x *proxy) next(t *testing.T) (line proxyLine) {
-	t.Helper()
 	require.NoError(t, x.lines.Decode(&line), "%s", x.program.out.String())
 	return line
 }

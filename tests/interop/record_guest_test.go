@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -87,7 +88,6 @@ func script(t *testing.T, c *capture, f family, mtu int) {
 
 // burst posts n small WRITEs in one call.
 func burst(t *testing.T, from, to *end, n int) {
-	t.Helper()
 	var list []uapi.WR
 	for i := range n {
 		wr := uapi.WR{ID: uapi.WRID(i), Op: uapi.OpWrite, SGE: []uapi.SGE{{MR: from.mr, Offset: uint64(16 * i), Length: 16}},
@@ -100,8 +100,7 @@ func burst(t *testing.T, from, to *end, n int) {
 	want := pattern(16 * n)
 	copy(from.source(), want)
 	fill(to.target(), len(want))
-	k, err := from.ctx.Post(from.qp, list)
-	require.NoError(t, err)
+	k := must.Get(from.ctx.Post(from.qp, list))(t)
 	require.Equal(t, n, k)
 	from.success(t, uapi.WCOpWrite)
 	holds(t, "the WRITEs", to.target(), want)

@@ -11,6 +11,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/host"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -24,26 +25,18 @@ type raw struct {
 }
 
 func newRaw(t *testing.T, f family) *raw {
-	t.Helper()
-	kernel, err := host.New(host.Options{})
-	require.NoError(t, err)
-	ctx, err := verbs.Open(kernel, "rxe0")
-	require.NoError(t, err)
+	kernel := must.Get(host.New(host.Options{}))(t)
+	ctx := must.Get(verbs.Open(kernel, "rxe0"))(t)
 	t.Cleanup(func() { require.NoError(t, ctx.Close()) })
 	r := &raw{f: f, mem: pattern(1 << 14)}
-	r.pd, err = ctx.AllocPD()
-	require.NoError(t, err)
-	r.cq, err = ctx.CreateCQ(64)
-	require.NoError(t, err)
-	r.mr, err = r.pd.RegMR(r.mem, abi.AccessLocalWrite)
-	require.NoError(t, err)
+	r.pd = must.Get(ctx.AllocPD())(t)
+	r.cq = must.Get(ctx.CreateCQ(64))(t)
+	r.mr = must.Get(r.pd.RegMR(r.mem, abi.AccessLocalWrite))(t)
 	return r
 }
 
 func (r *raw) newQP(t *testing.T, typ abi.QPType) *verbs.QP {
-	t.Helper()
-	qp, err := r.pd.CreateQP(verbs.QPInit{Type: typ, SendCQ: r.cq, RecvCQ: r.cq, MaxSendWR: 16, MaxRecvWR: 1, SigAll: true})
-	require.NoError(t, err)
+	qp := must.Get(r.pd.CreateQP(verbs.QPInit{Type: typ, SendCQ: r.cq, RecvCQ: r.cq, MaxSendWR: 16, MaxRecvWR: 1, SigAll: true}))(t)
 	t.Cleanup(func() { require.NoError(t, qp.Destroy()) })
 	return qp
 }
@@ -55,7 +48,6 @@ func (r *raw) vector(to netip.Addr) abi.QPDest {
 
 // connect brings a reliable or an unreliable connection to RTS.
 func (r *raw) connect(t *testing.T, qp *verbs.QP, typ abi.QPType, mtu abi.MTU, to netip.Addr, num, psn uint32) {
-	t.Helper()
 	require.NoError(t, qp.Modify(&verbs.QPAttr{State: abi.QPSInit, PortNum: 1, AccessFlags: abi.AccessRemoteWrite},
 		abi.QPMaskState|abi.QPMaskPkeyIndex|abi.QPMaskPort|abi.QPMaskAccessFlags))
 	rtr := verbs.QPAttr{State: abi.QPSRTR, PathMTU: mtu, DestQPNum: num, RQPSN: psn, MinRNRTimer: 12, AV: r.vector(to)}
@@ -78,13 +70,10 @@ const (
 
 // send posts one request of n bytes and waits for its completion.
 func (r *raw) send(t *testing.T, qp *verbs.QP, wr verbs.SendWR, n int) abi.WCStatus {
-	t.Helper()
 	wr.SGE = []verbs.SGE{{Addr: r.mr.Addr(), Length: uint32(n), LKey: r.mr.LKey()}}
-	_, err := qp.Post([]verbs.SendWR{wr})
-	require.NoError(t, err)
+	must.Get(qp.Post([]verbs.SendWR{wr}))(t)
 	var wc [1]verbs.WC
-	_, err = r.cq.Wait(wait(t), wc[:])
-	require.NoError(t, err)
+	must.Get(r.cq.Wait(wait(t), wc[:]))(t)
 	return wc[0].Status
 }
 
@@ -110,8 +99,7 @@ func unreliable(t *testing.T, c *capture, f family) {
 	require.NoError(t, ud.Modify(&verbs.QPAttr{State: abi.QPSRTR}, abi.QPMaskState))
 	require.NoError(t, ud.Modify(&verbs.QPAttr{State: abi.QPSRTS, SQPSN: rawPSN}, abi.QPMaskState|abi.QPMaskSQPSN))
 	group := netip.MustParseAddr("ff0e::77:1")
-	ah, err := r.pd.CreateAH(verbs.AHAttr{DGID: group.As16(), SGIDIndex: uint8(gidIndex(f.rxe)), HopLimit: 17, IsGlobal: 1, PortNum: 1})
-	require.NoError(t, err)
+	ah := must.Get(r.pd.CreateAH(verbs.AHAttr{DGID: group.As16(), SGIDIndex: uint8(gidIndex(f.rxe)), HopLimit: 17, IsGlobal: 1, PortNum: 1}))(t)
 	for _, op := range []abi.WROpcode{abi.WRSend, abi.WRSendWithImm} {
 		for _, n := range []int{0, 5, 1024} {
 			c.step("rxe: UD %v to the group %v, %d bytes", op, group, n)
@@ -123,14 +111,12 @@ func unreliable(t *testing.T, c *capture, f family) {
 	for _, n := range []int{5, 1024 + 3} {
 		rc := r.newQP(t, abi.QPTRC)
 		e := soft.newEnd(t, uapi.QPConfig{MTU: 1024})
-		ep, err := e.ctx.LocalEndpoint(e.qp)
-		require.NoError(t, err)
+		ep := must.Get(e.ctx.LocalEndpoint(e.qp))(t)
 		r.connect(t, rc, abi.QPTRC, abi.MTU1024, f.softAddr(0), ep.QPN, ep.PSN)
 		require.NoError(t, e.ctx.ConnectQP(e.qp, uapi.Endpoint{
 			Addr: netip.AddrPortFrom(f.rxe, uapi.RoCEPort), QPN: rc.Num(), PSN: rawPSN, MTU: 1024, MaxRdAtomic: 1,
 		}))
-		_, err = e.ctx.PostRecv(e.qp, e.mr, 0, 4096)
-		require.NoError(t, err)
+		must.Get(e.ctx.PostRecv(e.qp, e.mr, 0, 4096))(t)
 		c.step("rxe: SEND with invalidate, %d bytes, of a key that cannot be revoked", n)
 		require.Equal(t, abi.WCSuccess, r.send(t, rc, verbs.SendWR{Opcode: abi.WRSendWithInv, InvalidateRKey: e.region.RKey}, n), "the ACK goes out before the key is looked at")
 		require.Equal(t, uapi.WCRemInvReqErr, e.next(t).Status)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
 	"github.com/rdmashim/rdmashim/rnic/wire/wiretest"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 const testdata = "../testdata"
@@ -49,8 +50,7 @@ var everyNAK = []wire.NAKCode{wire.NAKInvalidRequest, wire.NAKRemoteAccess, wire
 func TestRecordings(t *testing.T) {
 	for _, r := range recorded {
 		t.Run(r.name, func(t *testing.T) {
-			frames, err := wiretest.ReadFile(filepath.Join(testdata, r.name+".pcap"))
-			require.NoError(t, err)
+			frames := must.Get(wiretest.ReadFile(filepath.Join(testdata, r.name+".pcap")))(t)
 			soft, rxe := map[wire.Opcode]int{}, map[wire.Opcode]int{}
 			naks := map[wire.NAKCode]int{}
 			var rnr [2]int
@@ -101,9 +101,7 @@ func TestRecordings(t *testing.T) {
 
 // parse takes a frame apart, puts it together again, and checks its ICRC.
 func parse(t *testing.T, f *wiretest.Frame) (p wire.Packet) {
-	t.Helper()
-	flow, err := wire.NewFlow(f.Src, f.Dst, f.DF)
-	require.NoError(t, err)
+	flow := must.Get(wire.NewFlow(f.Src, f.Dst, f.DF))(t)
 	require.True(t, flow.Check(f.UDP, f.ID), "frame %d: bad ICRC", f.Number)
 	body := f.UDP[:len(f.UDP)-wire.ICRCLen]
 	require.NoError(t, p.Parse(body), "frame %d", f.Number)

@@ -3,7 +3,6 @@
 package interop
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"net/netip"
@@ -16,6 +15,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // The page of our end in a talk with rping: the received message, the sent one,
@@ -30,21 +30,17 @@ const (
 )
 
 func (e *cmEnd) pingReceive(t *testing.T) {
-	t.Helper()
-	_, err := e.qp.PostRecv([]verbs.RecvWR{{ID: 1, SGE: []verbs.SGE{{Addr: e.mr.Addr() + pingRecv, Length: pingInfo, LKey: e.mr.LKey()}}}})
-	require.NoError(t, err)
+	must.Get(e.qp.PostRecv([]verbs.RecvWR{{ID: 1, SGE: []verbs.SGE{{Addr: e.mr.Addr() + pingRecv, Length: pingInfo, LKey: e.mr.LKey()}}}}))(t)
 }
 
 // pingWork posts a request and takes completions until it and, if hears is set,
 // a receive have completed. They may come in either order.
 func (e *cmEnd) pingWork(t *testing.T, wr *verbs.SendWR, hears bool) {
-	t.Helper()
 	left := 0
 	if wr != nil {
 		left++
 		wr.Flags = abi.SendSignaled
-		_, err := e.qp.Post([]verbs.SendWR{*wr})
-		require.NoError(t, err)
+		must.Get(e.qp.Post([]verbs.SendWR{*wr}))(t)
 	}
 	if hears {
 		left++
@@ -82,14 +78,11 @@ func TestCMRping(t *testing.T) {
 // pingServe reads what rping has, and writes it back.
 func pingServe(t *testing.T, f family, s cmSide) {
 	e := newCMEnd(t, f, s)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	l, err := e.ch.Listen(netip.AddrPortFrom(s.addr(f), 0), 1, rdmacm.Options{})
-	require.NoError(t, err)
+	ctx := wait(t)
+	l := must.Get(e.ch.Listen(netip.AddrPortFrom(s.addr(f), 0), 1, rdmacm.Options{}))(t)
 	defer l.Close()
 	p := start(t, "rping", "-c", "-v", "-V", "-C", strconv.Itoa(pings), "-a", s.addr(f).String(), "-p", strconv.Itoa(int(l.Addr().Port())))
-	r, err := l.Accept(ctx)
-	require.NoError(t, err)
+	r := must.Get(l.Accept(ctx))(t)
 	defer r.Destroy()
 	require.NoError(t, r.Init(e.qp))
 	e.pingReceive(t)
@@ -113,8 +106,7 @@ func pingServe(t *testing.T, f family, s cmSide) {
 // pingCall tells rping where data is, and where it goes back to.
 func pingCall(t *testing.T, f family, s cmSide) {
 	e := newCMEnd(t, f, s)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx := wait(t)
 	cmPort++
 	p := start(t, "rping", "-s", "-v", "-C", strconv.Itoa(pings), "-a", f.rxe.String(), "-p", strconv.Itoa(cmPort))
 	id, _, err := e.call(ctx, netip.AddrPortFrom(f.rxe, uint16(cmPort)), cmParam)

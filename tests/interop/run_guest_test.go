@@ -20,6 +20,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/preload"
 	"github.com/rdmashim/rdmashim/rnic/link/udp/ports"
 	"github.com/rdmashim/rdmashim/tests/amount"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -53,10 +54,8 @@ func beRun() {
 
 // run has a program that is not started yet run on a soft device.
 func (p *program) run(t *testing.T, device string) {
-	t.Helper()
 	compiled(t)
-	self, err := os.Executable()
-	require.NoError(t, err)
+	self := must.Get(os.Executable())(t)
 	p.Path, p.Args = self, append([]string{self}, p.Args...)
 	p.Env = append(p.Env, envRun+"="+device)
 }
@@ -175,7 +174,6 @@ func (c cPair) talk(t *testing.T, f family, softClient bool) {
 // bound waits until a soft server's device has its UDP port. Requests that come
 // before have no answer, and are sent again late.
 func (at cPlace) bound(t *testing.T) {
-	t.Helper()
 	if at.device == "" {
 		return
 	}
@@ -193,7 +191,6 @@ func (at cPlace) bound(t *testing.T) {
 // runClient runs a client to its good end. A client that comes before its
 // server listens is refused, and run again.
 func runClient(t *testing.T, at cPlace, line []string) string {
-	t.Helper()
 	for deadline := time.Now().Add(patience); ; {
 		p := startOn(t, at.device, line[0], line[1:]...)
 		if time.Now().After(deadline) {
@@ -217,10 +214,8 @@ func TestCopies(t *testing.T) {
 		s := startOn(t, server.device, "rcopy", "-p", port)
 		server.bound(t)
 		runClient(t, client, []string{"rcopy", from, server.addr.String() + ":" + to, "-p", port})
-		got, err := os.ReadFile(to)
-		require.NoError(t, err)
-		want, err := os.ReadFile(from)
-		require.NoError(t, err)
+		got := must.Get(os.ReadFile(to))(t)
+		want := must.Get(os.ReadFile(from))(t)
 		require.True(t, bytes.Equal(want, got), "the copy differs")
 		require.NoError(t, os.Remove(to))
 		require.NoError(t, s.Process.Kill()) // it serves for ever

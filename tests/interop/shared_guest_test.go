@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -32,8 +33,7 @@ const sharedAddresses = 256
 func sharedPingpong(t *testing.T, f family, mtu int, role string) {
 	const pairs, iters, size, depth = 4, 40, 5000, 16
 	d := newDevice(t, "soft", openSoft(t, softName(f, 0, "")), depth*size)
-	srq, err := d.ctx.CreateSRQ(uapi.SRQConfig{Depth: depth})
-	require.NoError(t, err)
+	srq := must.Get(d.ctx.CreateSRQ(uapi.SRQConfig{Depth: depth}))(t)
 	t.Cleanup(func() { require.NoError(t, d.ctx.DestroySRQ(srq)) })
 	target := func(i int) []byte { return d.mem[len(d.mem)/2:][i*size:][:size] }
 	offer := func(i int) error {
@@ -61,8 +61,7 @@ func sharedPingpong(t *testing.T, f family, mtu int, role string) {
 	say := func() {
 		for i := range sharedAddresses {
 			e := ends[min(i, pairs-1)]
-			mine, err := e.ctx.LocalEndpoint(e.qp)
-			require.NoError(t, err)
+			mine := must.Get(e.ctx.LocalEndpoint(e.qp))(t)
 			c.say(pingpongAddress(mine), pingpongText)
 		}
 	}
@@ -157,8 +156,7 @@ func TestSharedLimit(t *testing.T) {
 func sharedLimit(t *testing.T, holder, peer *device) {
 	c := holder.ctx
 	events := c.Events(wait(t))
-	srq, err := c.CreateSRQ(uapi.SRQConfig{Depth: 8, Limit: 2})
-	require.NoError(t, err)
+	srq := must.Get(c.CreateSRQ(uapi.SRQConfig{Depth: 8, Limit: 2}))(t)
 	t.Cleanup(func() { require.NoError(t, c.DestroySRQ(srq)) })
 	var takers, senders [2]*end
 	for i := range takers {
@@ -169,8 +167,7 @@ func sharedLimit(t *testing.T, holder, peer *device) {
 	posted, sent := 0, 0
 	offer := func() {
 		at := uint64(len(holder.mem)/2 + posted*size)
-		_, err := c.PostSRQ(srq, []uapi.WR{{ID: uapi.WRID(posted), Op: uapi.OpRecv, SGE: []uapi.SGE{{MR: holder.mr, Offset: at, Length: size}}}})
-		require.NoError(t, err)
+		must.Get(c.PostSRQ(srq, []uapi.WR{{ID: uapi.WRID(posted), Op: uapi.OpRecv, SGE: []uapi.SGE{{MR: holder.mr, Offset: at, Length: size}}}}))(t)
 		posted = (posted + 1) % 2
 	}
 	send := func() {
@@ -186,8 +183,7 @@ func sharedLimit(t *testing.T, holder, peer *device) {
 		sent++
 	}
 	limit := func() int {
-		info, err := c.QuerySRQ(srq)
-		require.NoError(t, err)
+		info := must.Get(c.QuerySRQ(srq))(t)
 		return info.Limit
 	}
 	told := func() {

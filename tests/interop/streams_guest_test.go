@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/amount"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 )
@@ -60,14 +61,11 @@ func TestStreams(t *testing.T) {
 }
 
 func streams(t *testing.T, server, client *uapi.Context, addr netip.Addr) {
-	l, err := rdmanet.ListenOn(server, ":0", rdmanet.Config{})
-	require.NoError(t, err)
+	l := must.Get(rdmanet.ListenOn(server, ":0", rdmanet.Config{}))(t)
 	where := netip.AddrPortFrom(addr, l.Addr().(rdmanet.Addr).Port()).String()
 	d := rdmanet.Dialer{Context: client}
-	x, err := d.DialContext(wait(t), "rdma", where)
-	require.NoError(t, err)
-	y, err := l.Accept()
-	require.NoError(t, err)
+	x := must.Get(d.DialContext(wait(t), "rdma", where))(t)
+	y := must.Get(l.Accept())(t)
 	exchange(t, x.(*rdmanet.Conn), y.(*rdmanet.Conn), 512<<10)
 
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -90,10 +88,8 @@ func streams(t *testing.T, server, client *uapi.Context, addr netip.Addr) {
 	}
 	transport.TLSClientConfig = &tls.Config{RootCAs: transport.TLSClientConfig.RootCAs, ServerName: "example.com"}
 	body := randomBytes(128<<10, 3)
-	r, err := s.Client().Post("https://"+where, "application/octet-stream", bytes.NewReader(body))
-	require.NoError(t, err)
-	got, err := io.ReadAll(r.Body)
-	require.NoError(t, err)
+	r := must.Get(s.Client().Post("https://"+where, "application/octet-stream", bytes.NewReader(body)))(t)
+	got := must.Get(io.ReadAll(r.Body))(t)
 	require.NoError(t, r.Body.Close())
 	require.True(t, bytes.Equal(body, got), "the body came back differently")
 	count(2, 2*len(body))

@@ -18,12 +18,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/amount"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // tool starts rdmashim on the side that the device is of: rxe's, or that of the
 // soft RNIC.
 func tool(t *testing.T, soft bool, args ...string) *program {
-	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	p := &program{Cmd: exec.CommandContext(ctx, "rdmashim", args...)}
 	p.Stdout, p.Stderr = &p.out, &p.out
@@ -39,7 +39,6 @@ func tool(t *testing.T, soft bool, args ...string) *program {
 }
 
 func startTool(t *testing.T, soft bool, p *program) {
-	t.Helper()
 	begin := p.Start
 	if soft {
 		begin = func() error { return lab.space.do(p.Start) } // a child is where the thread is that makes it
@@ -49,11 +48,9 @@ func startTool(t *testing.T, soft bool, p *program) {
 
 // piped starts rdmashim and returns its output.
 func piped(t *testing.T, soft bool, args ...string) (*program, io.Reader) {
-	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	p := &program{Cmd: exec.CommandContext(ctx, "rdmashim", args...)}
-	out, err := p.StdoutPipe()
-	require.NoError(t, err)
+	out := must.Get(p.StdoutPipe())(t)
 	p.Stderr = &p.out
 	startTool(t, soft, p)
 	t.Cleanup(func() {
@@ -68,14 +65,12 @@ func piped(t *testing.T, soft bool, args ...string) (*program, io.Reader) {
 
 // serving starts a server of the tool and returns its port.
 func serving(t *testing.T, soft bool, args ...string) (*program, string) {
-	t.Helper()
 	p, out := piped(t, soft, append(args, "--port", "0", "--once")...)
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err, "%s", p.out.String())
 	addr, ok := strings.CutPrefix(strings.TrimSpace(line), "listening ")
 	require.True(t, ok, line)
-	at, err := netip.ParseAddrPort(addr)
-	require.NoError(t, err)
+	at := must.Get(netip.ParseAddrPort(addr))(t)
 	return p, strconv.Itoa(int(at.Port()))
 }
 
@@ -160,8 +155,7 @@ func retried(t *testing.T, soft bool, args ...string) *program {
 
 // TestToolFinds: without --device, the tool finds rxe0 by the route.
 func TestToolFinds(t *testing.T) {
-	_, err := os.Stat("/dev/infiniband/rdma_cm")
-	require.NoError(t, err)
+	must.Get(os.Stat("/dev/infiniband/rdma_cm"))(t)
 	for _, f := range families {
 		s, port := serving(t, false, "sample", "write-read", "server")
 		p := tool(t, true, "sample", "write-read", "client", "--port", port, f.rxe.String())

@@ -3,7 +3,6 @@
 package interop
 
 import (
-	"context"
 	"encoding/binary"
 	"net/netip"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // windowHolder has a window, and a region that it is bound to a piece of; the
@@ -95,11 +95,8 @@ func TestWindows(t *testing.T) {
 				if holder == "soft" {
 					h.cmEnd, h.peer = soft, rxe
 				}
-				var err error
-				h.region, err = h.pd.RegMR(h.mem, abi.AccessLocalWrite|abi.AccessRemoteWrite|abi.AccessRemoteRead|abi.AccessRemoteAtomic|abi.AccessMWBind)
-				require.NoError(t, err)
-				mw, err := h.pd.AllocMW(c.typ)
-				require.NoError(t, err)
+				h.region = must.Get(h.pd.RegMR(h.mem, abi.AccessLocalWrite|abi.AccessRemoteWrite|abi.AccessRemoteRead|abi.AccessRemoteAtomic|abi.AccessMWBind))(t)
+				mw := must.Get(h.pd.AllocMW(c.typ))(t)
 				t.Cleanup(func() { require.NoError(t, mw.Dealloc()) }) // also bound: before its queue pair
 				h.key = mw.RKey()
 				c.run(t, h)
@@ -111,14 +108,10 @@ func TestWindows(t *testing.T) {
 // connected are programs on the soft RNIC and on rxe with connected queue
 // pairs.
 func connected(t *testing.T, f family) (soft, rxe *cmEnd) {
-	t.Helper()
-	real, err := host.New(host.Options{})
-	require.NoError(t, err)
+	real := must.Get(host.New(host.Options{}))(t)
 	soft, rxe = cmProgram(t, softKernel(t, f.softAddr(6), link.Faults{}), "soft0"), cmProgram(t, real, "rxe0")
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	l, err := rxe.ch.Listen(netip.AddrPortFrom(f.rxe, 0), 1, rdmacm.Options{})
-	require.NoError(t, err)
+	ctx := wait(t)
+	l := must.Get(rxe.ch.Listen(netip.AddrPortFrom(f.rxe, 0), 1, rdmacm.Options{}))(t)
 	defer l.Close()
 	served := make(chan error, 1)
 	go func() {
@@ -138,28 +131,22 @@ func connected(t *testing.T, f family) (soft, rxe *cmEnd) {
 
 // work posts a request and waits for its completion.
 func (e *cmEnd) work(t *testing.T, wr verbs.SendWR) verbs.WC {
-	t.Helper()
 	wr.Flags = abi.SendSignaled
-	_, err := e.qp.Post([]verbs.SendWR{wr})
-	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	must.Get(e.qp.Post([]verbs.SendWR{wr}))(t)
+	ctx := wait(t)
 	var wc [1]verbs.WC
-	_, err = e.cq.Wait(ctx, wc[:])
-	require.NoError(t, err)
+	must.Get(e.cq.Wait(ctx, wc[:]))(t)
 	return wc[0]
 }
 
 // succeeds is work that does.
 func (e *cmEnd) succeeds(t *testing.T, wr verbs.SendWR) {
-	t.Helper()
 	wc := e.work(t, wr)
 	require.Equal(t, abi.WCSuccess, wc.Status, "%v: %+v", wr.Opcode, wc)
 }
 
 // bind binds the window to a piece of the region.
 func (h *windowHolder) bind(t *testing.T, access abi.AccessFlags, at int) {
-	t.Helper()
 	next := h.key&^0xff | (h.key+1)&0xff
 	h.succeeds(t, verbs.SendWR{Opcode: abi.WRBindMW, Bind: verbs.BindMW{
 		Addr: h.region.Addr() + uint64(at), Length: windowLength, MRLKey: h.region.LKey(), MWRKey: h.key, RKey: next, Access: access,
@@ -168,15 +155,12 @@ func (h *windowHolder) bind(t *testing.T, access abi.AccessFlags, at int) {
 }
 
 func (h *windowHolder) revoke(t *testing.T) {
-	t.Helper()
 	h.succeeds(t, verbs.SendWR{Opcode: abi.WRLocalInv, InvalidateRKey: h.key})
 }
 
 // revokedByPeer has the peer revoke the window by a message.
 func (h *windowHolder) revokedByPeer(t *testing.T) {
-	t.Helper()
-	_, err := h.qp.PostRecv([]verbs.RecvWR{{ID: 1}})
-	require.NoError(t, err)
+	must.Get(h.qp.PostRecv([]verbs.RecvWR{{ID: 1}}))(t)
 	h.peer.succeeds(t, verbs.SendWR{Opcode: abi.WRSendWithInv, InvalidateRKey: h.key})
 	wc := h.completion(t)
 	require.NotZero(t, wc.Flags&abi.WCWithInvalidate)
@@ -191,7 +175,6 @@ func (h *windowHolder) request(op abi.WROpcode, key uint32, at, n int) verbs.Sen
 
 // written: the peer may write by a key, and what it writes comes there.
 func (h *windowHolder) written(t *testing.T, key uint32, at, n int) {
-	t.Helper()
 	want := pattern(n)
 	copy(h.peer.page, want)
 	clear(h.mem)
@@ -203,7 +186,6 @@ func (h *windowHolder) written(t *testing.T, key uint32, at, n int) {
 
 // readBack: the peer may read by the key.
 func (h *windowHolder) readBack(t *testing.T, at, n int) {
-	t.Helper()
 	copy(h.mem[at:], pattern(n))
 	h.peer.succeeds(t, h.request(abi.WRRDMARead, h.key, at, n))
 	require.Equal(t, h.mem[at:at+n], h.peer.page[:n])
@@ -212,7 +194,6 @@ func (h *windowHolder) readBack(t *testing.T, at, n int) {
 
 // counted: the peer may add by the key.
 func (h *windowHolder) counted(t *testing.T, at int) {
-	t.Helper()
 	binary.NativeEndian.PutUint64(h.mem[at:], 40)
 	add := h.request(abi.WRAtomicFetchAndAdd, h.key, at, 8)
 	add.CompareAdd = 2
@@ -225,7 +206,6 @@ func (h *windowHolder) counted(t *testing.T, at int) {
 // outside: the peer may not write 8 bytes of which not all are in the window.
 // Where rxe holds it, the region's bounds count (rxe_resp.c:check_rkey).
 func (h *windowHolder) outside(t *testing.T, at int) {
-	t.Helper()
 	if !h.onRXE {
 		h.refused(t, h.key, at)
 	}
@@ -233,7 +213,6 @@ func (h *windowHolder) outside(t *testing.T, at int) {
 
 // refused: the peer may not write 8 bytes by a key, and nothing changes.
 func (h *windowHolder) refused(t *testing.T, key uint32, at int) {
-	t.Helper()
 	was := append([]byte(nil), h.mem...)
 	wc := h.peer.work(t, h.request(abi.WRRDMAWrite, key, at, 8))
 	require.Equal(t, abi.WCRemAccessErr, wc.Status)

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 func TestArchive(t *testing.T) {
@@ -35,14 +37,11 @@ func TestArchive(t *testing.T) {
 	require.NoError(t, Unpack(bytes.NewReader(b.Bytes()), to, math.MaxInt64))
 	require.NoError(t, Unpack(bytes.NewReader(b.Bytes()), to, math.MaxInt64), "over what is there already")
 
-	info, err := os.Lstat(filepath.Join(to, "bin/renamed"))
-	require.NoError(t, err)
+	info := must.Get(os.Lstat(filepath.Join(to, "bin/renamed")))(t)
 	require.Equal(t, os.FileMode(0o755), info.Mode(), "the link itself is followed")
-	text, err := os.ReadFile(filepath.Join(to, "tree/sub/deep/file"))
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile(filepath.Join(to, "tree/sub/deep/file")))(t)
 	require.Equal(t, "text", string(text))
-	target, err := os.Readlink(filepath.Join(to, "tree/link"))
-	require.NoError(t, err)
+	target := must.Get(os.Readlink(filepath.Join(to, "tree/link")))(t)
 	require.Equal(t, "tool", target)
 	require.DirExists(t, filepath.Join(to, "tree/empty"))
 
@@ -132,8 +131,7 @@ func FuzzUnpack(f *testing.F) {
 			return nil
 		})
 		require.NoError(t, os.RemoveAll(dir))
-		left, err := os.ReadDir(outer)
-		require.NoError(t, err)
+		left := must.Get(os.ReadDir(outer))(t)
 		require.Empty(t, left, "outside of the directory")
 	})
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 func TestFormatRecord(t *testing.T) {
@@ -31,14 +33,12 @@ func TestLookPath(t *testing.T) {
 	require.NoError(t, os.WriteFile(tool, nil, 0o755))
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "dir"), 0o755))
 	env := []string{"PATH=/nowhere", "PATH=/nowhere:" + dir} // the last one counts
-	got, err := lookPath("tool", env)
-	require.NoError(t, err)
+	got := must.Get(lookPath("tool", env))(t)
 	require.Equal(t, tool, got)
-	got, err = lookPath(tool, nil)
-	require.NoError(t, err)
+	got = must.Get(lookPath(tool, nil))(t)
 	require.Equal(t, tool, got)
 	for _, name := range []string{"none", "dir", dir, "/nowhere/tool"} {
-		_, err = lookPath(name, env)
+		_, err := lookPath(name, env)
 		require.ErrorContains(t, err, name)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/leak"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -78,14 +79,12 @@ func TestRun(t *testing.T) {
 
 // output makes a file to write to, which written reads and closes.
 func output(t *testing.T) *os.File {
-	f, err := os.CreateTemp(t.TempDir(), "")
-	require.NoError(t, err)
+	f := must.Get(os.CreateTemp(t.TempDir(), ""))(t)
 	return f
 }
 
 func written(t *testing.T, f *os.File) string {
 	require.NoError(t, f.Close())
-	text, err := os.ReadFile(f.Name())
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile(f.Name()))(t)
 	return string(text)
 }
