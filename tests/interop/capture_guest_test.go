@@ -4,31 +4,32 @@ package interop
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+	"github.com/gopacket/gopacket/pcapgo"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
 	"github.com/rdmashim/rdmashim/rnic/wire/wiretest"
 	"github.com/rdmashim/rdmashim/tests/must"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/live"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
 // capture takes the RoCEv2 packets that pass eth0, rxe's end of the wire.
 type capture struct {
-	fd     int
+	source *live.Source
 	frames []frame
 	steps  []step
 	done   chan struct{}
-	quit   chan struct{}
 }
 
 type frame struct {
@@ -43,98 +44,46 @@ type step struct {
 }
 
 func newCapture(t *testing.T) *capture {
-	eth0 := must.Get(net.InterfaceByName("eth0"))(t)
-	fd := must.Get(unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0))(t)
-	require.NoError(t, unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 16<<20))
-	require.NoError(t, unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1))
-	require.NoError(t, unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 100_000}))
-	all := uint16(unix.ETH_P_ALL)
-	require.NoError(t, unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all<<8 | all>>8, Ifindex: eth0.Index}))
-	c := &capture{fd: fd, done: make(chan struct{}), quit: make(chan struct{})}
-	go c.run()
-	return c
-}
-
-func (c *capture) run() {
-	defer close(c.done)
-	buf, control := make([]byte, 1<<16), make([]byte, 128)
-	for {
-		n, m, _, _, err := unix.Recvmsg(c.fd, buf, control, 0)
-		if err != nil {
-			if err == unix.EINTR {
-				continue
-			}
-			select {
-			case <-c.quit: // and nothing came for a while
+	c := &capture{source: must.Get(live.Open("eth0", uapi.RoCEPort))(t), done: make(chan struct{})}
+	go func() {
+		defer close(c.done)
+		for {
+			r, err := c.source.Next()
+			if err != nil {
 				return
-			default:
-				continue
 			}
+			c.frames = append(c.frames, frame{r.Time, bytes.Clone(r.Data)})
 		}
-		at := time.Now()
-		if list, err := unix.ParseSocketControlMessage(control[:m]); err == nil {
-			for _, cm := range list {
-				if cm.Header.Type == unix.SO_TIMESTAMPNS && len(cm.Data) >= 16 {
-					at = time.Unix(int64(binary.NativeEndian.Uint64(cm.Data)), int64(binary.NativeEndian.Uint64(cm.Data[8:])))
-				}
-			}
-		}
-		if isRoCE(buf[:n]) {
-			c.frames = append(c.frames, frame{at, bytes.Clone(buf[:n])})
-		}
-	}
-}
-
-// isRoCE holds for Ethernet frames to UDP port 4791.
-func isRoCE(b []byte) bool {
-	if len(b) < 14+40 { // both kinds are longer
-		return false
-	}
-	udp := 14 + 20
-	switch {
-	case b[12] == 0x08 && b[13] == 0x00 && b[14] == 0x45 && b[14+9] == unix.IPPROTO_UDP:
-	case b[12] == 0x86 && b[13] == 0xdd && b[14+6] == unix.IPPROTO_UDP:
-		udp = 14 + 40
-	default:
-		return false
-	}
-	return binary.BigEndian.Uint16(b[udp+2:]) == uapi.RoCEPort
+	}()
+	return c
 }
 
 func (c *capture) step(format string, args ...any) {
 	c.steps = append(c.steps, step{time.Now(), fmt.Sprintf(format, args...)})
 }
 
-// stop ends the capture once no packet comes any more.
+// stop ends the capture when the packets that came have been taken.
 func (c *capture) stop() {
-	close(c.quit)
+	c.source.Stop()
 	<-c.done
-	unix.Close(c.fd)
+	c.source.Close()
 }
 
 // pcap gives the classic file format.
-func (c *capture) pcap() []byte {
-	le := binary.LittleEndian
-	b := le.AppendUint32(nil, 0xa1b2c3d4)
-	b = le.AppendUint16(b, 2)
-	b = le.AppendUint16(b, 4)
-	b = append(b, make([]byte, 8)...)
-	b = le.AppendUint32(b, 1<<18)
-	b = le.AppendUint32(b, 1) // Ethernet
+func (c *capture) pcap(t *testing.T) []byte {
+	var b bytes.Buffer
+	w := pcapgo.NewWriter(&b)
+	require.NoError(t, w.WriteFileHeader(1<<18, layers.LinkTypeEthernet))
 	for _, f := range c.frames {
-		b = le.AppendUint32(b, uint32(f.at.Unix()))
-		b = le.AppendUint32(b, uint32(f.at.Nanosecond()/1000))
-		b = le.AppendUint32(b, uint32(len(f.data)))
-		b = le.AppendUint32(b, uint32(len(f.data)))
-		b = append(b, f.data...)
+		require.NoError(t, w.WritePacket(gopacket.CaptureInfo{Timestamp: f.at, CaptureLength: len(f.data), Length: len(f.data)}, f.data))
 	}
-	return b
+	return b.Bytes()
 }
 
 // save writes the recording and its text where the host takes them from.
 func (c *capture) save(t *testing.T, name, title string) {
 	require.NotEmpty(t, c.frames, "nothing was captured")
-	file := c.pcap()
+	file := c.pcap(t)
 	frames := must.Get(wiretest.Read(file))(t)
 	require.Len(t, frames, len(c.frames))
 	var uts unix.Utsname

@@ -67,8 +67,7 @@ func newCMEnd(t *testing.T, f family, s cmSide) *cmEnd {
 	if s.soft {
 		return cmProgram(t, softKernel(t, s.addr(f), link.Faults{Loss: s.loss, Seed: 5}), "soft0")
 	}
-	k := must.Get(host.New(host.Options{}))(t)
-	return cmProgram(t, k, "rxe0")
+	return cmProgram(t, must.Get(host.New(host.Options{}))(t), "rxe0")
 }
 
 func (e *cmEnd) completion(t *testing.T) verbs.WC {

@@ -11,10 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/host"
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
-	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/tests/must"
 )
 
@@ -30,8 +28,7 @@ func TestSoftCMEnds(t *testing.T) {
 	for _, f := range families {
 		for _, active := range []string{"soft", "rxe"} {
 			t.Run(f.name+"/"+active, func(t *testing.T) {
-				real := must.Get(host.New(host.Options{}))(t)
-				a, b := cmProgram(t, softKernel(t, f.softAddr(7), link.Faults{}), "soft0"), cmProgram(t, real, "rxe0")
+				a, b := cmPrograms(t, f, 7)
 				server := netip.AddrPortFrom(f.rxe, 7482)
 				if active == "rxe" {
 					a, b, server = b, a, netip.AddrPortFrom(f.softAddr(7), 7482)

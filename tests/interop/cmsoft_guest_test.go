@@ -4,7 +4,6 @@ package interop
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"net/netip"
 	"testing"
@@ -59,6 +58,12 @@ func cmProgram(t *testing.T, k kshim.Kernel, device string) *cmEnd {
 	return e
 }
 
+// cmPrograms are one on the soft RNIC, at an address of its side, and one on
+// rxe.
+func cmPrograms(t *testing.T, f family, n int) (soft, rxe *cmEnd) {
+	return cmProgram(t, softKernel(t, f.softAddr(n), link.Faults{}), "soft0"), cmProgram(t, must.Get(host.New(host.Options{}))(t), "rxe0")
+}
+
 // place is where the peer may write, as private data.
 func (e *cmEnd) place() []byte {
 	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(nil, e.mr.Addr()), e.mr.RKey())
@@ -70,8 +75,7 @@ func TestSoftCM(t *testing.T) {
 	for _, f := range families {
 		for _, active := range []string{"soft", "rxe"} {
 			t.Run(f.name+"/"+active, func(t *testing.T) {
-				real := must.Get(host.New(host.Options{}))(t)
-				soft, rxe := cmProgram(t, softKernel(t, f.softAddr(6), link.Faults{}), "soft0"), cmProgram(t, real, "rxe0")
+				soft, rxe := cmPrograms(t, f, 6)
 				if active == "soft" {
 					connectPrograms(t, soft, rxe, netip.AddrPortFrom(f.rxe, 7481))
 				} else {
@@ -83,8 +87,7 @@ func TestSoftCM(t *testing.T) {
 }
 
 func connectPrograms(t *testing.T, a, b *cmEnd, server netip.AddrPort) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
-	defer cancel()
+	ctx := wait(t)
 	l := must.Get(b.ch.Listen(server, 8, rdmacm.Options{}))(t)
 	defer l.Close()
 	resolve := func(port uint16) *rdmacm.ID {

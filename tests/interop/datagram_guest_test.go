@@ -5,7 +5,6 @@ package interop
 import (
 	"bytes"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,8 +38,8 @@ func (e *end) endpoint(t *testing.T) uapi.Endpoint {
 func TestDatagrams(t *testing.T) {
 	for _, f := range families {
 		t.Run(f.name, func(t *testing.T) {
-			soft := newDevice(t, "soft", openSoft(t, softName(f, 0, "")), 1<<16).datagramEnd(t)
-			rxe := newDevice(t, "rxe", openRXE(t, f), 1<<16).datagramEnd(t)
+			a, b := devices(t, softName(f, 0, ""), f, 1<<16)
+			soft, rxe := a.datagramEnd(t), b.datagramEnd(t)
 			for _, way := range []struct{ from, to *end }{{soft, rxe}, {rxe, soft}} {
 				t.Run(way.from.name+" sends", func(t *testing.T) { datagrams(t, way.from, way.to) })
 			}
@@ -87,64 +86,11 @@ func TestDatagramPingpong(t *testing.T) {
 func datagramPingpong(t *testing.T, f family, size int, role string) {
 	const iters = 40
 	e := newDevice(t, "soft", openSoft(t, softName(f, 0, fmt.Sprintf("?mtu=%d", size))), iters*(uapi.GRHLen+size)).datagramEnd(t)
-	mine := e.endpoint(t)
-	args := func(port int) []string {
-		return strings.Fields(fmt.Sprintf("-e -d rxe0 -g %d -s %d -n %d -r 64 -p %d", gidIndex(f.rxe), size, iters, port))
-	}
+	e.endpoint(t) // so that it takes receives
 	receive(t, e, iters, uapi.GRHLen+size)
-	var p *program
 	var theirs uapi.Endpoint
-	if role == "server" {
-		port := freePort(t)
-		p = start(t, "ibv_ud_pingpong", args(port)...)
-		c := dial(t, port)
-		c.say(pingpongAddress(mine), pingpongText)
-		theirs = parsePingpong(t, c.hear(pingpongText), size)
-		c.say("done", len("done")+1)
-	} else {
-		accept, port := listen(t)
-		p = start(t, "ibv_ud_pingpong", append(args(port), "127.0.0.1")...)
-		c := accept()
-		theirs = parsePingpong(t, c.hear(pingpongText), size)
-		c.say(pingpongAddress(mine), pingpongText)
-		require.Equal(t, "done", c.hear(len("done")+1))
-	}
-	ah := e.way(t, theirs)
-	// As for connections the program echoes, beginning with what its buffer
-	// held.
-	echo := bytes.Repeat([]byte{0x7b}, size)
-	if role == "client" {
-		hearDatagram(t, e, 0, theirs.QPN, echo, 1)
-	}
-	for i := range iters {
-		echo = pattern(size)
-		copy(e.source(), echo)
-		e.post(t, uapi.WR{ID: 1, Op: uapi.OpSend, Flags: uapi.Signaled, AH: ah, RemoteQPN: theirs.QPN, RemoteQKey: pingpongQKey,
-			SGE: []uapi.SGE{{MR: e.mr, Length: uint64(size)}}})
-		switch {
-		case role == "server":
-			hearDatagram(t, e, i, theirs.QPN, echo, 2)
-		case i+1 < iters:
-			hearDatagram(t, e, i+1, theirs.QPN, echo, 2)
-		default:
-			e.success(t, uapi.WCOpSend)
-		}
-		count(2, 2*size)
-	}
+	line := fmt.Sprintf("-e -d rxe0 -g %d -s %d -n %d -r 64", gidIndex(f.rxe), size, iters)
+	p := pingpongTalk(t, role, "ibv_ud_pingpong", line, []*end{e}, func(texts []string) { theirs = parsePingpong(t, texts[0], size) })
+	pingpongEcho(t, e, role, iters, size, uapi.GRHLen, uapi.WR{AH: e.way(t, theirs), RemoteQPN: theirs.QPN, RemoteQKey: pingpongQKey})
 	require.Contains(t, p.ends(t), fmt.Sprintf("%d bytes in", 2*size*iters))
-}
-
-// hearDatagram takes the given number of completions, one of which is that of
-// message i, which must be want and come from a queue pair.
-func hearDatagram(t *testing.T, e *end, i int, from uint32, want []byte, completions int) {
-	size := uapi.GRHLen + len(want)
-	for range completions {
-		wc := e.ends(t, uapi.WCSuccess)
-		if wc.Opcode == uapi.WCOpRecv {
-			require.EqualValues(t, i, wc.WRID)
-			require.EqualValues(t, size, wc.ByteLen)
-			require.Equal(t, from, wc.SrcQPN)
-		}
-	}
-	require.True(t, bytes.Equal(want, e.target()[i*size+uapi.GRHLen:][:len(want)]), "message %d: wrong bytes", i)
 }

@@ -53,8 +53,7 @@ var failures = []failure{
 func TestErrors(t *testing.T) {
 	for _, f := range families {
 		t.Run(f.name, func(t *testing.T) {
-			soft := newDevice(t, "soft", openSoft(t, softName(f, 0, "")), 1<<16)
-			rxe := newDevice(t, "rxe", openRXE(t, f), 1<<16)
+			soft, rxe := devices(t, softName(f, 0, ""), f, 1<<16)
 			for _, c := range failures {
 				t.Run(c.name, func(t *testing.T) {
 					fails(t, soft, rxe, c, c.softAsks, c.rxeReceives)

@@ -58,8 +58,7 @@ func TestFaults(t *testing.T) {
 // underFault moves messages and returns how many packets the soft side sent,
 // and how many faults were made.
 func underFault(t *testing.T, f family, name string, mtu int, counter string) (sent, made uint64) {
-	soft := newDevice(t, "soft", openSoft(t, name), 1<<18)
-	rxe := newDevice(t, "rxe", openRXE(t, f), 1<<18)
+	soft, rxe := devices(t, name, f, 1<<18)
 	// A lost packet costs rxe the whole timeout: 134 ms.
 	a, b := newPair(t, soft, rxe, uapi.QPConfig{MTU: mtu, Timeout: 15})
 	for _, way := range []struct{ from, to *end }{{a, b}, {b, a}} {

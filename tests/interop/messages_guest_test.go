@@ -31,8 +31,7 @@ var mtus = []int{1024, 4096}
 func TestMessages(t *testing.T) {
 	for i, f := range families {
 		t.Run(f.name, func(t *testing.T) {
-			soft := newDevice(t, "soft", openSoft(t, softName(f, 0, "")), maxMessage)
-			rxe := newDevice(t, "rxe", openRXE(t, f), maxMessage)
+			soft, rxe := devices(t, softName(f, 0, ""), f, maxMessage)
 			for j, mtu := range mtus {
 				if !amount.Part(i+j, 2) {
 					continue

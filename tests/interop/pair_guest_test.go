@@ -62,6 +62,11 @@ func newDevice(t *testing.T, name string, c *uapi.Context, max int) *device {
 	return &device{name, c, mem, mr, region}
 }
 
+// devices opens a soft device, and rxe with its address of a family.
+func devices(t *testing.T, name string, f family, max int) (soft, rxe *device) {
+	return newDevice(t, "soft", openSoft(t, name), max), newDevice(t, "rxe", openRXE(t, f), max)
+}
+
 // newEnd makes a queue pair that is not connected.
 func (d *device) newEnd(t *testing.T, config uapi.QPConfig) *end {
 	if config.SendDepth == 0 {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -93,22 +92,12 @@ const perftestIters, perftestSize = 16, 20000
 
 func perftest(t *testing.T, name string, r programRun) {
 	e := partner(t, r.family, r.mtu, perftestIters*perftestSize)
-	endpoint := must.Get(e.ctx.LocalEndpoint(e.qp))(t)
-	args := func(port int) []string {
-		return strings.Fields(fmt.Sprintf("-F -d rxe0 -x %d -m %d -s %d -n %d -t 8 -p %d", gidIndex(r.family.rxe), r.mtu, perftestSize, perftestIters, port))
-	}
+	endpoint := e.endpoint(t)
 	s := &perftestSession{e: e, client: r.role == "server"}
 	s.mine = perftestPeer{qpn: endpoint.QPN, psn: endpoint.PSN, rkey: e.region.RKey, vaddr: e.region.Addr + uint64(e.half+margin), gid: endpoint.Addr.Addr()}
+	line := fmt.Sprintf("-F -d rxe0 -x %d -m %d -s %d -n %d -t 8", gidIndex(r.family.rxe), r.mtu, perftestSize, perftestIters)
 	var p *program
-	if s.client {
-		port := freePort(t)
-		p = start(t, name, args(port)...)
-		s.talk = dial(t, port)
-	} else {
-		accept, port := listen(t)
-		p = start(t, name, append(args(port), "127.0.0.1")...)
-		s.talk = accept()
-	}
+	p, s.talk = startTalk(t, r.role, name, line)
 	fill(e.target(), perftestSize)
 	s.meet(t, r.mtu)
 	if s.client {

@@ -7,12 +7,10 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/netip"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -50,50 +48,67 @@ func TestPingpong(t *testing.T) {
 func pingpong(t *testing.T, f family, mtu int, role string) {
 	const iters, size = 20, 10000 // three packets or ten
 	e := partner(t, f, mtu, iters*size)
-	mine := must.Get(e.ctx.LocalEndpoint(e.qp))(t)
-	args := func(port int) []string {
-		return strings.Fields(fmt.Sprintf("-e -d rxe0 -g %d -m %d -s %d -n %d -r 64 -p %d", gidIndex(f.rxe), mtu, size, iters, port))
-	}
+	e.endpoint(t) // so that it takes receives
 	receive(t, e, iters, size)
-	var p *program
+	line := fmt.Sprintf("-e -d rxe0 -g %d -m %d -s %d -n %d -r 64", gidIndex(f.rxe), mtu, size, iters)
+	p := pingpongTalk(t, role, "ibv_rc_pingpong", line, []*end{e}, func(texts []string) {
+		require.NoError(t, e.ctx.ConnectQP(e.qp, parsePingpong(t, texts[0], mtu)))
+	})
+	pingpongEcho(t, e, role, iters, size, 0, uapi.WR{})
+	require.Contains(t, p.ends(t), fmt.Sprintf("%d bytes in", 2*size*iters))
+}
+
+// pingpongTalk starts one of rdma-core's programs in a role and exchanges the
+// ends' addresses for the same number of texts, which connect takes.
+func pingpongTalk(t *testing.T, role, name, line string, ends []*end, connect func(texts []string)) *program {
+	p, c := startTalk(t, role, name, line)
+	say := func() {
+		for _, e := range ends {
+			c.say(pingpongAddress(e.endpoint(t)), pingpongText)
+		}
+	}
+	learn := func() {
+		texts := make([]string, len(ends))
+		for i := range texts {
+			texts[i] = c.hear(pingpongText)
+		}
+		connect(texts)
+	}
 	if role == "server" {
-		port := freePort(t)
-		p = start(t, "ibv_rc_pingpong", args(port)...)
-		c := dial(t, port)
-		c.say(pingpongAddress(mine), pingpongText)
-		require.NoError(t, e.ctx.ConnectQP(e.qp, parsePingpong(t, c.hear(pingpongText), mtu)))
+		say()
+		learn()
 		c.say("done", len("done")+1)
 	} else {
-		accept, port := listen(t)
-		p = start(t, "ibv_rc_pingpong", append(args(port), "127.0.0.1")...)
-		c := accept()
-		theirs := parsePingpong(t, c.hear(pingpongText), mtu)
-		require.NoError(t, e.ctx.ConnectQP(e.qp, theirs))
-		c.say(pingpongAddress(mine), pingpongText)
+		learn()
+		say()
 		require.Equal(t, "done", c.hear(len("done")+1))
 	}
-	// The program sends what it received last, at first what it filled its
-	// buffer with: an echo.
+	return p
+}
+
+// pingpongEcho exchanges messages of size bytes, each sent as wr and received
+// behind header bytes. The program sends what it received last, at first what
+// it filled its buffer with: an echo.
+func pingpongEcho(t *testing.T, e *end, role string, iters, size, header int, wr uapi.WR) {
+	wr.ID, wr.Op, wr.Flags, wr.SGE = 1, uapi.OpSend, uapi.Signaled, []uapi.SGE{{MR: e.mr, Length: uint64(size)}}
 	echo := bytes.Repeat([]byte{0x7b}, size)
 	if role == "client" {
-		hear(t, e, 0, size, echo, 1)
+		hear(t, e, 0, header, wr.RemoteQPN, echo, 1)
 	}
 	for i := range iters {
 		echo = pattern(size)
 		copy(e.source(), echo)
-		e.post(t, uapi.WR{ID: 1, Op: uapi.OpSend, Flags: uapi.Signaled, SGE: []uapi.SGE{{MR: e.mr, Length: size}}})
+		e.post(t, wr)
 		switch {
 		case role == "server":
-			hear(t, e, i, size, echo, 2)
+			hear(t, e, i, header, wr.RemoteQPN, echo, 2)
 		case i+1 < iters:
-			hear(t, e, i+1, size, echo, 2)
+			hear(t, e, i+1, header, wr.RemoteQPN, echo, 2)
 		default:
 			e.success(t, uapi.WCOpSend)
 		}
 		count(2, 2*size)
 	}
-	text := p.ends(t)
-	require.Contains(t, text, fmt.Sprintf("%d bytes in", 2*size*iters))
 }
 
 // receive posts the receives of all messages, each with memory of its own.
@@ -105,14 +120,17 @@ func receive(t *testing.T, e *end, n, size int) {
 }
 
 // hear takes the given number of completions, one of which is that of message
-// i, which must be want, and another one, if any, that of the send it answers.
-func hear(t *testing.T, e *end, i, size int, want []byte, completions int) {
+// i, which must be want behind the header that datagrams have, with the queue
+// pair that they are from; another one, if any, is that of the send it answers.
+func hear(t *testing.T, e *end, i, header int, from uint32, want []byte, completions int) {
+	size := header + len(want)
 	for range completions {
 		wc := e.ends(t, uapi.WCSuccess)
 		if wc.Opcode == uapi.WCOpRecv {
 			require.EqualValues(t, i, wc.WRID)
 			require.EqualValues(t, size, wc.ByteLen)
+			require.True(t, header == 0 || from == wc.SrcQPN)
 		}
 	}
-	require.True(t, bytes.Equal(want, e.target()[i*size:][:size]), "message %d: wrong bytes", i)
+	require.True(t, bytes.Equal(want, e.target()[i*size+header:][:len(want)]), "message %d: wrong bytes", i)
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -71,22 +72,43 @@ func startOn(t *testing.T, device, name string, args ...string) *program {
 	}
 	file := filepath.Join(programDir, name)
 	require.NoError(t, os.Chmod(file, 0o755))
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
-	p := &program{Cmd: exec.CommandContext(ctx, file, args...)}
+	p := command(t, file, args...)
 	p.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(programDir, "lib"))
 	if device != "" {
 		p.run(t, device)
 	}
-	p.Stdout, p.Stderr = &p.out, &p.out
 	startTool(t, device != "", p)
+	return p
+}
+
+// command is a program that is to be started. It ends with the test, which
+// shows its output if it fails.
+func command(t *testing.T, file string, args ...string) *program {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	p := &program{Cmd: exec.CommandContext(ctx, file, args...)}
+	p.Stdout, p.Stderr = &p.out, &p.out
 	t.Cleanup(func() {
 		cancel()
 		_ = p.Wait() // its second call says so only
 		if t.Failed() {
-			t.Logf("%s %s:\n%s", name, strings.Join(args, " "), p.out.String())
+			t.Logf("%s %s:\n%s", filepath.Base(file), strings.Join(args, " "), p.out.String())
 		}
 	})
 	return p
+}
+
+// startTalk starts a C program on rxe, in a role, with the arguments of a line
+// and a TCP port, and takes up the text exchange with it.
+func startTalk(t *testing.T, role, name, line string) (*program, *talk) {
+	args := append(strings.Fields(line), "-p")
+	if role == "server" {
+		port := freePort(t)
+		p := start(t, name, append(args, strconv.Itoa(port))...)
+		return p, dial(t, port)
+	}
+	accept, port := listen(t)
+	p := start(t, name, append(args, strconv.Itoa(port), "127.0.0.1")...)
+	return p, accept()
 }
 
 // endsAfter waits for the end of a program that said what it should. Its exit

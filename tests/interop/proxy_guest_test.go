@@ -4,7 +4,6 @@ package interop
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -99,11 +97,9 @@ func serveHTTP(t *testing.T, soft bool, body []byte) (addr string) {
 
 // curl runs curl on one of the sides and returns what it fetched.
 func curl(t *testing.T, soft bool, args ...string) []byte {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
-	defer cancel()
-	p := &program{Cmd: exec.CommandContext(ctx, "/usr/bin/curl", append(args, "--silent", "--show-error")...)}
+	p := command(t, "/usr/bin/curl", append(args, "--silent", "--show-error")...)
 	var fetched bytes.Buffer
-	p.Stdout, p.Stderr = &fetched, &p.out
+	p.Stdout = &fetched
 	startTool(t, soft, p)
 	p.ends(t)
 	return fetched.Bytes()

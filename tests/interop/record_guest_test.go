@@ -48,8 +48,7 @@ func TestRecord(t *testing.T) {
 const plain = "?gso=off"
 
 func script(t *testing.T, c *capture, f family, mtu int) {
-	soft := newDevice(t, "soft", openSoft(t, softName(f, 0, plain)), 1<<16)
-	rxe := newDevice(t, "rxe", openRXE(t, f), 1<<16)
+	soft, rxe := devices(t, softName(f, 0, plain), f, 1<<16)
 	for _, d := range [][2]*device{{soft, rxe}, {rxe, soft}} {
 		from, to := newPair(t, d[0], d[1], uapi.QPConfig{MTU: mtu})
 		long := 2*mtu + 3 // First, Middle, Last

@@ -7,7 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -48,47 +48,18 @@ func sharedPingpong(t *testing.T, f family, mtu int, role string) {
 	}
 	echo := make([]byte, size) // as the program's buffer is
 	copy(d.mem, echo)
-	var ends [pairs]*end
+	ends := make([]*end, pairs)
 	for i := range ends {
 		ends[i] = d.newEnd(t, uapi.QPConfig{MTU: mtu, SRQ: srq})
 	}
 
-	args := func(port int) []string {
-		return strings.Fields(fmt.Sprintf("-e -d rxe0 -g %d -m %d -s %d -n %d -q %d -r 64 -p %d", gidIndex(f.rxe), mtu, size, iters, pairs, port))
-	}
-	var p *program
-	var c *talk
-	say := func() {
-		for i := range sharedAddresses {
-			e := ends[min(i, pairs-1)]
-			mine := must.Get(e.ctx.LocalEndpoint(e.qp))(t)
-			c.say(pingpongAddress(mine), pingpongText)
-		}
-	}
-	meet := func() {
-		var texts [sharedAddresses]string
-		for i := range texts {
-			texts[i] = c.hear(pingpongText)
-		}
+	all := slices.Concat(ends, slices.Repeat(ends[pairs-1:], sharedAddresses-pairs))
+	line := fmt.Sprintf("-e -d rxe0 -g %d -m %d -s %d -n %d -q %d -r 64", gidIndex(f.rxe), mtu, size, iters, pairs)
+	p := pingpongTalk(t, role, "ibv_srq_pingpong", line, all, func(texts []string) {
 		for i, e := range ends {
 			require.NoError(t, e.ctx.ConnectQP(e.qp, parsePingpong(t, texts[i], mtu)))
 		}
-	}
-	if role == "server" {
-		port := freePort(t)
-		p = start(t, "ibv_srq_pingpong", args(port)...)
-		c = dial(t, port)
-		say()
-		meet()
-		c.say("done", len("done")+1)
-	} else {
-		accept, port := listen(t)
-		p = start(t, "ibv_srq_pingpong", append(args(port), "127.0.0.1")...)
-		c = accept()
-		meet()
-		say()
-		require.Equal(t, "done", c.hear(len("done")+1))
-	}
+	})
 
 	// Each queue pair answers until the program has ended.
 	ctx, cancel := context.WithCancel(wait(t))

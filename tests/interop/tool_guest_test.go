@@ -4,12 +4,10 @@ package interop
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"net/netip"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,17 +22,8 @@ import (
 // tool starts rdmashim on the side that the device is of: rxe's, or that of the
 // soft RNIC.
 func tool(t *testing.T, soft bool, args ...string) *program {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
-	p := &program{Cmd: exec.CommandContext(ctx, "rdmashim", args...)}
-	p.Stdout, p.Stderr = &p.out, &p.out
+	p := command(t, "rdmashim", args...)
 	startTool(t, soft, p)
-	t.Cleanup(func() {
-		cancel()
-		_ = p.Wait()
-		if t.Failed() {
-			t.Logf("rdmashim %s:\n%s", strings.Join(args, " "), p.out.String())
-		}
-	})
 	return p
 }
 
@@ -48,18 +37,10 @@ func startTool(t *testing.T, soft bool, p *program) {
 
 // piped starts rdmashim and returns its output.
 func piped(t *testing.T, soft bool, args ...string) (*program, io.Reader) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
-	p := &program{Cmd: exec.CommandContext(ctx, "rdmashim", args...)}
+	p := command(t, "rdmashim", args...)
+	p.Stdout = nil
 	out := must.Get(p.StdoutPipe())(t)
-	p.Stderr = &p.out
 	startTool(t, soft, p)
-	t.Cleanup(func() {
-		cancel()
-		_ = p.Wait()
-		if t.Failed() {
-			t.Logf("rdmashim %s:\n%s", strings.Join(args, " "), p.out.String())
-		}
-	})
 	return p, out
 }
 

@@ -17,8 +17,7 @@ import (
 func TestUnreliableConnections(t *testing.T) {
 	for _, f := range families {
 		t.Run(f.name, func(t *testing.T) {
-			a := newDevice(t, "soft", openSoft(t, softName(f, 0, "")), 1<<16)
-			b := newDevice(t, "rxe", openRXE(t, f), 1<<16)
+			a, b := devices(t, softName(f, 0, ""), f, 1<<16)
 			soft, rxe := newPair(t, a, b, uapi.QPConfig{Type: uapi.TypeUC})
 			for _, way := range []struct{ from, to *end }{{soft, rxe}, {rxe, soft}} {
 				t.Run(way.from.name+" sends", func(t *testing.T) { unreliableMessages(t, way.from, way.to) })

@@ -10,10 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/host"
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
-	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/tests/must"
 )
 
@@ -108,8 +106,7 @@ func TestWindows(t *testing.T) {
 // connected are programs on the soft RNIC and on rxe with connected queue
 // pairs.
 func connected(t *testing.T, f family) (soft, rxe *cmEnd) {
-	real := must.Get(host.New(host.Options{}))(t)
-	soft, rxe = cmProgram(t, softKernel(t, f.softAddr(6), link.Faults{}), "soft0"), cmProgram(t, real, "rxe0")
+	soft, rxe = cmPrograms(t, f, 6)
 	ctx := wait(t)
 	l := must.Get(rxe.ch.Listen(netip.AddrPortFrom(f.rxe, 0), 1, rdmacm.Options{}))(t)
 	defer l.Close()
