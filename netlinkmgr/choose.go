@@ -88,22 +88,18 @@ func linkOn(ports []portOf, netdev string) *Port {
 
 // chooseLinked prefers a link that is there: the named one if one is named,
 // else an active one, else the first.
-func chooseLinked(name string, devs []NetDev, ports []portOf) (choice, bool) {
-	var found *choice
+func chooseLinked(name string, devs []NetDev, ports []portOf) (c choice, found bool) {
 	for i := range ports {
 		p := &ports[i]
 		j := slices.IndexFunc(devs, func(d NetDev) bool { return d.Name == p.NetDev })
 		if !p.rxe || j < 0 || (name != "" && name != p.Device) {
 			continue
 		}
-		if found == nil || (p.Active() && !found.link.Active()) {
-			found = &choice{devs[j], &p.Port, fmt.Sprintf("%s has the rxe link %s already", devs[j].Name, p.Device)}
+		if !found || (p.Active() && !c.link.Active()) {
+			found, c = true, choice{devs[j], &p.Port, fmt.Sprintf("%s has the rxe link %s already", devs[j].Name, p.Device)}
 		}
 	}
-	if found == nil {
-		return choice{}, false
-	}
-	return *found, true
+	return c, found
 }
 
 // chooseFree ranks the devices that could carry a new link.
@@ -153,13 +149,8 @@ func unserviceable(d NetDev, ports []portOf) string {
 // rankNetDev orders by what a link needs most: an address, being up, a route
 // to others, a card behind it.
 func rankNetDev(d NetDev) []int {
-	no := func(b bool) int {
-		if b {
-			return 0
-		}
-		return 1
-	}
-	return []int{addressRank(d), no(d.Up), no(d.Default), no(d.Physical), d.Index}
+	no := map[bool]int{false: 1}
+	return []int{addressRank(d), no[d.Up], no[d.Default], no[d.Physical], d.Index}
 }
 
 func addressRank(d NetDev) int {
@@ -176,22 +167,10 @@ func addressRank(d NetDev) int {
 }
 
 func describeNetDev(d NetDev) string {
-	var s []string
-	if d.Up {
-		s = append(s, "up")
-	} else {
-		s = append(s, "down")
-	}
-	switch addressRank(d) {
-	case 0:
-		s = append(s, "has an IPv4 address")
-	case 1:
-		s = append(s, "has an IPv6 address")
-	default:
-		s = append(s, "has no routable address")
-	}
+	s := map[bool]string{true: "up", false: "down"}[d.Up] + ", has " +
+		[]string{"an IPv4 address", "an IPv6 address", "no routable address"}[addressRank(d)]
 	if d.Default {
-		s = append(s, "has a default route")
+		s += ", has a default route"
 	}
-	return strings.Join(s, ", ")
+	return s
 }

@@ -30,7 +30,7 @@ func (m *Manager) exchange(ctx context.Context, r Request) ([][]byte, error) {
 func (m *Manager) one(ctx context.Context, r Request) ([]byte, error) {
 	answers, err := m.exchange(ctx, r)
 	if err == nil && len(answers) == 0 {
-		err = &MessageError{Reason: "no answer to " + r.Command}
+		err = &nldev.Error{Reason: "no answer to " + r.Command}
 	}
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -219,11 +220,8 @@ func (e *ensuring) pickName(c choice) error {
 
 func (e *ensuring) freeName() string {
 	for i := 0; ; i++ {
-		name, taken := fmt.Sprintf("rxe%d", i), false
-		for _, p := range e.ports {
-			taken = taken || p.Device == name
-		}
-		if !taken {
+		name := fmt.Sprintf("rxe%d", i)
+		if !slices.ContainsFunc(e.ports, func(p portOf) bool { return p.Device == name }) {
 			return name
 		}
 	}
@@ -267,7 +265,7 @@ func (e *ensuring) mtu(ctx context.Context, d NetDev) error {
 	case errors.Is(err, syscall.EINVAL):
 		return &OpError{op, fmt.Errorf("the device does not take it; 'ip -d link show %s' shows minmtu and maxmtu: %w", d.Name, err)}
 	}
-	return opError(op, permission(op, "CAP_NET_ADMIN", err))
+	return refused(op, err)
 }
 
 // up brings the network device up.
@@ -284,7 +282,7 @@ func (e *ensuring) up(ctx context.Context, d NetDev) error {
 	case errors.Is(err, syscall.ENODEV):
 		return &NetDevGoneError{NetDev: d.Name}
 	}
-	return opError(op, permission(op, "CAP_NET_ADMIN", err))
+	return refused(op, err)
 }
 
 // create makes the link.

@@ -6,15 +6,10 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/rdmashim/rdmashim/kshim/nldev"
 )
 
 // Every error here says what to do, and errors.Is finds the errno it stands
 // for.
-
-// MessageError is a message of the kernel that cannot be understood.
-type MessageError = nldev.Error
 
 // OpError is the kernel's refusal of an operation without a better name.
 type OpError struct {
@@ -57,6 +52,11 @@ func (e *PermissionError) Error() string {
 	return fmt.Sprintf("%s: no permission: run it as root (sudo) or with %s in the initial user namespace", e.Op, e.Capability)
 }
 func (e *PermissionError) Unwrap() error { return e.Err }
+
+// refused names the kernel's refusal of an operation that takes CAP_NET_ADMIN.
+func refused(op string, err error) error {
+	return opError(op, permission(op, "CAP_NET_ADMIN", err))
+}
 
 // permission names a refusal for lack of privilege; other errors pass.
 func permission(op, capability string, err error) error {

@@ -190,10 +190,8 @@ func rankReason(g *GID) string {
 
 // bestGID finds the entry that is marked.
 func bestGID(list []GID) *GID {
-	for i := range list {
-		if list[i].Best {
-			return &list[i]
-		}
+	if i := slices.IndexFunc(list, func(g GID) bool { return g.Best }); i >= 0 {
+		return &list[i]
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ type Kernel struct {
 	RemoveModule func(name string) error
 	// Listen opens a source of changes until ctx ends: messages about network
 	// devices, and RDMA's notifications where the kernel has them (notified;
-	// Linux 6.13), else uevents. It may be nil.
+	// Linux 6.13), else uevents.
 	Listen func(ctx context.Context, notified bool) (<-chan Notice, error)
 	// Root is the root of the file system, for /sys, /proc, /etc and
 	// /lib/modules.

@@ -2,6 +2,7 @@ package netlinkmgr
 
 import (
 	"io/fs"
+	"runtime"
 	"syscall"
 	"testing"
 	"testing/fstest"
@@ -74,7 +75,7 @@ func TestInsert(t *testing.T) {
 
 func TestInstallHint(t *testing.T) {
 	for release, want := range map[string]string{
-		"ID=debian\n":                 "apt-get install linux-image-" + debianArch(),
+		"ID=debian\n":                 "apt-get install linux-image-" + runtime.GOARCH,
 		"ID=ubuntu\nID_LIKE=debian\n": "apt-get install linux-modules-extra-6.12",
 		"NAME=x\nID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\n": "dnf install '*/6.12/*/rdma_rxe.ko*'",
 		"ID='opensuse-leap'\nID_LIKE=\"suse opensuse\"":          "zypper install kernel-default",

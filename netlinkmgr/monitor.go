@@ -65,8 +65,6 @@ type MonitorOptions struct {
 	// Log is told once what the monitor listens to; events from then on are
 	// told.
 	Log func(string)
-	// Now is the clock of the events; nil is time.Now.
-	Now func() time.Time
 }
 
 // Monitor passes on the kernel's notices about RDMA devices and their network
@@ -94,18 +92,12 @@ func (m *Manager) monitor(ctx context.Context, o MonitorOptions) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	const op = "listen to the kernel"
-	if m.k.Listen == nil {
-		return &OpError{op, syscall.ENOTSUP}
-	}
 	notices, err := m.k.Listen(ctx, notified)
 	if err != nil {
-		return opError(op, permission(op, "CAP_NET_ADMIN", err))
+		return refused(op, err)
 	}
 	if o.Log != nil {
 		o.Log("listening to " + hears + " and to messages about network devices")
-	}
-	if o.Now == nil {
-		o.Now = time.Now
 	}
 	for n := range notices {
 		events, err := m.events(ctx, n)
@@ -113,7 +105,7 @@ func (m *Manager) monitor(ctx context.Context, o MonitorOptions) error {
 			return opError(op, err)
 		}
 		for _, e := range events {
-			e.Time = o.Now()
+			e.Time = time.Now()
 			o.Event(e)
 		}
 	}

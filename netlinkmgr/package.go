@@ -8,7 +8,7 @@ import (
 
 // packages says for distributions (ID and ID_LIKE of /etc/os-release, see
 // os-release(5)) which command installs rdma_rxe for the running kernel.
-// %r is the kernel's release, %a Debian's name of the machine.
+// %r is the kernel's release, %a the machine, as Go names it.
 var packages = map[string]string{
 	"debian":   "apt-get install linux-image-%a (the cloud kernels lack it), and boot it",
 	"ubuntu":   "apt-get install linux-modules-extra-%r",
@@ -36,7 +36,7 @@ func (m *Manager) InstallHint() string {
 	}
 	for _, id := range osIDs(string(text)) {
 		if hint, ok := packages[id]; ok {
-			return strings.NewReplacer("%r", m.k.Release, "%a", debianArch()).Replace(hint)
+			return strings.NewReplacer("%r", m.k.Release, "%a", runtime.GOARCH).Replace(hint)
 		}
 	}
 	return ""
@@ -56,12 +56,4 @@ func osIDs(text string) []string {
 		}
 	}
 	return append([]string{id}, strings.Fields(like)...)
-}
-
-// debianArch is Debian's name of the machine in its kernel packages.
-func debianArch() string {
-	if name, ok := map[string]string{"386": "686-pae", "arm": "armmp", "ppc64le": "powerpc64le", "mips64le": "mips64el"}[runtime.GOARCH]; ok {
-		return name
-	}
-	return runtime.GOARCH
 }

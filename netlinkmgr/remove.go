@@ -19,16 +19,13 @@ func (m *Manager) undo(ctx context.Context, c Changes) error {
 		errs = append(errs, m.undoLink(ctx, c))
 	}
 	if c.NetDevUp != "" {
-		err := m.k.SetNetDev(ctx, c.NetDevUp, false)
-		if !errors.Is(err, syscall.ENODEV) {
-			errs = append(errs, opError("bring "+c.NetDevUp+" down", permission("bring "+c.NetDevUp+" down", "CAP_NET_ADMIN", err)))
+		if err := m.k.SetNetDev(ctx, c.NetDevUp, false); !errors.Is(err, syscall.ENODEV) {
+			errs = append(errs, refused("bring "+c.NetDevUp+" down", err))
 		}
 	}
 	if c.MTUOf != "" {
-		err := m.k.SetMTU(ctx, c.MTUOf, c.MTU)
-		if !errors.Is(err, syscall.ENODEV) {
-			op := fmt.Sprintf("set the MTU of %s back to %d", c.MTUOf, c.MTU)
-			errs = append(errs, opError(op, permission(op, "CAP_NET_ADMIN", err)))
+		if err := m.k.SetMTU(ctx, c.MTUOf, c.MTU); !errors.Is(err, syscall.ENODEV) {
+			errs = append(errs, refused(fmt.Sprintf("set the MTU of %s back to %d", c.MTUOf, c.MTU), err))
 		}
 	}
 	for i := len(c.Modules) - 1; i >= 0; i-- {

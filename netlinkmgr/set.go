@@ -24,7 +24,7 @@ func (m *Manager) Rename(ctx context.Context, name, to string) error {
 	if errors.Is(err, syscall.EEXIST) {
 		return &OpError{op, fmt.Errorf("another device has that name: %w", err)}
 	}
-	return opError(op, permission(op, "CAP_NET_ADMIN", err))
+	return refused(op, err)
 }
 
 // SetNetNS sets the network namespace mode; the kernel gives EBUSY while other
@@ -39,7 +39,7 @@ func (m *Manager) SetNetNS(ctx context.Context, shared bool) error {
 	if errors.Is(err, syscall.EBUSY) {
 		err = fmt.Errorf("there are other network namespaces than the initial one: end them, or set the mode before they are made (module parameter netns_mode of ib_core): %w", err)
 	}
-	return opError(op, permission(op, "CAP_NET_ADMIN", err))
+	return refused(op, err)
 }
 
 // Move moves a device to another network namespace, of which netns is an open
@@ -56,7 +56,7 @@ func (m *Manager) Move(ctx context.Context, name string, netns *os.File) error {
 	if errors.Is(err, syscall.EOPNOTSUPP) {
 		err = fmt.Errorf("the driver cannot move its devices, or the network namespace mode is shared: %w", err)
 	}
-	return opError(op, permission(op, "CAP_NET_ADMIN", err))
+	return refused(op, err)
 }
 
 // SetPrivilegedQKey says whether programs without CAP_NET_RAW may use Q_Keys
@@ -71,5 +71,5 @@ func (m *Manager) SetPrivilegedQKey(ctx context.Context, on bool) error {
 	if errors.Is(err, syscall.EINVAL) {
 		err = fmt.Errorf("not before Linux 6.7: %w", err)
 	}
-	return opError(op, permission(op, "CAP_NET_ADMIN", err))
+	return refused(op, err)
 }

@@ -2,12 +2,12 @@ package netlinkmgr
 
 import "strconv"
 
-// name returns table[i], or UNKNOWN as iproute2 does.
-func name(table []string, i int) string {
-	if i < len(table) {
+// name returns table[i], or the word that iproute2 has for others.
+func name(table []string, i int, other string) string {
+	if i < len(table) && table[i] != "" {
 		return table[i]
 	}
-	return "UNKNOWN"
+	return other
 }
 
 // NodeType is RDMA_NODE_* of rdma_netlink.h.
@@ -15,12 +15,7 @@ type NodeType uint8
 
 var nodeTypes = []string{"unknown", "ca", "switch", "router", "rnic", "usnic", "usnic_udp", "unspecified"}
 
-func (t NodeType) String() string {
-	if int(t) < len(nodeTypes) {
-		return nodeTypes[t]
-	}
-	return "unknown"
-}
+func (t NodeType) String() string { return name(nodeTypes, int(t), "unknown") }
 
 // PortState is ib_port_state (IBA 14.2.5.6 PortInfo:PortState).
 type PortState uint8
@@ -30,14 +25,14 @@ const PortActive PortState = 4
 
 var portStates = []string{"NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"}
 
-func (s PortState) String() string { return name(portStates, int(s)) }
+func (s PortState) String() string { return name(portStates, int(s), "UNKNOWN") }
 
 // PhysState is ib_port_phys_state (PortInfo:PortPhysicalState and OPA's own).
 type PhysState uint8
 
 var physStates = []string{"NOP", "SLEEP", "POLLING", "DISABLED", "ARMED", "LINK_UP", "LINK_ERROR_RECOVER", "PHY_TEST", "UNKNOWN", "OPA_OFFLINE", "UNKNOWN", "OPA_TEST"}
 
-func (s PhysState) String() string { return name(physStates, int(s)) }
+func (s PhysState) String() string { return name(physStates, int(s), "UNKNOWN") }
 
 // QPType is ib_qp_type.
 type QPType uint8
@@ -51,7 +46,7 @@ func (t QPType) String() string {
 	if t == driverQP {
 		return "DRIVER"
 	}
-	return name(qpTypes, int(t))
+	return name(qpTypes, int(t), "UNKNOWN")
 }
 
 // QPState is ib_qp_state.
@@ -59,35 +54,35 @@ type QPState uint8
 
 var qpStates = []string{"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"}
 
-func (s QPState) String() string { return name(qpStates, int(s)) }
+func (s QPState) String() string { return name(qpStates, int(s), "UNKNOWN") }
 
 // SRQType is ib_srq_type.
 type SRQType uint8
 
 var srqTypes = []string{"BASIC", "XRC", "TM"}
 
-func (t SRQType) String() string { return name(srqTypes, int(t)) }
+func (t SRQType) String() string { return name(srqTypes, int(t), "UNKNOWN") }
 
 // PathMigState is ib_mig_state.
 type PathMigState uint8
 
 var pathMigStates = []string{"MIGRATED", "REARM", "ARMED"}
 
-func (s PathMigState) String() string { return name(pathMigStates, int(s)) }
+func (s PathMigState) String() string { return name(pathMigStates, int(s), "UNKNOWN") }
 
 // PollContext is ib_poll_context: where a kernel queue is polled.
 type PollContext uint8
 
 var pollContexts = []string{"DIRECT", "SOFTIRQ", "WORKQUEUE", "UNBOUND_WORKQUEUE"}
 
-func (c PollContext) String() string { return name(pollContexts, int(c)) }
+func (c PollContext) String() string { return name(pollContexts, int(c), "UNKNOWN") }
 
 // CMState is rdma_cm_state.
 type CMState uint8
 
 var cmStates = []string{"IDLE", "ADDR_QUERY", "ADDR_RESOLVED", "ROUTE_QUERY", "ROUTE_RESOLVED", "CONNECT", "DISCONNECT", "ADDR_BOUND", "LISTEN", "DEVICE_REMOVAL", "DESTROYING"}
 
-func (s CMState) String() string { return name(cmStates, int(s)) }
+func (s CMState) String() string { return name(cmStates, int(s), "UNKNOWN") }
 
 // PortSpace is rdma_ucm_port_space.
 type PortSpace uint32
@@ -115,24 +110,14 @@ const (
 
 var netNSModes = []string{"exclusive", "shared"}
 
-func (m NetNSMode) String() string {
-	if int(m) < len(netNSModes) {
-		return netNSModes[m]
-	}
-	return "unknown"
-}
+func (m NetNSMode) String() string { return name(netNSModes, int(m), "unknown") }
 
 // bitNames lists the names of the set bits, from the lowest.
 func bitNames(mask uint64, table []string) []string {
 	names := []string{}
 	for i := 0; mask != 0; i, mask = i+1, mask>>1 {
-		if mask&1 == 0 {
-			continue
-		}
-		if i < len(table) && table[i] != "" {
-			names = append(names, table[i])
-		} else {
-			names = append(names, "UNKNOWN")
+		if mask&1 != 0 {
+			names = append(names, name(table, i, "UNKNOWN"))
 		}
 	}
 	return names

@@ -1,7 +1,6 @@
 package vm
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -109,9 +108,6 @@ func (c Config) withDefaults() (Config, error) {
 		if name, _, ok := strings.Cut(e, "="); !ok || name == "" {
 			return c, fmt.Errorf("environment %q is not NAME=VALUE", e)
 		}
-	}
-	if (c.Kernel == "") != (c.Modules == "") {
-		return c, errors.New("a kernel of your own needs both: the kernel's file and the directory of its modules (/lib/modules/RELEASE)")
 	}
 	if c.Log == nil {
 		c.Log = func(string, ...any) {}

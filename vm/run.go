@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,7 +43,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	}
 	s, err := Start(ctx, c)
 	if err != nil {
-		return s.partResult(), err
+		return &s.result, err
 	}
 	err = s.runAll(ctx, c.Command)
 	perr := s.PullAll(ctx)
@@ -237,21 +238,10 @@ func (s *Session) each(ctx context.Context, do func(context.Context, *Machine) e
 		})
 	}
 	wg.Wait()
-	var kept []error
-	for _, err := range errs {
-		if err != nil && !errors.Is(err, errGivenUp) {
-			kept = append(kept, err)
-		}
-	}
-	return joinFlat(kept...)
+	return joinFlat(slices.DeleteFunc(errs, func(err error) bool { return errors.Is(err, errGivenUp) })...)
 }
 
 var errGivenUp = errors.New("given up because of another node")
-
-// withLimit is ctx with the session's time limit.
-func (s *Session) withLimit(ctx context.Context) (context.Context, context.CancelFunc) {
-	return s.budget.bound(ctx)
-}
 
 // pids are the processes of the guests.
 func (s *Session) pids() []int {
@@ -264,7 +254,7 @@ func (s *Session) pids() []int {
 
 // runAll runs a command on all nodes, with prefixed output when there are two.
 func (s *Session) runAll(ctx context.Context, c Command) error {
-	ctx, cancel := s.withLimit(ctx)
+	ctx, cancel := s.budget.bound(ctx)
 	defer cancel()
 	var mu sync.Mutex
 	return s.each(ctx, func(ctx context.Context, m *Machine) error {
@@ -324,7 +314,7 @@ func (s *Session) Exec(ctx context.Context, node int, c Command) error {
 	if node < 0 || node >= len(s.Nodes) {
 		return fmt.Errorf("there is no node %d, only %d of them", node, len(s.Nodes))
 	}
-	ctx, cancel := s.withLimit(ctx)
+	ctx, cancel := s.budget.bound(ctx)
 	defer cancel()
 	return s.exec(ctx, s.Nodes[node], c)
 }
@@ -335,7 +325,7 @@ func (s *Session) PullAll(ctx context.Context) error {
 	if s.config.Out == "" || s.failed {
 		return nil
 	}
-	ctx, cancel := s.withLimit(ctx)
+	ctx, cancel := s.budget.bound(ctx)
 	defer cancel()
 	err := s.each(ctx, func(ctx context.Context, m *Machine) error {
 		to := s.config.Out
@@ -396,23 +386,11 @@ func (s *Session) Close() (*Result, error) {
 	return &s.result, joinFlat(errs...)
 }
 
-func (s *Session) partResult() *Result {
-	if s == nil {
-		return nil
-	}
-	return &s.result
-}
-
 // joinFlat is errors.Join that leaves a single error as it is.
 func joinFlat(errs ...error) error {
-	var kept []error
-	for _, err := range errs {
-		if err != nil {
-			kept = append(kept, err)
-		}
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(errs) == 1 {
+		return errs[0]
 	}
-	if len(kept) == 1 {
-		return kept[0]
-	}
-	return errors.Join(kept...)
+	return errors.Join(errs...)
 }

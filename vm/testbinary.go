@@ -59,7 +59,7 @@ func (s *Session) execTest(ctx context.Context, args []string, dir string, c Com
 		adds = append(adds, Add{d, path.Join(profileDir, coverDir)})
 	}
 	c.Args, c.Dir = append([]string{binary}, flags...), filepath.ToSlash(dir)
-	ctx, cancel := s.withLimit(ctx)
+	ctx, cancel := s.budget.bound(ctx)
 	defer cancel()
 	err = m.Push(ctx, adds...)
 	if err == nil && len(files) > 0 {

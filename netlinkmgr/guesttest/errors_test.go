@@ -69,8 +69,7 @@ func moduleFile(t *testing.T, name string) []byte {
 		}
 		return err
 	}))
-	b := must.Get(os.ReadFile(found))(t)
-	return b
+	return must.Get(os.ReadFile(found))(t)
 }
 
 func TestNoPermission(t *testing.T) {
@@ -121,8 +120,7 @@ func TestNameTaken(t *testing.T) {
 }
 
 func mustAddr(t *testing.T, s string) *netlink.Addr {
-	a := must.Get(netlink.ParseAddr(s))(t)
-	return a
+	return must.Get(netlink.ParseAddr(s))(t)
 }
 
 func TestNetDevHasLink(t *testing.T) {

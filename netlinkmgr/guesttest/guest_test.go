@@ -29,8 +29,7 @@ const patience = time.Minute
 var rdmaModules = []string{"rdma_ucm", "rdma_cm", "iw_cm", "ib_cm", "ib_umad", "rdma_rxe", "ib_uverbs", "ib_core", "ip6_udp_tunnel", "udp_tunnel", "crc32_generic"}
 
 func manager(t *testing.T) *netlinkmgr.Manager {
-	m := must.Get(netlinkmgr.Open())(t)
-	return m
+	return must.Get(netlinkmgr.Open())(t)
 }
 
 // noLinks deletes all links, before the test and after it.
@@ -93,8 +92,7 @@ func veth(t *testing.T, a, b, addr string) {
 }
 
 func link(t *testing.T, name string) netlink.Link {
-	l := must.Get(netlink.LinkByName(name))(t)
-	return l
+	return must.Get(netlink.LinkByName(name))(t)
 }
 
 func isUp(t *testing.T, name string) bool {
@@ -103,13 +101,11 @@ func isUp(t *testing.T, name string) bool {
 
 // ensure has a link made, for tests of something else.
 func ensure(t *testing.T, netdev string, modules ...string) *netlinkmgr.Result {
-	r := must.Get(manager(t).Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: netdev, Modules: modules, Timeout: patience}))(t)
-	return r
+	return must.Get(manager(t).Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: netdev, Modules: modules, Timeout: patience}))(t)
 }
 
 func device(t *testing.T, name string) netlinkmgr.Device {
-	d := must.Get(manager(t).Device(t.Context(), name))(t)
-	return d
+	return must.Get(manager(t).Device(t.Context(), name))(t)
 }
 
 // outcome is a command's output and exit status.

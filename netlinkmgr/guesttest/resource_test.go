@@ -11,42 +11,81 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/host"
+	"github.com/rdmashim/rdmashim/kshim/rdmacm"
+	"github.com/rdmashim/rdmashim/kshim/verbs"
 	"github.com/rdmashim/rdmashim/netlinkmgr"
 	"github.com/rdmashim/rdmashim/tests/must"
 )
 
-// busy is a link that this process uses.
+// busy is a link that this process uses: by the thread that made them, since
+// the kernel notes that, a domain, a completion queue, a region, and a queue
+// pair in INIT and one in RESET.
 type busy struct {
 	r      *netlinkmgr.Result
-	verbs  *verbs
 	addr   netip.Addr
-	thread uint32 // the kernel notes the thread that made an object
+	thread uint32
+	kernel kshim.Kernel
+	ctx    *verbs.Context
+	pd     *verbs.PD
+	cq     *verbs.CQ
+	mr     *verbs.MR
+	mem    []byte
+	qp     [2]*verbs.QP
 }
 
-// makeBusy makes a link with objects of each kind on it, and a connection
-// request under way from the link to itself.
 func makeBusy(t *testing.T) *busy {
 	noLinks(t)
 	runtime.LockOSThread()
 	t.Cleanup(runtime.UnlockOSThread)
 	veth(t, "ta", "tb", "10.78.0.1/24")
-	b := &busy{r: ensure(t, "ta", "rdma_ucm"), addr: netip.MustParseAddr("10.78.0.1"), thread: uint32(unix.Gettid())}
-	b.verbs = openVerbs(t, b.r.UVerbs)
+	b := &busy{
+		r: ensure(t, "ta", "rdma_ucm"), addr: netip.MustParseAddr("10.78.0.1"), thread: uint32(unix.Gettid()),
+		kernel: must.Get(host.New(host.Options{}))(t), mem: make([]byte, 2*os.Getpagesize()),
+	}
+	b.ctx = must.Get(verbs.Open(b.kernel, b.r.Device))(t)
+	t.Cleanup(func() { _ = b.ctx.Close() })
+	b.pd = must.Get(b.ctx.AllocPD())(t)
+	b.cq = must.Get(b.ctx.CreateCQ(63))(t)
+	b.mr = must.Get(b.pd.RegMR(b.mem, abi.AccessLocalWrite|abi.AccessRemoteWrite))(t)
+	for i := range b.qp {
+		b.qp[i] = b.queuePair(t, nil)
+	}
+	require.NoError(t, b.qp[0].Modify(&verbs.QPAttr{State: abi.QPSInit, PortNum: 1},
+		abi.QPMaskState|abi.QPMaskPkeyIndex|abi.QPMaskPort|abi.QPMaskAccessFlags))
 	return b
 }
 
-// connect asks for a connection and waits until the request has arrived.
+// queuePair makes one, which takes the receives of srq if there is one.
+func (b *busy) queuePair(t *testing.T, srq *verbs.SRQ) *verbs.QP {
+	init := verbs.QPInit{SendCQ: b.cq, RecvCQ: b.cq, MaxSendWR: 4, MaxSendSGE: 1, SRQ: srq}
+	if srq == nil {
+		init.MaxRecvWR, init.MaxRecvSGE = 4, 1
+	}
+	return must.Get(b.pd.CreateQP(init))(t)
+}
+
+// connect makes a connection request from the link to itself, and waits until
+// it has arrived. It is under way to the test's end.
 func (b *busy) connect(t *testing.T) {
-	port := netip.AddrPortFrom(b.addr, 7471)
-	server, client := openCM(t), openCM(t)
-	server.listen(port)
-	client.connect(b.addr, port, b.verbs.qpn[0])
-	require.EqualValues(t, evReq, server.event())
+	server, client := must.Get(rdmacm.Open(b.kernel))(t), must.Get(rdmacm.Open(b.kernel))(t)
+	l := must.Get(server.Listen(netip.AddrPortFrom(b.addr, 7471), 8, rdmacm.Options{}))(t)
+	id := must.Get(client.Resolve(t.Context(), netip.AddrPortFrom(b.addr, 0), l.Addr(), rdmacm.Options{}))(t)
+	var connecting sync.WaitGroup
+	connecting.Go(func() { _, _ = id.Connect(t.Context(), b.qp[0], rdmacm.ConnParam{RetryCount: 7}) })
+	t.Cleanup(func() {
+		connecting.Wait()
+		_, _ = client.Close(), server.Close()
+	})
+	must.Get(l.Accept(t.Context()))(t)
 }
 
 func TestResources(t *testing.T) {
@@ -61,7 +100,7 @@ func TestResources(t *testing.T) {
 		require.GreaterOrEqual(t, i, 0, "queue pair %d", n)
 		return qps[i]
 	}
-	ready, fresh := find(b.verbs.qpn[0]), find(b.verbs.qpn[1])
+	ready, fresh := find(b.qp[0].Num()), find(b.qp[1].Num())
 	require.Equal(t, "INIT", ready.State.String())
 	require.Equal(t, "RC", ready.Type.String())
 	require.EqualValues(t, 1, *ready.Port)
@@ -76,9 +115,9 @@ func TestResources(t *testing.T) {
 
 	mrs := must.Get(m.MRs(t.Context(), d))(t)
 	require.Len(t, mrs, 1)
-	require.EqualValues(t, len(b.verbs.mem), mrs[0].Length)
-	require.Equal(t, b.verbs.lkey, *mrs[0].LKey)
-	require.Equal(t, b.verbs.rkey, *mrs[0].RKey)
+	require.EqualValues(t, len(b.mem), mrs[0].Length)
+	require.Equal(t, b.mr.LKey(), *mrs[0].LKey)
+	require.Equal(t, b.mr.RKey(), *mrs[0].RKey)
 	require.Equal(t, self, mrs[0].Owner)
 
 	pds := must.Get(m.PDs(t.Context(), d))(t)
@@ -106,7 +145,7 @@ func TestResources(t *testing.T) {
 	require.Equal(t, map[string]int{"pd": len(pds), "cq": len(cqs), "qp": len(qps), "cm_id": len(ids), "mr": 1, "ctx": 1, "srq": 0}, got)
 
 	// All of it goes with the file.
-	b.verbs.close()
+	_ = b.ctx.Close()
 	contexts = must.Get(m.Contexts(t.Context(), d))(t)
 	require.Empty(t, contexts)
 }

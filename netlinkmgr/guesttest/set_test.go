@@ -4,7 +4,6 @@ package guesttest
 
 import (
 	"context"
-	"encoding/binary"
 	"regexp"
 	"strings"
 	"syscall"
@@ -12,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/nldev"
+	"github.com/rdmashim/rdmashim/kshim/verbs"
 	"github.com/rdmashim/rdmashim/netlinkmgr"
 	"github.com/rdmashim/rdmashim/tests/must"
 )
@@ -106,19 +105,9 @@ var comms = regexp.MustCompile(`(comm"?:? ?"?)[^" ]+`)
 func TestSRQLikeIproute2(t *testing.T) {
 	rdma := theirs(t)
 	b := makeBusy(t)
-	v := b.verbs
-	const rxeSRQ = 24 // of a mapping, and the number
-	resp := v.call(abi.CmdCreateSRQ, 16+rxeSRQ, func(cmd []byte, r uint64) {
-		binary.NativeEndian.PutUint64(cmd, r) // struct ib_uverbs_create_srq
-		binary.NativeEndian.PutUint32(cmd[16:], v.pd)
-		binary.NativeEndian.PutUint32(cmd[20:], 8)
-		binary.NativeEndian.PutUint32(cmd[24:], 1)
-	})
-	srq := binary.NativeEndian.Uint32(resp)
+	srq := must.Get(b.pd.CreateSRQ(verbs.SRQInit{MaxWR: 8, MaxSGE: 1}))(t)
 	for range 3 {
-		v.call(abi.CmdCreateQP, abi.CreateQPRespSize+rxeQP, func(cmd []byte, r uint64) {
-			(&abi.CreateQP{Response: r, PDHandle: v.pd, SendCQHandle: v.cq, RecvCQHandle: v.cq, SRQHandle: srq, IsSRQ: 1, MaxSendWR: 4, MaxSendSGE: 1, QPType: abi.QPTRC}).Put(cmd)
-		})
+		b.queuePair(t, srq)
 	}
 	list := must.Get(manager(t).SRQs(t.Context(), device(t, b.r.Device)))(t)
 	require.Len(t, list, 1)

@@ -137,39 +137,33 @@ func (g *helper) feed(f frame) bool {
 func (g *helper) request(ctx context.Context, f frame) (func() Done, error) {
 	switch f.kind {
 	case KindSetup:
-		var s Setup
-		if err := json.Unmarshal(f.payload, &s); err != nil {
-			return nil, err
-		}
-		return func() Done { return g.setup(ctx, s) }, nil
+		s, err := message[Setup](f)
+		return func() Done { return g.setup(ctx, s) }, err
 	case KindExec:
-		var e Exec
-		if err := json.Unmarshal(f.payload, &e); err != nil {
-			return nil, err
-		}
-		g.input = newCommandInput()
-		input := g.input
-		return func() Done { return g.exec(e, input) }, nil
+		e, err := message[Exec](f)
+		input := newCommandInput()
+		g.input = input
+		return func() Done { return g.exec(e, input) }, err
 	case KindPush:
-		var p Push
-		if err := json.Unmarshal(f.payload, &p); err != nil {
-			return nil, err
-		}
+		p, err := message[Push](f)
 		r, w := io.Pipe()
 		g.pushed = w
 		return func() Done {
 			err := Unpack(r, p.Dir, math.MaxInt64)
 			r.CloseWithError(io.ErrClosedPipe) // later output is dropped
 			return doneWith(err)
-		}, nil
+		}, err
 	case KindPull:
-		var p Pull
-		if err := json.Unmarshal(f.payload, &p); err != nil {
-			return nil, err
-		}
-		return func() Done { return doneWith(g.pull(p)) }, nil
+		p, err := message[Pull](f)
+		return func() Done { return doneWith(g.pull(p)) }, err
 	}
 	return nil, fmt.Errorf("host: unexpected frame %d", f.kind)
+}
+
+// message reads the message of a frame.
+func message[T any](f frame) (m T, err error) {
+	err = json.Unmarshal(f.payload, &m)
+	return m, err
 }
 
 func doneWith(err error) (d Done) {
