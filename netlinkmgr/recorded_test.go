@@ -1,7 +1,9 @@
 package netlinkmgr_test
 
 import (
+	"cmp"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -93,15 +95,6 @@ func TestRecordedObjects(t *testing.T) {
 
 // byNumber puts a device's own queue pair last and the others by number.
 func byNumber(list []netlinkmgr.QP) []netlinkmgr.QP {
-	var user, own []netlinkmgr.QP
-	for _, q := range list {
-		if q.Owner.Kernel {
-			own = append(own, q)
-		} else if len(user) > 0 && user[0].LQPN > q.LQPN {
-			user = append([]netlinkmgr.QP{q}, user...)
-		} else {
-			user = append(user, q)
-		}
-	}
-	return append(user, own...)
+	key := func(q netlinkmgr.QP) uint32 { return q.LQPN | map[bool]uint32{true: 1 << 24}[q.Owner.Kernel] }
+	return slices.SortedFunc(slices.Values(list), func(a, b netlinkmgr.QP) int { return cmp.Compare(key(a), key(b)) })
 }

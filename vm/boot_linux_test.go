@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -280,33 +279,18 @@ func TestImageReproducible(t *testing.T) {
 
 // copySources copies the files that a Go module is built from.
 func copySources(t *testing.T, from, to string) {
-	t.Helper()
 	require.NoError(t, filepath.WalkDir(from, func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
+		rel, _ := filepath.Rel(from, p)
+		switch {
+		case err != nil:
 			return err
-		}
-		if d.IsDir() && (d.Name() == ".git" || d.Name() == "testdata") {
+		case d.IsDir() && (d.Name() == ".git" || d.Name() == "testdata"):
 			return fs.SkipDir
+		case d.IsDir():
+			return os.MkdirAll(filepath.Join(to, rel), 0o755)
+		case !d.Type().IsRegular():
+			return nil
 		}
-		rel, err := filepath.Rel(from, p)
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		target := filepath.Join(to, rel)
-		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
-			return err
-		}
-		src, err := os.Open(p)
-		if err != nil {
-			return err
-		}
-		defer src.Close()
-		dst, err := os.Create(target)
-		if err != nil {
-			return err
-		}
-		defer dst.Close()
-		_, err = io.Copy(dst, src)
-		return err
+		return os.WriteFile(filepath.Join(to, rel), must.Get(os.ReadFile(p))(t), 0o644)
 	}))
 }

@@ -5,7 +5,6 @@ package vm
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -369,11 +368,4 @@ func TestHardwareArgs(t *testing.T) {
 	args = strings.Join(h.args(), " ")
 	require.NotContains(t, args, "netdev")
 	require.Contains(t, args, "-accel kvm")
-}
-
-func TestJoinFlat(t *testing.T) {
-	a, b := errors.New("a"), errors.New("b")
-	require.NoError(t, joinFlat(nil, nil))
-	require.Equal(t, a, joinFlat(nil, a))
-	require.ErrorIs(t, joinFlat(a, b), b)
 }

@@ -164,62 +164,59 @@ func (k *Kernel) link(match func(*Link) bool) *Link {
 	return nil
 }
 
-// begin notes an operation and takes the lock.
-func (k *Kernel) begin(op, detail string) error {
+// change notes an operation and makes it under the lock, unless it is to be
+// refused.
+func (k *Kernel) change(op, detail string, do func() error) error {
 	if k.Before != nil {
 		k.Before(op)
 	}
 	k.Lock()
+	defer k.Unlock()
 	k.Did = append(k.Did, strings.TrimSpace(op+" "+detail))
-	return k.Refuse[op]
+	if err := k.Refuse[op]; err != nil {
+		return err
+	}
+	return do()
 }
 
 func (k *Kernel) setNetDev(_ context.Context, name string, up bool) error {
-	op := map[bool]string{true: "setup", false: "setdown"}[up]
-	err := k.begin(op, name)
-	defer k.Unlock()
-	d := k.Dev(name)
-	switch {
-	case err != nil:
-		return err
-	case d == nil:
-		return syscall.ENODEV
-	}
-	d.Up, d.Carrier = up, up
-	return nil
+	return k.change(map[bool]string{true: "setup", false: "setdown"}[up], name, func() error {
+		d := k.Dev(name)
+		if d == nil {
+			return syscall.ENODEV
+		}
+		d.Up, d.Carrier = up, up
+		return nil
+	})
 }
 
 func (k *Kernel) setMTU(_ context.Context, name string, mtu int) error {
-	err := k.begin("setmtu", fmt.Sprint(name, " ", mtu))
-	defer k.Unlock()
-	d := k.Dev(name)
-	switch {
-	case err != nil:
-		return err
-	case d == nil:
-		return syscall.ENODEV
-	case mtu > 9000:
-		return syscall.EINVAL // as virtio_net may
-	}
-	d.MTU = mtu
-	return nil
+	return k.change("setmtu", fmt.Sprint(name, " ", mtu), func() error {
+		d := k.Dev(name)
+		switch {
+		case d == nil:
+			return syscall.ENODEV
+		case mtu > 9000:
+			return syscall.EINVAL // as virtio_net may
+		}
+		d.MTU = mtu
+		return nil
+	})
 }
 
 // rename refuses what ib_device_rename refuses.
 func (k *Kernel) rename(index uint32, name string) error {
-	err := k.begin("rename", fmt.Sprint(index, " ", name))
-	defer k.Unlock()
-	l := k.link(func(l *Link) bool { return l.Index == index })
-	switch {
-	case err != nil:
-		return err
-	case l == nil:
-		return syscall.EINVAL
-	case k.link(func(l *Link) bool { return l.Name == name }) != nil:
-		return syscall.EEXIST
-	}
-	l.Name = name
-	return nil
+	return k.change("rename", fmt.Sprint(index, " ", name), func() error {
+		l := k.link(func(l *Link) bool { return l.Index == index })
+		switch {
+		case l == nil:
+			return syscall.EINVAL
+		case k.link(func(l *Link) bool { return l.Name == name }) != nil:
+			return syscall.EEXIST
+		}
+		l.Name = name
+		return nil
+	})
 }
 
 // moduleFiles reads modules.dep (depmod.d(5)): a line lists all that a module
@@ -242,53 +239,49 @@ func (k *Kernel) moduleFiles(name string) (list []string, err error) {
 
 func (k *Kernel) insert(file string) error {
 	name := strings.ReplaceAll(strings.TrimSuffix(path.Base(file), ".ko"), "-", "_")
-	err := k.begin("insert "+name, "")
-	defer k.Unlock()
-	switch {
-	case err != nil:
-		return err
-	case k.Modules[name]:
-		return syscall.EEXIST
-	}
-	for line := range strings.Lines(modulesDep) {
-		target, needs, _ := strings.Cut(line, ":")
-		if !strings.HasSuffix(file, target) {
-			continue
+	return k.change("insert "+name, "", func() error {
+		if k.Modules[name] {
+			return syscall.EEXIST
 		}
-		for _, n := range strings.Fields(needs) {
-			if !k.Modules[strings.TrimSuffix(path.Base(n), ".ko")] {
-				return syscall.ENOENT // a symbol is missing
+		for line := range strings.Lines(modulesDep) {
+			target, needs, _ := strings.Cut(line, ":")
+			if !strings.HasSuffix(file, target) {
+				continue
+			}
+			for _, n := range strings.Fields(needs) {
+				if !k.Modules[strings.TrimSuffix(path.Base(n), ".ko")] {
+					return syscall.ENOENT // a symbol is missing
+				}
 			}
 		}
-	}
-	k.Modules[name] = true
-	return nil
+		k.Modules[name] = true
+		return nil
+	})
 }
 
 func (k *Kernel) remove(name string) error {
-	err := k.begin("remove "+name, "")
-	defer k.Unlock()
-	switch {
-	case err != nil:
-		return err
-	case !k.Modules[name]:
-		return syscall.ENOENT
-	case name == "rdma_rxe" && len(k.Links) > 0:
-		return syscall.EBUSY
-	}
-	delete(k.Modules, name)
-	return nil
+	return k.change("remove "+name, "", func() error {
+		switch {
+		case !k.Modules[name]:
+			return syscall.ENOENT
+		case name == "rdma_rxe" && len(k.Links) > 0:
+			return syscall.EBUSY
+		}
+		delete(k.Modules, name)
+		return nil
+	})
 }
 
 // listen hands on Notify's messages.
 func (k *Kernel) listen(ctx context.Context, rdma bool) (<-chan netlinkmgr.Notice, error) {
-	err := k.begin("listen", fmt.Sprint(rdma))
-	defer k.Unlock()
+	c := make(chan netlinkmgr.Notice, 64)
+	err := k.change("listen", fmt.Sprint(rdma), func() error {
+		k.listeners = append(k.listeners, c)
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	c := make(chan netlinkmgr.Notice, 64)
-	k.listeners = append(k.listeners, c)
 	context.AfterFunc(ctx, func() {
 		k.Lock()
 		defer k.Unlock()
@@ -309,55 +302,47 @@ func (k *Kernel) Notify(n netlinkmgr.Notice) {
 
 // refuse notes a change that has no effect here.
 func (k *Kernel) refuse(op, what string) error {
-	defer k.Unlock()
-	return k.begin(op, what)
+	return k.change(op, what, func() error { return nil })
 }
 
 // setNetNS refuses what rdma_compatdev_set refuses.
 func (k *Kernel) setNetNS(mode uint8) error {
-	err := k.begin("setnetns", fmt.Sprint(mode))
-	defer k.Unlock()
-	if err == nil {
+	return k.change("setnetns", fmt.Sprint(mode), func() error {
 		k.Exclusive = mode == 0
-	}
-	return err
+		return nil
+	})
 }
 
 // newLink refuses what nldev_newlink and rxe_newlink refuse.
 func (k *Kernel) newLink(name, kind, netdev string) error {
-	err := k.begin("newlink", fmt.Sprintf("%s %s %s", name, kind, netdev))
-	defer k.Unlock()
-	d := k.Dev(netdev)
-	switch {
-	case err != nil:
-		return err
-	case d == nil:
-		return syscall.ENODEV
-	case kind != "rxe" || !k.Modules["rdma_rxe"]:
-		return syscall.EINVAL
-	case d.Kind == "vlan":
-		return syscall.EPERM
-	case !k.Modules["crc32_generic"]:
-		return syscall.ENOENT // and no modprobe to ask
-	case k.link(func(l *Link) bool { return l.RXE && l.NetDev == netdev }) != nil:
-		return syscall.EEXIST
-	case k.link(func(l *Link) bool { return l.Name == name }) != nil:
-		return syscall.ENFILE
-	}
-	k.AddLink(name, netdev, true)
-	return nil
+	return k.change("newlink", fmt.Sprintf("%s %s %s", name, kind, netdev), func() error {
+		d := k.Dev(netdev)
+		switch {
+		case d == nil:
+			return syscall.ENODEV
+		case kind != "rxe" || !k.Modules["rdma_rxe"]:
+			return syscall.EINVAL
+		case d.Kind == "vlan":
+			return syscall.EPERM
+		case !k.Modules["crc32_generic"]:
+			return syscall.ENOENT // and no modprobe to ask
+		case k.link(func(l *Link) bool { return l.RXE && l.NetDev == netdev }) != nil:
+			return syscall.EEXIST
+		case k.link(func(l *Link) bool { return l.Name == name }) != nil:
+			return syscall.ENFILE
+		}
+		k.AddLink(name, netdev, true)
+		return nil
+	})
 }
 
 func (k *Kernel) delLink(index uint32) error {
-	err := k.begin("dellink", fmt.Sprint(index))
-	defer k.Unlock()
-	i := slices.IndexFunc(k.Links, func(l *Link) bool { return l.Index == index })
-	switch {
-	case err != nil:
-		return err
-	case i < 0 || !k.Links[i].RXE:
-		return syscall.EINVAL
-	}
-	k.Links = slices.Delete(k.Links, i, i+1)
-	return nil
+	return k.change("dellink", fmt.Sprint(index), func() error {
+		i := slices.IndexFunc(k.Links, func(l *Link) bool { return l.Index == index })
+		if i < 0 || !k.Links[i].RXE {
+			return syscall.EINVAL
+		}
+		k.Links = slices.Delete(k.Links, i, i+1)
+		return nil
+	})
 }
