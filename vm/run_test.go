@@ -51,8 +51,7 @@ func TestRun(t *testing.T) {
 
 func logsLeft(t *testing.T) []string {
 	t.Helper()
-	logs := must.Get(filepath.Glob(filepath.Join(os.TempDir(), "rdmashim-vm-*.log")))(t)
-	return logs
+	return must.Get(filepath.Glob(filepath.Join(os.TempDir(), "rdmashim-vm-*.log")))(t)
 }
 
 func TestRunStatus(t *testing.T) {

@@ -241,7 +241,6 @@ var uapiTests = []test{
 		a.posted(a.PostWrite(a.qp, a.mr, 0, 0x80000000, 12345, 8))
 		a.next(1)
 		a.sayInfo()
-		_ = b
 		a, b = r.uapiPair()
 		a.posted(a.PostRead(a.qp, a.mr, 0, b.info.Addr+b.info.Length-4, b.info.RKey, 8))
 		a.next(1)

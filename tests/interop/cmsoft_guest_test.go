@@ -4,6 +4,7 @@ package interop
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"net/netip"
 	"testing"
@@ -87,12 +88,12 @@ func TestSoftCM(t *testing.T) {
 }
 
 func connectPrograms(t *testing.T, a, b *cmEnd, server netip.AddrPort) {
-	ctx := wait(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
 	l := must.Get(b.ch.Listen(server, 8, rdmacm.Options{}))(t)
 	defer l.Close()
 	resolve := func(port uint16) *rdmacm.ID {
-		id := must.Get(a.ch.Resolve(ctx, netip.AddrPort{}, netip.AddrPortFrom(server.Addr(), port), rdmacm.Options{}))(t)
-		return id
+		return must.Get(a.ch.Resolve(ctx, netip.AddrPort{}, netip.AddrPortFrom(server.Addr(), port), rdmacm.Options{}))(t)
 	}
 
 	// No program listens.

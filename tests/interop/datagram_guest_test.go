@@ -29,8 +29,7 @@ func (e *end) way(t *testing.T, to uapi.Endpoint) uapi.AH {
 }
 
 func (e *end) endpoint(t *testing.T) uapi.Endpoint {
-	p := must.Get(e.ctx.LocalEndpoint(e.qp))(t)
-	return p
+	return must.Get(e.ctx.LocalEndpoint(e.qp))(t)
 }
 
 // TestDatagrams sends datagrams of all lengths that matter both ways between

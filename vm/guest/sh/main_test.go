@@ -79,8 +79,7 @@ func TestRun(t *testing.T) {
 
 // output makes a file to write to, which written reads and closes.
 func output(t *testing.T) *os.File {
-	f := must.Get(os.CreateTemp(t.TempDir(), ""))(t)
-	return f
+	return must.Get(os.CreateTemp(t.TempDir(), ""))(t)
 }
 
 func written(t *testing.T, f *os.File) string {
