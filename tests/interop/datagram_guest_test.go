@@ -89,7 +89,7 @@ func datagramPingpong(t *testing.T, f family, size int, role string) {
 	receive(t, e, iters, uapi.GRHLen+size)
 	var theirs uapi.Endpoint
 	line := fmt.Sprintf("-e -d rxe0 -g %d -s %d -n %d -r 64", gidIndex(f.rxe), size, iters)
-	p := pingpongTalk(t, role, "ibv_ud_pingpong", line, []*end{e}, func(texts []string) { theirs = parsePingpong(t, texts[0], size) })
+	p := pingpongTalk(t, role, "ibv_ud_pingpong", line, e, func(text string) { theirs = parsePingpong(t, text, size) })
 	pingpongEcho(t, e, role, iters, size, uapi.GRHLen, uapi.WR{AH: e.way(t, theirs), RemoteQPN: theirs.QPN, RemoteQKey: pingpongQKey})
 	require.Contains(t, p.ends(t), fmt.Sprintf("%d bytes in", 2*size*iters))
 }

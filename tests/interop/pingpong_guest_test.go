@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/netip"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -51,38 +53,34 @@ func pingpong(t *testing.T, f family, mtu int, role string) {
 	e.endpoint(t) // so that it takes receives
 	receive(t, e, iters, size)
 	line := fmt.Sprintf("-e -d rxe0 -g %d -m %d -s %d -n %d -r 64", gidIndex(f.rxe), mtu, size, iters)
-	p := pingpongTalk(t, role, "ibv_rc_pingpong", line, []*end{e}, func(texts []string) {
-		require.NoError(t, e.ctx.ConnectQP(e.qp, parsePingpong(t, texts[0], mtu)))
+	p := pingpongTalk(t, role, "ibv_rc_pingpong", line, e, func(text string) {
+		require.NoError(t, e.ctx.ConnectQP(e.qp, parsePingpong(t, text, mtu)))
 	})
 	pingpongEcho(t, e, role, iters, size, 0, uapi.WR{})
 	require.Contains(t, p.ends(t), fmt.Sprintf("%d bytes in", 2*size*iters))
 }
 
-// pingpongTalk starts one of rdma-core's programs in a role and exchanges the
-// ends' addresses for the same number of texts, which connect takes.
-func pingpongTalk(t *testing.T, role, name, line string, ends []*end, connect func(texts []string)) *program {
-	p, c := startTalk(t, role, name, line)
-	say := func() {
-		for _, e := range ends {
-			c.say(pingpongAddress(e.endpoint(t)), pingpongText)
-		}
-	}
-	learn := func() {
-		texts := make([]string, len(ends))
-		for i := range texts {
-			texts[i] = c.hear(pingpongText)
-		}
-		connect(texts)
-	}
+// pingpongTalk starts one of rdma-core's programs on rxe, in a role, with the
+// arguments of a line, and exchanges the end's address for the program's, which
+// connect takes.
+func pingpongTalk(t *testing.T, role, name, line string, e *end, connect func(text string)) *program {
+	mine := pingpongAddress(e.endpoint(t))
+	args := append(strings.Fields(line), "-p")
 	if role == "server" {
-		say()
-		learn()
+		port := freePort(t)
+		p := start(t, name, append(args, strconv.Itoa(port))...)
+		c := dial(t, port)
+		c.say(mine, pingpongText)
+		connect(c.hear(pingpongText))
 		c.say("done", len("done")+1)
-	} else {
-		learn()
-		say()
-		require.Equal(t, "done", c.hear(len("done")+1))
+		return p
 	}
+	accept, port := listen(t)
+	p := start(t, name, append(args, strconv.Itoa(port), "127.0.0.1")...)
+	c := accept()
+	connect(c.hear(pingpongText))
+	c.say(mine, pingpongText)
+	require.Equal(t, "done", c.hear(len("done")+1))
 	return p
 }
 

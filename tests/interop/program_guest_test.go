@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -97,20 +96,6 @@ func command(t *testing.T, file string, args ...string) *program {
 	return p
 }
 
-// startTalk starts a C program on rxe, in a role, with the arguments of a line
-// and a TCP port, and takes up the text exchange with it.
-func startTalk(t *testing.T, role, name, line string) (*program, *talk) {
-	args := append(strings.Fields(line), "-p")
-	if role == "server" {
-		port := freePort(t)
-		p := start(t, name, append(args, strconv.Itoa(port))...)
-		return p, dial(t, port)
-	}
-	accept, port := listen(t)
-	p := start(t, name, append(args, strconv.Itoa(port), "127.0.0.1")...)
-	return p, accept()
-}
-
 // endsAfter waits for the end of a program that said what it should. Its exit
 // status does not count: when rping's server is told to go, its event thread
 // may find the channel closed already, and exits with 255.
@@ -126,16 +111,6 @@ func (p *program) ends(t *testing.T) string {
 	require.NoError(t, p.Wait(), "%s", p.out.String())
 	countProgram()
 	return p.out.String()
-}
-
-// memory reads the program's memory.
-func (p *program) memory(t *testing.T, addr uint64, n int) []byte {
-	f := must.Get(os.Open(fmt.Sprintf("/proc/%d/mem", p.Process.Pid)))(t)
-	defer f.Close()
-	b := make([]byte, n)
-	_, err := f.ReadAt(b, int64(addr))
-	require.NoError(t, err, "memory of the program at %#x", addr)
-	return b
 }
 
 // talk is the test's end of a program's TCP connection.
