@@ -31,25 +31,6 @@ func onSim(t *testing.T, options string, config msgring.Config, test func(t *tes
 	})
 }
 
-func TestBytes(t *testing.T) {
-	onSim(t, "", msgring.Config{}, func(t *testing.T, a, b *msgring.Conn) {
-		_, err := a.Write([]byte("hello"))
-		require.NoError(t, err)
-		require.NoError(t, a.CloseWrite())
-		got, err := io.ReadAll(b)
-		require.NoError(t, err)
-		require.Equal(t, "hello", string(got))
-		_, err = a.Write([]byte("more"))
-		require.ErrorIs(t, err, syscall.EPIPE)
-		_, err = b.Write([]byte("and back"))
-		require.NoError(t, err)
-		require.NoError(t, b.CloseWrite())
-		got, err = io.ReadAll(a)
-		require.NoError(t, err)
-		require.Equal(t, "and back", string(got))
-	})
-}
-
 // stream writes n seeded bytes by Writes of random length, and closes.
 func stream(c *msgring.Conn, seed uint64, n int) error {
 	r, lengths := rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2))

@@ -11,20 +11,25 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/msgring"
-	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
 
 // remote is two connected ends for tests of READs.
 type remote struct {
 	t    *testing.T
 	a, b *msgring.Conn
+}
+
+// reading runs a test of READs on a network with faults, in virtual time.
+func reading(t *testing.T, faults string, test func(t *testing.T, r remote)) {
+	onSim(t, faults, msgring.Config{Mode: msgring.Messages, Linger: time.Second}, func(t *testing.T, a, b *msgring.Conn) {
+		test(t, remote{t, a, b})
+	})
 }
 
 // offered registers n random bytes at b, and returns them and where a finds
@@ -86,9 +91,7 @@ func (r remote) many() {
 // faults, too.
 func TestReads(t *testing.T) {
 	for _, faults := range []string{"", "loss=2%&reorder=10%&dup=2%&seed=5"} {
-		synctest.Test(t, func(t *testing.T) {
-			r := remote{t: t}
-			r.a, r.b = bubble(t, faults)
+		reading(t, faults, func(t *testing.T, r remote) {
 			ended := r.pump()
 			r.many()
 			closeBoth(t, r.a, r.b)
@@ -113,9 +116,7 @@ func TestReadsOnNetwork(t *testing.T) {
 // TestReadRefused: a READ that the peer's device refuses ends the connection,
 // and each READ's done is called once, with an error.
 func TestReadRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := remote{t: t}
-		r.a, r.b = bubble(t, "")
+	reading(t, "", func(t *testing.T, r remote) {
 		ended := r.pump()
 		_, addr, rkey := r.offered(1 << 20)
 		sink := make([]byte, 1<<20)
@@ -155,9 +156,7 @@ func TestReadRefused(t *testing.T) {
 // TestReadsAtClose: Close ends READs that are under way or wait, each once, and
 // the registrations.
 func TestReadsAtClose(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := remote{t: t}
-		r.a, r.b = bubble(t, "")
+	reading(t, "", func(t *testing.T, r remote) {
 		_, addr, rkey := r.offered(1 << 20)
 		sink := make([]byte, 1<<20)
 		mr, _, _, err := r.a.RegMR(sink, uapi.AccessLocalWrite)
@@ -215,23 +214,6 @@ func TestReadsNeedMessages(t *testing.T) {
 	_, _, _, err = a.RegMR(make([]byte, 1), uapi.AccessLocalWrite)
 	require.ErrorIs(t, err, syscall.EINVAL)
 	require.ErrorIs(t, a.PostRead(0, 0, 1, 0, 0, nil), syscall.EINVAL)
-}
-
-// bubble connects two ends of Messages in a bubble of virtual time.
-func bubble(t *testing.T, faults string) (a, b *msgring.Conn) {
-	x, l := uapitest.Listen(t, faults)
-	accepted := make(chan error, 1)
-	go func() {
-		request, err := l.Accept(t.Context())
-		if err == nil {
-			b, err = msgring.Accept(t.Context(), request, msgring.Config{Mode: msgring.Messages})
-		}
-		accepted <- err
-	}()
-	a, err := msgring.Dial(t.Context(), x, l.Addr().String(), msgring.Config{Mode: msgring.Messages, Linger: time.Second})
-	require.NoError(t, err)
-	require.NoError(t, <-accepted)
-	return a, b
 }
 
 func closeBoth(t *testing.T, a, b *msgring.Conn) {

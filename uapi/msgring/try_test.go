@@ -91,9 +91,7 @@ func TestInterrupt(t *testing.T) {
 // TestInDone: done of a READ sends a message and interrupts the reader whose
 // goroutine calls it.
 func TestInDone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := remote{t: t}
-		r.a, r.b = bubble(t, "")
+	reading(t, "", func(t *testing.T, r remote) {
 		data, addr, rkey := r.offered(100_000)
 		sink := make([]byte, len(data))
 		mr, _, _, err := r.a.RegMR(sink, uapi.AccessLocalWrite)

@@ -1,6 +1,7 @@
 package registration
 
 import (
+	"cmp"
 	"crypto/tls"
 	"time"
 
@@ -58,17 +59,8 @@ type Rings struct {
 // withDefaults is c with its defaults.
 func (c Config) withDefaults() Config {
 	s := &c.Streams
-	if s.HandshakeIdleTimeout == 0 {
-		s.HandshakeIdleTimeout = defaultHandshake
-	}
-	if s.MaxIdleTimeout == 0 {
-		s.MaxIdleTimeout = defaultIdle
-	}
-	switch {
-	case s.KeepAlivePeriod < 0:
-		s.KeepAlivePeriod = 0
-	case s.KeepAlivePeriod == 0:
-		s.KeepAlivePeriod = defaultKeepAlive
-	}
+	s.HandshakeIdleTimeout = cmp.Or(s.HandshakeIdleTimeout, defaultHandshake)
+	s.MaxIdleTimeout = cmp.Or(s.MaxIdleTimeout, defaultIdle)
+	s.KeepAlivePeriod = max(cmp.Or(s.KeepAlivePeriod, defaultKeepAlive), 0)
 	return c
 }

@@ -97,29 +97,19 @@ func (c *Conn) settle() {
 	close(c.gone)
 }
 
-// OpenStream opens a bidirectional stream. The error is
-// qmux.StreamLimitReachedError while the peer has granted none.
-func (c *Conn) OpenStream() (Stream, error) {
-	s, err := c.session.OpenStream()
-	return c.stream("open stream", s, err)
-}
-
-// OpenStreamSync is OpenStream, and waits for the peer's grant.
+// OpenStreamSync opens a bidirectional stream. It waits for the peer's grant.
 func (c *Conn) OpenStreamSync(ctx context.Context) (Stream, error) {
 	s, err := c.session.OpenStreamSync(ctx)
 	return c.stream("open stream", s, err)
 }
 
-// OpenUniStream opens a unidirectional stream, as OpenStream.
-func (c *Conn) OpenUniStream() (SendStream, error) {
-	s, err := c.session.OpenUniStream()
-	return c.sendStream("open stream", s, err)
-}
-
-// OpenUniStreamSync is OpenUniStream, and waits for the peer's grant.
+// OpenUniStreamSync opens a unidirectional stream, as OpenStreamSync.
 func (c *Conn) OpenUniStreamSync(ctx context.Context) (SendStream, error) {
 	s, err := c.session.OpenUniStreamSync(ctx)
-	return c.sendStream("open stream", s, err)
+	if err != nil {
+		return nil, c.failed("open stream", err)
+	}
+	return &sendStream{s, c}, nil
 }
 
 // AcceptStream waits for the next bidirectional stream of the peer.
@@ -142,13 +132,6 @@ func (c *Conn) stream(op string, s Stream, err error) (Stream, error) {
 		return nil, c.failed(op, err)
 	}
 	return &stream{s, c}, nil
-}
-
-func (c *Conn) sendStream(op string, s SendStream, err error) (SendStream, error) {
-	if err != nil {
-		return nil, c.failed(op, err)
-	}
-	return &sendStream{s, c}, nil
 }
 
 // SendDatagram queues a datagram, and waits while too many are queued.

@@ -176,12 +176,6 @@ type session struct {
 	state ConnectionState // the part that does not change
 }
 
-func (s *session) OpenStream() (Stream, error) { return orNil[Stream](s.Conn.OpenStream()) }
-
-func (s *session) OpenUniStream() (SendStream, error) {
-	return orNil[SendStream](s.Conn.OpenUniStream())
-}
-
 func (s *session) OpenStreamSync(ctx context.Context) (Stream, error) {
 	return orNil[Stream](s.Conn.OpenStreamSync(ctx))
 }

@@ -25,16 +25,12 @@ const patience = time.Minute
 // protocol is the application protocol of the tests.
 const protocol = "test/1"
 
-// loopback is an address that other processes do not use, and beside another.
-func loopback() string { return own(102) }
-
-func beside() string { return own(103) }
-
-func own(net int) string {
+// loopback is an address that other processes do not use.
+func loopback() string {
 	if runtime.GOOS != "linux" {
 		return "127.0.0.1"
 	}
-	return fmt.Sprintf("127.%d.%d.%d", net, os.Getpid()>>8&0xff, os.Getpid()&0xff)
+	return fmt.Sprintf("127.102.%d.%d", os.Getpid()>>8&0xff, os.Getpid()&0xff)
 }
 
 // realDevice is a device of the kernel, which tests/guest names. Tests run on

@@ -2,7 +2,6 @@ package registration
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -39,11 +38,7 @@ func (Kernel) Kind() string { return "kernel" }
 
 // Open opens the soft device on the address.
 func (s Soft) Open(ctx context.Context, config *Config) (Datapath, error) {
-	addr, err := s.Rings.at("soft", s.Addr)
-	if err != nil {
-		return nil, err
-	}
-	devices, err := uapi.Devices()
+	addr, devices, err := s.Rings.at("soft", s.Addr)
 	if err != nil {
 		return nil, err
 	}
@@ -51,22 +46,15 @@ func (s Soft) Open(ctx context.Context, config *Config) (Datapath, error) {
 		return nil, down(d, addr)
 	}
 	device, err := uapi.OpenLocal(addr.String(), uapi.OpenConfig{Device: "soft?" + s.Options})
-	if errors.Is(err, syscall.EADDRNOTAVAIL) {
-		err = fmt.Errorf("%w; the interfaces have %s", err, address.Interfaces())
-	}
 	if err != nil {
-		return nil, err
+		return nil, address.Explain(err)
 	}
 	return openRings(config, device, addr, s.Rings)
 }
 
 // Open opens the device that has the address.
 func (k Kernel) Open(ctx context.Context, config *Config) (Datapath, error) {
-	addr, err := k.Rings.at("kernel", k.Addr)
-	if err != nil {
-		return nil, err
-	}
-	devices, err := uapi.Devices()
+	addr, devices, err := k.Rings.at("kernel", k.Addr)
 	if err != nil {
 		return nil, err
 	}
@@ -138,13 +126,16 @@ func (r Rings) config(protocol string) rdmanet.Config {
 	return rdmanet.Config{Ring: r.Ring, MaxChunk: r.MaxChunk, Service: protocol}
 }
 
-// at checks the sizes, and returns the address.
-func (r Rings) at(kind, addr string) (netip.Addr, error) {
+// at checks the sizes, and returns the address and the devices that there are.
+func (r Rings) at(kind, addr string) (at netip.Addr, devices []uapi.DeviceInfo, err error) {
 	config := r.config("")
-	if err := config.Check(); err != nil {
-		return netip.Addr{}, err
+	if err = config.Check(); err == nil {
+		at, err = address.Parse(kind, addr)
 	}
-	return address.Parse(kind, addr)
+	if err == nil {
+		devices, err = uapi.Devices()
+	}
+	return at, devices, err
 }
 
 // openRings makes the datapath of a device that was opened, or closes it.

@@ -2,7 +2,6 @@ package registration_test
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -128,98 +127,4 @@ func pattern(seed uint64, size int) []byte {
 	p := make([]byte, size)
 	_, _ = rand.NewChaCha8([32]byte{byte(seed)}).Read(p)
 	return p
-}
-
-// faults of a network that loses, turns around and doubles packets.
-const faults = "loss=1%&reorder=2%&dup=1%&mtu=1024&seed=7"
-
-// TestFaults: on a network with faults, streams both ways and datagrams arrive
-// byte for byte. The device sends again; the connections above it count nothing
-// of that.
-func TestFaults(t *testing.T) {
-	for form, configure := range forms {
-		t.Run(form, func(t *testing.T) {
-			x := open(t, configure(registration.Soft{Addr: loopback(), Options: faults}))
-			y := open(t, configure(registration.Soft{Addr: beside(), Options: faults}))
-			client, server := connect(t, x, listen(t, y))
-			exchange(t, client, server)
-			for _, r := range []*registration.Registration{x, y} {
-				s := r.Stats()
-				require.NotZero(t, s.Below.Retransmitted)
-				require.Zero(t, s.Lost+s.Retransmitted+s.CongestionEvents+s.MTUProbes)
-				require.Zero(t, s.FramesSent["ACK"]+s.FramesReceived["ACK"])
-			}
-		})
-	}
-}
-
-// exchange sends streams and datagrams both ways, all at once.
-func exchange(t *testing.T, client, server *registration.Conn) {
-	t.Helper()
-	const (
-		count     = 3       // streams each way
-		size      = 1 << 18 // bytes of each
-		datagrams = 50      // each way
-	)
-	var all sync.WaitGroup
-	failed := make(chan error, 1024)
-	run := func(f func() error) {
-		all.Go(func() {
-			if err := f(); err != nil {
-				failed <- err
-			}
-		})
-	}
-	for i, ends := range [][2]*registration.Conn{{client, server}, {server, client}} {
-		from, to := ends[0], ends[1]
-		for k := range count {
-			run(func() error {
-				s, err := from.OpenUniStreamSync(soon(t))
-				if err != nil {
-					return err
-				}
-				seed := byte(count*i + k)
-				if _, err = s.Write(append([]byte{seed}, pattern(uint64(seed), size)...)); err != nil {
-					return err
-				}
-				return s.Close()
-			})
-			run(func() error {
-				s, err := to.AcceptUniStream(soon(t))
-				if err != nil {
-					return err
-				}
-				p, err := io.ReadAll(s)
-				if err == nil && !bytes.Equal(p[1:], pattern(uint64(p[0]), size)) {
-					err = fmt.Errorf("stream %d differs in %d bytes", p[0], len(p)-1)
-				}
-				return err
-			})
-		}
-		run(func() error {
-			for k := range datagrams {
-				if err := from.SendDatagram(pattern(uint64(k), 1000)); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		run(func() error {
-			for k := range datagrams {
-				p, err := to.ReceiveDatagram(soon(t))
-				if err != nil {
-					return err
-				}
-				if !bytes.Equal(p, pattern(uint64(k), 1000)) {
-					return fmt.Errorf("datagram %d differs", k)
-				}
-			}
-			return nil
-		})
-	}
-	all.Wait()
-	close(failed)
-	for err := range failed {
-		t.Error(err)
-	}
 }

@@ -2,11 +2,8 @@ package registration
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net"
 	"net/netip"
-	"syscall"
 
 	"github.com/rdmashim/rdmashim/uapi/registration/internal/address"
 )
@@ -28,10 +25,7 @@ func (t TCP) Open(_ context.Context, config *Config) (Datapath, error) {
 	c := &tcpCarrier{at: addr}
 	l, err := c.listen(0)
 	if err != nil {
-		if errors.Is(err, syscall.EADDRNOTAVAIL) {
-			err = fmt.Errorf("%w; the interfaces have %s", err, address.Interfaces())
-		}
-		return nil, err
+		return nil, address.Explain(err)
 	}
 	return newMuxed(config, c), l.Close()
 }

@@ -46,9 +46,7 @@ type Acceptor interface {
 // Session is a connection as its transport has it: a [Conn] whose errors do not
 // name the registration. Errors are package qmux's.
 type Session interface {
-	OpenStream() (Stream, error)
 	OpenStreamSync(context.Context) (Stream, error)
-	OpenUniStream() (SendStream, error)
 	OpenUniStreamSync(context.Context) (SendStream, error)
 	AcceptStream(context.Context) (Stream, error)
 	AcceptUniStream(context.Context) (ReceiveStream, error)

@@ -259,7 +259,7 @@ func sizes(list ...int32) *testgrpc.StreamingOutputCallRequest {
 func TestLikeness(t *testing.T) {
 	reference := theirs(t, nil)
 	for _, options := range []string{"", "?loss=2%&reorder=5%&dup=1%&seed=3"} {
-		subject := oursWith(t, options, registerAll, ServerConfig{}, ClientConfig{})
+		subject := oursOn(t, options, ServerConfig{}, ClientConfig{})
 		for _, b := range behaviours {
 			t.Run(b.name+options, func(t *testing.T) {
 				want := b.see(limited(t), reference)

@@ -8,10 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	channelz "google.golang.org/grpc/channelz/service"
-	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	testgrpc "google.golang.org/grpc/interop/grpc_testing"
-	"google.golang.org/grpc/reflection"
 )
 
 // described is a server's description of its services, in one order.
@@ -36,21 +34,6 @@ func TestServiceInfo(t *testing.T) {
 	channelz.RegisterChannelzServiceToServer(ours)
 	require.Equal(t, described(theirs), described(ours))
 	require.Len(t, described(ours), 5)
-}
-
-// TestOneImplementation is served by grpc-go and here at once.
-func TestOneImplementation(t *testing.T) {
-	shared := health.NewServer()
-	here := oursWith(t, "", func(s reflection.GRPCServer) { grpc_health_v1.RegisterHealthServer(s, shared) }, ServerConfig{}, ClientConfig{})
-	there := inMemory(t, func(s grpc.ServiceRegistrar) { grpc_health_v1.RegisterHealthServer(s, shared) }, nil)
-	for _, want := range []grpc_health_v1.HealthCheckResponse_ServingStatus{grpc_health_v1.HealthCheckResponse_NOT_SERVING, grpc_health_v1.HealthCheckResponse_SERVING} {
-		shared.SetServingStatus("x", want)
-		for _, c := range []grpc.ClientConnInterface{here, there} {
-			r, err := grpc_health_v1.NewHealthClient(c).Check(limited(t), &grpc_health_v1.HealthCheckRequest{Service: "x"})
-			require.NoError(t, err)
-			require.Equal(t, want, r.Status)
-		}
-	}
 }
 
 // TestRegistrationMistakes end the program, as in grpc-go, with a text.

@@ -155,11 +155,11 @@ func registerAll(s reflection.GRPCServer) {
 
 // ours is a ClientConn to a server of this package.
 func ours(t *testing.T, server ServerConfig, client ClientConfig) *ClientConn {
-	return oursWith(t, "", registerAll, server, client)
+	return oursOn(t, "", server, client)
 }
 
-// oursWith is ours to some services, over a soft device with options.
-func oursWith(t *testing.T, options string, register func(reflection.GRPCServer), server ServerConfig, client ClientConfig) *ClientConn {
+// oursOn is ours over a soft device with options.
+func oursOn(t *testing.T, options string, server ServerConfig, client ClientConfig) *ClientConn {
 	device, err := uapi.Open("soft" + options)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, device.Close()) })
@@ -168,7 +168,7 @@ func oursWith(t *testing.T, options string, register func(reflection.GRPCServer)
 	l, err := device.Listen(info.Address.Addr().String() + ":0")
 	require.NoError(t, err)
 	s := NewServer(server)
-	register(s)
+	registerAll(s)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	client.Context = device
@@ -184,16 +184,12 @@ func oursWith(t *testing.T, options string, register func(reflection.GRPCServer)
 	return c
 }
 
-// theirs is a ClientConn of grpc-go to a server of grpc-go with all services.
+// theirs is a ClientConn of grpc-go to a server of grpc-go with all services,
+// in memory.
 func theirs(t *testing.T, server []grpc.ServerOption, client ...grpc.DialOption) *grpc.ClientConn {
-	return inMemory(t, func(s grpc.ServiceRegistrar) { registerAll(s.(reflection.GRPCServer)) }, server, client...)
-}
-
-// inMemory connects a client of grpc-go to a server of grpc-go in memory.
-func inMemory(t *testing.T, register func(grpc.ServiceRegistrar), server []grpc.ServerOption, client ...grpc.DialOption) *grpc.ClientConn {
 	l := bufconn.Listen(1 << 20)
 	s := grpc.NewServer(append(server, grpc.WaitForHandlers(true))...)
-	register(s)
+	registerAll(s)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	c, err := grpc.NewClient("passthrough:///bufconn", append(client, grpc.WithTransportCredentials(insecure.NewCredentials()),

@@ -32,7 +32,6 @@ func translate(err error) error {
 		handshake   *quic.HandshakeTimeoutError
 		cancelled   *quic.StreamError
 		long        *quic.DatagramTooLargeError
-		limit       quic.StreamLimitReachedError
 		ours        error
 	)
 	switch {
@@ -54,8 +53,6 @@ func translate(err error) error {
 		}
 	case errors.As(err, &long):
 		ours = &qmux.DatagramTooLargeError{MaxDatagramPayloadSize: long.MaxDatagramPayloadSize}
-	case errors.As(err, &limit):
-		ours = qmux.StreamLimitReachedError{}
 	default:
 		return err
 	}

@@ -21,22 +21,17 @@ var _ registration.Session = (*session)(nil)
 
 func newSession(conn *quic.Conn) *session { return &session{conn, mirror(conn.Context())} }
 
-func (s *session) OpenStream() (registration.Stream, error) {
-	return bidirectional(s.conn.OpenStream())
-}
-
 func (s *session) OpenStreamSync(ctx context.Context) (registration.Stream, error) {
 	opened, err := s.conn.OpenStreamSync(ctx)
 	return bidirectional(opened, within(ctx, err))
 }
 
-func (s *session) OpenUniStream() (registration.SendStream, error) {
-	return sending(s.conn.OpenUniStream())
-}
-
 func (s *session) OpenUniStreamSync(ctx context.Context) (registration.SendStream, error) {
 	opened, err := s.conn.OpenUniStreamSync(ctx)
-	return sending(opened, within(ctx, err))
+	if err != nil {
+		return nil, translate(within(ctx, err))
+	}
+	return sendStream{opened}, nil
 }
 
 func (s *session) AcceptStream(ctx context.Context) (registration.Stream, error) {

@@ -23,13 +23,6 @@ func bidirectional(s *quic.Stream, err error) (registration.Stream, error) {
 	return stream{s}, nil
 }
 
-func sending(s *quic.SendStream, err error) (registration.SendStream, error) {
-	if err != nil {
-		return nil, translate(err)
-	}
-	return sendStream{s}, nil
-}
-
 func (s sendStream) StreamID() qmux.StreamID    { return qmux.StreamID(s.SendStream.StreamID()) }
 func (s receiveStream) StreamID() qmux.StreamID { return qmux.StreamID(s.ReceiveStream.StreamID()) }
 func (s stream) StreamID() qmux.StreamID        { return qmux.StreamID(s.Stream.StreamID()) }

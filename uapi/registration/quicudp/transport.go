@@ -39,10 +39,7 @@ func (u UDP) Open(_ context.Context, config *registration.Config) (registration.
 	}
 	socket, err := bind(addr, 0)
 	if err != nil {
-		if errors.Is(err, syscall.EADDRNOTAVAIL) {
-			err = fmt.Errorf("%w; the interfaces have %s", err, address.Interfaces())
-		}
-		return nil, err
+		return nil, address.Explain(err)
 	}
 	return &datapath{
 		at: addr, config: config, socket: socket, dialer: &quic.Transport{Conn: socket}, acceptors: map[*acceptor]struct{}{},

@@ -1,6 +1,7 @@
 package address
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -18,8 +19,12 @@ func Parse(kind, addr string) (netip.Addr, error) {
 	return a.Unmap(), nil
 }
 
-// Interfaces lists the addresses of this machine's interfaces.
-func Interfaces() string {
+// Explain adds the addresses of this machine's interfaces to the error of a
+// system that has none with the address; others stay.
+func Explain(err error) error {
+	if !errors.Is(err, syscall.EADDRNOTAVAIL) {
+		return err
+	}
 	addrs, _ := net.InterfaceAddrs()
 	var list []string
 	for _, a := range addrs {
@@ -27,5 +32,5 @@ func Interfaces() string {
 			list = append(list, p.Addr().String())
 		}
 	}
-	return strings.Join(list, ", ")
+	return fmt.Errorf("%w; the interfaces have %s", err, strings.Join(list, ", "))
 }

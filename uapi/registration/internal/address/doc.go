@@ -5,6 +5,6 @@
 //
 // # How a call flows
 //
-// A transport's Open calls Parse on its Addr, and Interfaces for the text of
-// its error when the system refuses the address.
+// A transport's Open calls Parse on its Addr, and Explain on the error with
+// which the system refuses the address.
 package address
