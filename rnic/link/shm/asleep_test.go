@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/explore"
 )
 
 // The protocol of the asleep word and the bell as a state machine, explored
@@ -16,6 +18,8 @@ const mostProducers = 3
 // bell; with checkFirst it may also have read asleep. The consumer runs,
 // sets asleep words, looks, or sleeps.
 type world struct {
+	n        int // producers
+	v        variant
 	producer [mostProducers]uint8 // pc
 	records  [mostProducers]uint8
 	left     [mostProducers]uint8
@@ -40,13 +44,12 @@ const (
 	sleeps
 )
 
-type variant struct {
-	name                                string
-	noLook, lookOne, checkFirst, noBell bool
-}
+// variant holds the mistakes that a protocol may have.
+type variant struct{ noLook, lookOne, checkFirst, noBell bool }
 
-// steps returns the states that follow s.
-func (s world) steps(n int, v variant) (out []world) {
+// Steps lists the states that follow s.
+func (s world) Steps() (out []explore.Step) {
+	n, v := s.n, s.v
 	for i := range n {
 		t := s
 		switch s.producer[i] {
@@ -81,7 +84,7 @@ func (s world) steps(n int, v variant) (out []world) {
 			t.producer[i] = idle
 			t.event = !v.noBell
 		}
-		out = append(out, t)
+		out = append(out, explore.Step{To: t})
 	}
 	t := s
 	switch s.consumer {
@@ -113,46 +116,37 @@ func (s world) steps(n int, v variant) (out []world) {
 		t.consumer, t.event = runs, false
 		t.asleep = [mostProducers]bool{}
 	}
-	return append(out, t)
+	return append(out, explore.Step{To: t})
 }
 
-// exploreAsleep returns the number of states, and one that has lost a wake-up.
-func exploreAsleep(n int, v variant) (states int, lost *world) {
-	first := world{}
+// Stuck: a consumer that sleeps for good leaves no record in a ring.
+func (s world) Stuck() string {
+	if s.records != [mostProducers]uint8{} {
+		return "a wake-up is lost"
+	}
+	return ""
+}
+
+// producers is the first state of n producers and a consumer.
+func producers(n int, v variant) world {
+	w := world{n: n, v: v}
 	for i := range n {
-		first.left[i] = 2
+		w.left[i] = 2
 	}
-	seen, queue := map[world]bool{first: true}, []world{first}
-	for len(queue) > 0 {
-		s := queue[0]
-		queue = queue[1:]
-		next := s.steps(n, v)
-		if len(next) == 0 && s.records != [mostProducers]uint8{} {
-			return len(seen), &s
-		}
-		for _, t := range next {
-			if !seen[t] {
-				seen[t] = true
-				queue = append(queue, t)
-			}
-		}
-	}
-	return len(seen), nil
+	return w
 }
 
 func TestAsleepExplored(t *testing.T) {
 	for n := 1; n <= mostProducers; n++ {
-		states, lost := exploreAsleep(n, variant{})
-		require.Nil(t, lost, "%d producers", n)
-		t.Logf("%d producers: %d states", n, states)
+		t.Logf("%d producers: %d states", n, explore.Check(t, producers(n, variant{}), 1_000_000))
 	}
-	for _, v := range []variant{
-		{name: "no second look", noLook: true},
-		{name: "looks at one ring only", lookOne: true},
-		{name: "asleep read before publishing", checkFirst: true},
-		{name: "no bell", noBell: true},
+	for name, v := range map[string]variant{
+		"no second look":                {noLook: true},
+		"looks at one ring only":        {lookOne: true},
+		"asleep read before publishing": {checkFirst: true},
+		"no bell":                       {noBell: true},
 	} {
-		_, lost := exploreAsleep(2, v)
-		require.NotNil(t, lost, v.name)
+		_, problem := explore.Find(producers(2, v), 1_000_000)
+		require.NotEmpty(t, problem, name)
 	}
 }
