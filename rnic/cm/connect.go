@@ -59,8 +59,8 @@ func (p *ConnectParams) check(m *Manager) error {
 	return nil
 }
 
-// Connect sends a REQ and makes a connection in REQ_SENT (IBA 12.9.5). Its end
-// is told by ConnectResponse, Rejected or Unreachable. Next: Transmit,
+// Connect sends a REQ and makes a connection in REQ_SENT (IBA 12.9.5).
+// ConnectResponse, Rejected or Unreachable is its end. Next: Transmit,
 // NextTimeout.
 func (m *Manager) Connect(now Time, p *ConnectParams) (wire.CommID, error) {
 	if err := p.check(m); err != nil {

@@ -95,7 +95,7 @@
 //     connection.
 //   - A REJ is remembered and sent again while the peer may repeat the message
 //     that it refused, so that a program sees no request twice. A peer that
-//     answers a connection that is not there (REP, RTU) is told so.
+//     answers a connection that is not there (REP, RTU) gets a REJ.
 //   - Datagrams for a connection are taken from its peer's address only, and a
 //     REQ must name the address that it comes from.
 //   - A request for a service whose listener has just gone is refused 200 ms

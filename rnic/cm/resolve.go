@@ -38,7 +38,7 @@ func (p *ResolveParams) check() error {
 }
 
 // Resolve sends a SIDR_REQ and makes a question in SIDR_REQ_SENT (IBA 12.11).
-// Its end is told by SIDRReply or Unreachable; then Destroy is left to do.
+// SIDRReply or Unreachable is its end; then Destroy is left to do.
 // Next: Transmit, NextTimeout.
 func (m *Manager) Resolve(now Time, p *ResolveParams) (wire.CommID, error) {
 	if err := p.check(); err != nil {

@@ -54,7 +54,7 @@ func (m *Manager) Undelivered(now Time, to netip.AddrPort, mad []byte, why sysca
 	if why == syscall.ECONNREFUSED && !c.sidr {
 		kind = Rejected
 	}
-	m.idle(c) // a peer that answers nevertheless is told that it is over
+	m.idle(c) // a peer that answers nevertheless gets a REJ
 	m.report(c, Event{Kind: kind, Errno: why})
 }
 

@@ -2,8 +2,8 @@ package guard
 
 import "github.com/rdmashim/rdmashim/rnic/engine"
 
-// longWait is how long a message waits for a receive of the peer's before the
-// logger is told: with the default RNR retry count, 7, it waits for ever, and a
+// longWait is how long a message waits for a receive of the peer's before that
+// is logged: with the default RNR retry count, 7, it waits for ever, and a
 // program that forgot to post receives sees nothing else.
 const longWait = engine.Second
 

@@ -31,7 +31,7 @@ type Near interface {
 	Reaches(device uint64) bool
 	// Hears reports whether a device that was met sends by the near way.
 	Hears(device uint64) bool
-	// SetGone sets the function that is told of the end of a device that was
+	// SetGone sets the function that is called at the end of a device that was
 	// met. The link's Recv still gives what the device has sent until the
 	// function returns.
 	SetGone(func(device uint64))

@@ -6,8 +6,8 @@ import "github.com/rdmashim/rdmashim/rnic/link"
 type Options struct {
 	// Name is the interface's name in the file, such as the device's.
 	Name string
-	// Failed, if not nil, is told once when the file can no longer be written.
-	// It is called by a goroutine of the capture.
+	// Failed, if not nil, is called once, by a goroutine of the capture, when
+	// the file can no longer be written.
 	Failed func(error)
 }
 

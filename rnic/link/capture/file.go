@@ -25,7 +25,7 @@ const closeTime = 2 * time.Second
 // Datagram → fill → run → the file.
 type file struct {
 	out    io.WriteCloser
-	failed func(error) // told once, by run
+	failed func(error) // called once, by run
 
 	mu      sync.Mutex // guards all below
 	ready   *sync.Cond // fill has bytes, or closing
@@ -107,7 +107,7 @@ func (f *file) run() {
 		_, err := f.out.Write(b)
 		f.put(b, packets, err)
 		if last || err != nil {
-			// Some file systems tell only now that they had no room.
+			// Some file systems say only now that they had no room.
 			if e := f.out.Close(); err == nil {
 				err = e
 			}

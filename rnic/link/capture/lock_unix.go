@@ -12,7 +12,8 @@ import (
 const openFlags = syscall.O_NONBLOCK
 
 // lock makes f this capture's until it is closed; of two devices that were
-// given one file the second is told. File systems without locks are trusted.
+// given one file the second gets an error. File systems without locks are
+// trusted.
 func lock(f *os.File) error {
 	raw, err := f.SyscallConn()
 	if err != nil {

@@ -36,15 +36,15 @@ func (l *Link) accept() {
 			l.warn("user", "a process of another user dials this device: it is not met", "err", err)
 			continue
 		}
-		if !l.hold(c) {
+		if !l.keepConn(c) {
 			return
 		}
 		if !l.place.strangers.Take(c, pid) {
-			l.drop(c)
+			l.closeConn(c)
 			continue
 		}
 		l.procs.Go(func() {
-			defer l.drop(c)
+			defer l.closeConn(c)
 			d, in := l.answerHello(c, pid)
 			l.place.strangers.Leave(c)
 			if d == nil {
@@ -120,7 +120,7 @@ func (l *Link) confirm(h *hello) error {
 	if err != nil {
 		return err
 	}
-	defer l.drop(c)
+	defer l.closeConn(c)
 	question := l.hello(0)
 	question.token = h.token
 	if err = sendHello(c, question); err != nil {

@@ -44,7 +44,7 @@ func showArena(c *net.UnixConn, id uint64) {
 	unix.Close(fd)
 }
 
-// mapped notes that a device has mapped an arena.
+// mapped follows the note that a device has mapped an arena.
 func (l *Link) mapped(d *device, id uint64) {
 	l.tx.Lock()
 	defer l.tx.Unlock()
@@ -56,8 +56,8 @@ func (l *Link) mapped(d *device, id uint64) {
 }
 
 // arenaGone lets all devices forget an arena: nothing of it is registered, and
-// so nothing is lent. It counts as one of a device's until that is told: the
-// notes to a peer that takes none are bounded.
+// so nothing is lent. It counts as one of a device's until the note has left:
+// the notes to a peer that takes none are bounded.
 func (l *Link) arenaGone(id uint64) {
 	l.tx.Lock()
 	defer l.tx.Unlock()
@@ -68,15 +68,15 @@ func (l *Link) arenaGone(id uint64) {
 	}
 }
 
-// readNotes obeys a dialer's notes until it hangs up. A dialer that breaks the
-// rules loses its ring.
+// readNotes carries out a dialer's notes until it hangs up. A dialer that
+// breaks the rules loses its ring.
 func (l *Link) readNotes(c *net.UnixConn, d *device, in *inbound) {
 	for {
 		b, fds, err := receiveMessage(c, noteLen)
 		if err != nil {
 			return
 		}
-		if err = l.obey(c, d, in, b, fds); errors.Is(err, syscall.EPROTO) {
+		if err = l.carryOut(c, d, in, b, fds); errors.Is(err, syscall.EPROTO) {
 			l.rx.Lock()
 			if d.in == in {
 				in.bad = err
@@ -88,8 +88,8 @@ func (l *Link) readNotes(c *net.UnixConn, d *device, in *inbound) {
 	}
 }
 
-// obey carries out a note. EPROTO if it breaks the rules.
-func (l *Link) obey(c *net.UnixConn, d *device, in *inbound, b []byte, fds []int) error {
+// carryOut does what a note asks for. EPROTO if it breaks the rules.
+func (l *Link) carryOut(c *net.UnixConn, d *device, in *inbound, b []byte, fds []int) error {
 	switch {
 	case len(b) == 17 && b[0] == mapArena && len(fds) == 1:
 		id := binary.LittleEndian.Uint64(b[1:])
@@ -114,7 +114,7 @@ func (l *Link) obey(c *net.UnixConn, d *device, in *inbound, b []byte, fds []int
 	return fmt.Errorf("shm: a note of %d bytes with %d descriptors is none: %w", len(b), len(fds), syscall.EPROTO)
 }
 
-// adoptArena notes an arena that was mapped. It unmaps it on an error, and when
+// adoptArena keeps an arena that was mapped. It unmaps it on an error, and when
 // the ring has gone.
 func (l *Link) adoptArena(d *device, in *inbound, id uint64, mem []byte) error {
 	l.rx.Lock()

@@ -1,7 +1,7 @@
 package shm
 
-// died ends a life: the device is told, which takes what lies in the ring from
-// there first; then the rings go. A second caller waits for the first.
+// died ends a life: SetGone's function runs, which takes what lies in the ring
+// from there first; then the rings go. A second caller waits for the first.
 func (l *Link) died(d *device) {
 	l.mu.Lock()
 	closed := l.closed
@@ -10,7 +10,7 @@ func (l *Link) died(d *device) {
 	}
 	l.mu.Unlock()
 	if closed {
-		return // Close takes the rings, and nobody has died
+		return // Close takes the rings, and no peer has died
 	}
 	d.end.Do(func() {
 		l.count.deaths.Add(1)
@@ -39,8 +39,8 @@ func (l *Link) giveUpRing(d *device) {
 	d.givenUp = true
 }
 
-// broke notes that a living peer broke the rules of a ring.
-func (l *Link) broke(d *device, err error) {
+// countBroken counts and logs that a living peer broke the rules of a ring.
+func (l *Link) countBroken(d *device, err error) {
 	l.count.broken.Add(1)
 	l.warn("broken", "a device broke the rules of shared memory, it is reached by UDP", "device", d.addr, "err", err)
 }

@@ -14,8 +14,8 @@ import (
 
 // Options are Wrap's. The zero value gives the defaults.
 type Options struct {
-	// Logger is told once of each reason for which a device of this host is
-	// not met, and of a peer that breaks the rules of a ring; nil for none.
+	// Logger gets one line for each reason for which a device of this host
+	// is not met, and for a peer that breaks the rules of a ring; nil for none.
 	Logger *slog.Logger
 	// Patience bounds how long Meet waits for an answer; 0 is 2 s.
 	Patience time.Duration
@@ -24,7 +24,7 @@ type Options struct {
 // Link is the composite of the rings and another link. Its Meet and SetGone
 // implement link.Near.
 //
-// Lock order: tx or rx, then mu; none is held while the device is told.
+// Lock order: tx or rx, then mu; none is held while SetGone's function runs.
 type Link struct {
 	link.Link // the other one
 	local     netip.AddrPort
@@ -61,7 +61,7 @@ type device struct {
 	nonce nonce
 	to    wire.Flow
 	from  wire.Flow
-	end   *sync.Once // tells of its death
+	end   *sync.Once // of the report of its death
 
 	out     *outbound // guarded by Link.tx
 	givenUp bool      // guarded by Link.tx: it is asked for no other ring
@@ -133,7 +133,7 @@ func (l *Link) Hears(id uint64) bool {
 // SetGone implements link.Near.
 func (l *Link) SetGone(f func(device uint64)) { l.gone.Store(&f) }
 
-// warn tells the logger of a kind of trouble once.
+// warn logs a kind of trouble once.
 func (l *Link) warn(kind, text string, args ...any) {
 	l.mu.Lock()
 	again := l.warned[kind]

@@ -99,8 +99,8 @@ func unixAddr(device netip.AddrPort) *net.UnixAddr {
 	return &net.UnixAddr{Net: "unixpacket", Name: socketName(device)}
 }
 
-// beside runs f, which ends when the sockets are closed, in a goroutine.
-func (l *Link) beside(f func()) {
+// goUntilClose runs f, which ends when the sockets are closed, in a goroutine.
+func (l *Link) goUntilClose(f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.closed {
@@ -117,9 +117,9 @@ func sendByte(c *net.UnixConn, b byte) {
 	_, _ = c.Write([]byte{b})
 }
 
-// hold keeps a socket for Close to end, which a silent peer does not delay. It
-// closes the socket and is false when the link is closed.
-func (l *Link) hold(c *net.UnixConn) bool {
+// keepConn keeps a socket for Close to end, which a silent peer does not delay.
+// It closes the socket and is false when the link is closed.
+func (l *Link) keepConn(c *net.UnixConn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -130,29 +130,29 @@ func (l *Link) hold(c *net.UnixConn) bool {
 	return true
 }
 
-// drop closes a socket that was held.
-func (l *Link) drop(c *net.UnixConn) {
+// closeConn closes a socket that was kept.
+func (l *Link) closeConn(c *net.UnixConn) {
 	c.Close()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.place.conns, c)
 }
 
-// call opens a socket, which is held, to the device of a name.
+// call opens a socket, which is kept, to the device of a name.
 func (l *Link) call(device netip.AddrPort, until time.Time) (*net.UnixConn, error) {
 	conn, err := (&net.Dialer{Deadline: until}).Dial("unixpacket", socketName(l.zoned(device)))
 	if err != nil {
 		return nil, err
 	}
 	c := conn.(*net.UnixConn)
-	if !l.hold(c) {
+	if !l.keepConn(c) {
 		return nil, net.ErrClosed
 	}
 	if _, err = sameUser(c); err == nil {
 		err = c.SetDeadline(until)
 	}
 	if err != nil {
-		l.drop(c)
+		l.closeConn(c)
 		return nil, err
 	}
 	return c, nil
@@ -243,11 +243,11 @@ func (l *Link) dial(peer netip.AddrPort, token nonce) (*device, error) {
 	}
 	d, err := l.introduce(c, peer, token)
 	if err != nil {
-		l.drop(c)
+		l.closeConn(c)
 		return nil, err
 	}
 	l.procs.Go(func() {
-		defer l.drop(c)
+		defer l.closeConn(c)
 		var b [noteLen]byte
 		for {
 			n, err := c.Read(b[:])
@@ -297,10 +297,10 @@ func (l *Link) introduce(c *net.UnixConn, peer netip.AddrPort, token nonce) (*de
 			unix.Close(bell)
 		},
 		hang: func() { c.Close() },
-		show: func(id uint64) { l.beside(func() { showArena(c, id) }) },
+		show: func(id uint64) { l.goUntilClose(func() { showArena(c, id) }) },
 	}
 	o.hide = func(id uint64) {
-		l.beside(func() {
+		l.goUntilClose(func() {
 			sendNote(c, unmapArena, id)
 			l.tx.Lock()
 			defer l.tx.Unlock()

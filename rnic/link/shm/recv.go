@@ -44,7 +44,7 @@ type receiver struct {
 type inbound struct {
 	consumer
 	bad   error  // the rule it broke
-	left  func() // tells the producer that nobody reads any more
+	left  func() // the note to the producer that the ring is read no more
 	free  func() // unmaps
 	hang  func() // hangs up
 	inUse bool   // packets of the last Recv lie in the ring, or where their sender has them
@@ -184,7 +184,7 @@ func (l *Link) open(d *device, rec *record, p *link.Packet) (ok bool, err error)
 		if n, pad := split(r.buf[start:]); n > 0 && wire.PadLen(len(b)-n-pad) == uint8(pad) {
 			r.buf = r.buf[:start+n]
 			p.Head, p.Payload = r.buf[start:len(r.buf):len(r.buf)], b[n:len(b)-pad:len(b)-pad]
-			l.lies(d, p)
+			l.countInPlace(d, p)
 			return true, nil
 		}
 		r.buf = r.buf[:start]
@@ -198,8 +198,9 @@ func (l *Link) open(d *device, rec *record, p *link.Packet) (ok bool, err error)
 	return ok, nil
 }
 
-// lies notes a packet whose payload is not the receiver's own.
-func (l *Link) lies(d *device, p *link.Packet) {
+// countInPlace counts a packet whose payload stays in the ring, or where its
+// sender has it.
+func (l *Link) countInPlace(d *device, p *link.Packet) {
 	l.rx.inUse.Store(true)
 	d.in.inUse = true
 	l.count.receivedBytes.Add(uint64(len(p.Payload)))
@@ -232,7 +233,7 @@ func (l *Link) openRef(d *device, rec *record, head []byte, p *link.Packet) (ok 
 	p.Head, p.Payload, p.Pull = head[:n:n], mem[rec.offset:][:rec.n:rec.n], rec.state
 	l.count.pulledBytes.Add(rec.n)
 	if l.tap == nil {
-		l.lies(d, p)
+		l.countInPlace(d, p)
 		return true, nil
 	}
 	return l.pull(d, p, pad), nil
@@ -289,7 +290,7 @@ func (l *Link) dropBroken() {
 	for i := len(l.rx.devices) - 1; i >= 0; i-- {
 		if d := l.rx.devices[i]; d.in.bad != nil {
 			left := d.in.left
-			l.broke(d, d.in.bad)
+			l.countBroken(d, d.in.bad)
 			l.leaveIn(d)
 			left()
 		}
@@ -348,7 +349,7 @@ func (l *Link) fallAsleep() (found bool) {
 	l.rx.Lock()
 	defer l.rx.Unlock()
 	if found = sleepAll(l.rx.rings); found {
-		l.rx.stay()
+		l.rx.clearAsleep()
 		return true
 	}
 	l.rx.sleepers++
@@ -366,11 +367,11 @@ func (l *Link) wakeUp() {
 	if l.rx.sleepers > 0 || !l.place.drain(max(1, len(l.rx.rings))) {
 		l.rx.hot = 0
 	}
-	l.rx.stay()
+	l.rx.clearAsleep()
 }
 
-// stay takes back the asleep words if nobody sleeps.
-func (r *receiver) stay() {
+// clearAsleep takes back the asleep words if no goroutine sleeps.
+func (r *receiver) clearAsleep() {
 	if r.sleepers == 0 {
 		for _, c := range r.rings {
 			c.awake()

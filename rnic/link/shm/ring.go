@@ -74,7 +74,7 @@ type producer struct {
 	mem       []byte
 	data      []byte
 	tail      uint64
-	published uint64 // the tail that the consumer was told
+	published uint64 // the tail that the consumer was shown
 	head      uint64 // the consumer's index when it was read last
 }
 
@@ -177,7 +177,7 @@ type consumer struct {
 	mem      []byte
 	data     []byte
 	head     uint64
-	released uint64 // the head that the producer was told
+	released uint64 // the head that the producer was shown
 	tail     uint64 // the producer's index when it was read last
 }
 

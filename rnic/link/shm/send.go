@@ -57,7 +57,7 @@ func (l *Link) Send(batch []link.Packet) error {
 		switch d := l.tx.find(&batch[i]); {
 		case d != nil:
 			l.put(d, &batch[i])
-		case !own(&batch[i]):
+		case !copyLoan(&batch[i]):
 			l.count.recalled.Add(1)
 		default:
 			continue
@@ -87,9 +87,9 @@ func (t *sender) find(p *link.Packet) *device {
 	return t.last
 }
 
-// own copies what a packet has lent, which the other link does not take: the
-// ring has gone. False says that the memory was taken back.
-func own(p *link.Packet) bool {
+// copyLoan copies what a packet has lent, which the other link does not take:
+// the ring has gone. False says that the memory was taken back.
+func copyLoan(p *link.Packet) bool {
 	if !p.Loan.Lent() {
 		return true
 	}
@@ -159,7 +159,7 @@ func (l *Link) put(d *device, p *link.Packet) {
 	default:
 		l.leaveOut(d)
 		d.givenUp = true
-		l.broke(d, err)
+		l.countBroken(d, err)
 	}
 }
 

@@ -11,7 +11,7 @@
 //
 // Receiving (receiver_mmsg.go), recvmmsg reads messages into the link's own
 // buffers. A message may be many datagrams of one sender that the kernel
-// merged, or never cut up (GRO, UDP_GRO). They are told apart where they lie,
+// merged, or never cut up (GRO, UDP_GRO). They are cut apart where they lie,
 // each ICRC is checked, and the packets handed up until the next Recv.
 //
 // The netpoller watches the socket only while a goroutine waits for it, and

@@ -38,9 +38,9 @@ const (
 //   - a send does, or moves less than it was given (due);
 //   - a Wait ended, and there is no datagram.
 type errorQueue struct {
-	s    *socket
-	told func(link.Undelivered) // or nil
-	due  atomic.Bool            // the sender has taken an error that may have an entry
+	s      *socket
+	report func(link.Undelivered) // or nil
+	due    atomic.Bool            // the sender has taken an error that may have an entry
 
 	hdr [errorBatch]unix.Mmsghdr
 	env [errorBatch]envelope
@@ -97,8 +97,8 @@ func (q *errorQueue) take(m *unix.Mmsghdr, e *envelope, buf []byte) {
 		return
 	}
 	q.s.drop(errno)
-	if why := icmpReason(errno); why != 0 && q.told != nil {
-		q.told(link.Undelivered{Peer: getAddr(&e.addr), Why: why, Head: buf[:min(int(m.Len), len(buf))]})
+	if why := icmpReason(errno); why != 0 && q.report != nil {
+		q.report(link.Undelivered{Peer: getAddr(&e.addr), Why: why, Head: buf[:min(int(m.Len), len(buf))]})
 	}
 }
 
@@ -153,7 +153,7 @@ func sendReason(errno unix.Errno) syscall.Errno {
 
 // refused reports a packet that the system refused to send.
 func (q *errorQueue) refused(peer netip.AddrPort, errno unix.Errno, head []byte) {
-	if why := sendReason(errno); why != 0 && q.told != nil {
-		q.told(link.Undelivered{Peer: peer, Why: why, Head: head})
+	if why := sendReason(errno); why != 0 && q.report != nil {
+		q.report(link.Undelivered{Peer: peer, Why: why, Head: head})
 	}
 }

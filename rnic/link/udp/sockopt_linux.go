@@ -34,7 +34,8 @@ func setOptions(fd uintptr, v4 bool, o Options) (granted, error) {
 		_ = unix.SetsockoptInt(s, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_HOPS, hops)
 	}
 	// Switches may mark packets of an ECN-capable transport instead of dropping
-	// them, and received marks are told. The ICRC leaves the field out.
+	// them, and received marks come with their packets. The ICRC leaves the
+	// field out.
 	if v4 {
 		_ = unix.SetsockoptInt(s, unix.IPPROTO_IP, unix.IP_TOS, ecnCapable)
 		_ = unix.SetsockoptInt(s, unix.IPPROTO_IP, unix.IP_RECVTOS, 1)

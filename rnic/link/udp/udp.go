@@ -71,7 +71,7 @@ func (s *socket) Caps() link.Caps { return s.caps }
 func (s *socket) SetTap(t link.Tap) { s.tap = t }
 
 // SetUndelivered implements link.Link. Only Linux reports anything.
-func (s *socket) SetUndelivered(f func(link.Undelivered)) { s.errors.told = f }
+func (s *socket) SetUndelivered(f func(link.Undelivered)) { s.errors.report = f }
 
 // PathMTU implements link.Link.
 func (s *socket) PathMTU(peer netip.Addr) (int, error) {
