@@ -54,6 +54,9 @@ func newExam(ctx context.Context, s System, o Options) (*exam, error) {
 		}
 		return nil, err
 	}
+	if s.Kernel.Root == nil {
+		s.Kernel.Root = noFiles{}
+	}
 	e := &exam{ctx: ctx, sys: s, m: netlinkmgr.New(s.Kernel), o: o, port: uapi.RoCEPort}
 	e.loop = sync.OnceValue(e.transfer)
 	e.parse(o.Device)
@@ -73,6 +76,13 @@ func newExam(ctx context.Context, s System, o Options) (*exam, error) {
 	}
 	e.findNetDev()
 	return e, nil
+}
+
+// noFiles is the file system of a system that shows none.
+type noFiles struct{}
+
+func (noFiles) Open(name string) (fs.File, error) {
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }
 
 func (e *exam) close() {
@@ -214,18 +224,12 @@ func (e *exam) loopback() bool { return e.dev != nil && e.dev.Loopback || e.addr
 // text reads a file of the system in one piece, without the white space around
 // it.
 func (e *exam) text(path string) (string, bool) {
-	if e.sys.Kernel.Root == nil {
-		return "", false
-	}
 	b, err := fs.ReadFile(e.sys.Kernel.Root, path)
 	return strings.TrimSpace(string(b)), err == nil
 }
 
 // exists says whether a file is there.
 func (e *exam) exists(path string) bool {
-	if e.sys.Kernel.Root == nil {
-		return false
-	}
 	_, err := fs.Stat(e.sys.Kernel.Root, path)
 	return err == nil
 }

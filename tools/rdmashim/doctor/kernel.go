@@ -17,7 +17,7 @@ func checkModules(e *exam) Check {
 	if e.rxe {
 		needs = []string{"rdma_rxe", "ib_uverbs"}
 	}
-	if e.sys.Kernel.Root == nil {
+	if e.sys.Kernel.RDMA == nil {
 		return skip("only Linux has them")
 	}
 	var missing []string

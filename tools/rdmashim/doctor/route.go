@@ -103,9 +103,6 @@ func (e *exam) carried(r Route) string {
 
 // holdsPort reports whether a socket takes what is sent to an address.
 func (e *exam) holdsPort(at netip.AddrPort) bool {
-	if e.sys.Kernel.Root == nil {
-		return false
-	}
 	sockets, _ := ports.Sockets(e.sys.Kernel.Root)
 	return slices.ContainsFunc(sockets, func(s ports.Socket) bool { return s.Takes(at) })
 }
