@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -27,7 +26,7 @@ func TestDemoWithoutRoot(t *testing.T) {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	require.NoError(t, os.Chmod(dir, 0o755))
 	program := filepath.Join(dir, "rdmashim")
-	copyFile(t, mustExecutable(t), program)
+	require.NoError(t, os.WriteFile(program, readFile(t, mustExecutable(t)), 0o755))
 	cmd := exec.CommandContext(t.Context(), program, "demo", "--json")
 	cmd.Dir = "/"
 	cmd.Env = []string{asTool + "=1"}
@@ -40,18 +39,6 @@ func mustExecutable(t *testing.T) string {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	return self
-}
-
-func copyFile(t *testing.T, from, to string) {
-	t.Helper()
-	in, err := os.Open(from)
-	require.NoError(t, err)
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
-	require.NoError(t, err)
-	_, err = io.Copy(out, in)
-	require.NoError(t, err)
-	require.NoError(t, out.Close())
 }
 
 // TestDemoWhilePortIsHeld: something else holds UDP 4791 on every address, as a

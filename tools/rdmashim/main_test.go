@@ -131,21 +131,3 @@ func TestNoSuchFlag(t *testing.T) {
 		require.Regexp(t, `\Ardmashim: [^\n]*nosuchflag[^\n]* \(try 'rdmashim[^\n]* --help'\)\n\z`, stderr.String(), "%v", args)
 	}
 }
-
-func TestVersionJSON(t *testing.T) {
-	o := runTool(t, "version", "--json")
-	var v versionInfo
-	require.NoError(t, json.Unmarshal([]byte(o.Stdout), &v))
-	require.Equal(t, cli.Version, v.Version)
-	require.NotEmpty(t, v.Go)
-}
-
-// TestRunInProcess: run takes its streams and shares no state between calls.
-func TestRunInProcess(t *testing.T) {
-	for range 2 {
-		var stdout, stderr bytes.Buffer
-		require.Equal(t, 0, run(context.Background(), []string{"version"}, nil, &stdout, &stderr))
-		require.Equal(t, 2, run(context.Background(), []string{"version", "-x"}, nil, &stdout, &stderr))
-		require.Equal(t, 1, strings.Count(stdout.String(), "\n"))
-	}
-}
