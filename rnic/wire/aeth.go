@@ -104,22 +104,12 @@ const (
 	numNAKCodes = 5
 )
 
-// String returns the code's name in the specification.
-func (c NAKCode) String() string {
-	switch c {
-	case NAKPSNSequence:
-		return "PSN sequence error"
-	case NAKInvalidRequest:
-		return "invalid request"
-	case NAKRemoteAccess:
-		return "remote access error"
-	case NAKRemoteOperational:
-		return "remote operational error"
-	case NAKInvalidRD:
-		return "invalid RD request"
-	}
-	return fmt.Sprintf("reserved code %d", uint8(c))
+var nakText = [numNAKCodes]string{
+	"PSN sequence error", "invalid request", "remote access error", "remote operational error", "invalid RD request",
 }
+
+// String returns the code's name in the specification.
+func (c NAKCode) String() string { return name(nakText[:], c, "reserved code") }
 
 // CreditCount returns how many requests that consume a receive the responder
 // grants with a credit code (IBA 9.7.7.2): 0 … 32768.

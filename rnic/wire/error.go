@@ -32,9 +32,4 @@ var errorText = [NumErrors]string{
 }
 
 // Error implements the error interface.
-func (e Error) Error() string {
-	if int(e) < NumErrors && errorText[e] != "" {
-		return "wire: " + errorText[e]
-	}
-	return "wire: unknown error"
-}
+func (e Error) Error() string { return "wire: " + name(errorText[:], e, "unknown error") }

@@ -86,19 +86,6 @@ func randomBytes(rnd *rand.Rand, n int) []byte {
 	return b
 }
 
-func TestICRCMask(t *testing.T) {
-	fl, err := wire.NewFlow(pairs[0][0], pairs[0][1], true)
-	require.NoError(t, err)
-	rnd := rand.New(rand.NewPCG(3, 4))
-	body := randomBytes(rnd, 100)
-	want := fl.ICRC(0, body)
-	for v := range 256 {
-		body[4] = byte(v)
-		require.Equal(t, want, fl.ICRC(0, body), "byte 4 of the BTH changes on the way")
-		require.Equal(t, byte(v), body[4], "the packet is not touched")
-	}
-}
-
 func TestNewFlow(t *testing.T) {
 	mapped := netip.AddrPortFrom(netip.AddrFrom16(pairs[0][0].Addr().As16()), pairs[0][0].Port())
 	a, err := wire.NewFlow(pairs[0][0], pairs[0][1], true)
@@ -118,21 +105,6 @@ func TestNewFlow(t *testing.T) {
 		_, err := wire.NewFlow(bad[0], bad[1], true)
 		require.Error(t, err)
 	}
-}
-
-// TestVerifyRecorded: rxe's identifications are a counter, so the receiver that
-// does not see them must find each. IPv6 has none to find.
-func TestVerifyRecorded(t *testing.T) {
-	solved := 0
-	for _, f := range allFrames(t) {
-		id, ok := flow(t, &f).Verify(f.UDP)
-		require.True(t, ok)
-		require.Equal(t, f.ID, id)
-		if id != 0 {
-			solved++
-		}
-	}
-	require.Greater(t, solved, 600)
 }
 
 // TestVerifyFlipped flips each covered bit of each recorded packet. The

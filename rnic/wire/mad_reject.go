@@ -1,9 +1,6 @@
 package wire
 
-import (
-	"encoding/binary"
-	"fmt"
-)
+import "encoding/binary"
 
 const (
 	// REJPrivateLen is the length of a REJ's private data.
@@ -104,12 +101,7 @@ var rejectText = [...]string{
 }
 
 // String returns the specification's words, or the number.
-func (r RejectReason) String() string {
-	if int(r) < len(rejectText) && rejectText[r] != "" {
-		return rejectText[r]
-	}
-	return fmt.Sprintf("reason %d", uint16(r))
-}
+func (r RejectReason) String() string { return name(rejectText[:], r, "reason") }
 
 // ClassPortInfoLen is the length of a [ClassPortInfo]: a REJ's information
 // holds just one.

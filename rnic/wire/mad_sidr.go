@@ -1,9 +1,6 @@
 package wire
 
-import (
-	"encoding/binary"
-	"fmt"
-)
+import "encoding/binary"
 
 // SIDRREQPrivateLen is the length of a SIDRREQ's private data. An [IPCM] at its
 // beginning leaves a program 180 bytes.
@@ -113,9 +110,4 @@ var sidrText = [...]string{
 }
 
 // String returns the status in words, or the number.
-func (s SIDRStatus) String() string {
-	if int(s) < len(sidrText) {
-		return sidrText[s]
-	}
-	return fmt.Sprintf("status %d", uint8(s))
-}
+func (s SIDRStatus) String() string { return name(sidrText[:], s, "status") }

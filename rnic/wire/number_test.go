@@ -172,11 +172,11 @@ func TestStrings(t *testing.T) {
 	require.Contains(t, wire.Error(200).Error(), "unknown")
 	require.Equal(t, "RDMA READ response", wire.OpReadResponse.String())
 	require.Equal(t, "CNP", wire.OpCongestion.String())
-	require.Equal(t, "unknown operation", wire.Operation(200).String())
+	require.Equal(t, "unknown operation 200", wire.Operation(200).String())
 	require.Equal(t, "Middle", wire.Middle.String())
-	require.Equal(t, "unknown position", wire.Position(200).String())
+	require.Equal(t, "unknown position 200", wire.Position(200).String())
 	require.Equal(t, "with invalidate", wire.Invalidate.String())
-	require.Equal(t, "unknown suffix", wire.Suffix(200).String())
+	require.Equal(t, "unknown suffix 200", wire.Suffix(200).String())
 	for i, want := range []string{"RC", "UC", "RD", "UD", "CNP", "XRC", "reserved service", "reserved service"} {
 		require.Equal(t, want, wire.Opcode(i<<5|0x1f).Service().String())
 	}

@@ -17,24 +17,10 @@ const (
 	numServices = 8
 )
 
+var serviceText = [numServices]string{"RC", "UC", "RD", "UD", "CNP", "XRC", "reserved service", "reserved service"}
+
 // String returns the service's short name.
-func (s Service) String() string {
-	switch s {
-	case ServiceRC:
-		return "RC"
-	case ServiceUC:
-		return "UC"
-	case ServiceRD:
-		return "RD"
-	case ServiceUD:
-		return "UD"
-	case ServiceCNP:
-		return "CNP"
-	case ServiceXRC:
-		return "XRC"
-	}
-	return "reserved service"
-}
+func (s Service) String() string { return name(serviceText[:], s, "service") }
 
 // Operation is a packet's operation, apart from its service and place in the
 // message.
@@ -63,12 +49,7 @@ var operationText = [numOperations]string{
 }
 
 // String returns the operation's name.
-func (o Operation) String() string {
-	if o < numOperations {
-		return operationText[o]
-	}
-	return "unknown operation"
-}
+func (o Operation) String() string { return name(operationText[:], o, "unknown operation") }
 
 func (o Operation) isRequest() bool {
 	switch o {
@@ -103,12 +84,7 @@ const (
 var positionText = [numPositions]string{"none", "First", "Middle", "Last", "Only"}
 
 // String returns the position's name.
-func (p Position) String() string {
-	if p < numPositions {
-		return positionText[p]
-	}
-	return "unknown position"
-}
+func (p Position) String() string { return name(positionText[:], p, "unknown position") }
 
 // Suffix is the extra field that a SEND or WRITE brings beside its payload.
 type Suffix uint8
@@ -121,18 +97,10 @@ const (
 	numSuffixes
 )
 
+var suffixText = [numSuffixes]string{"plain", "with immediate", "with invalidate"}
+
 // String returns the suffix' name.
-func (x Suffix) String() string {
-	switch x {
-	case Plain:
-		return "plain"
-	case Immediate:
-		return "with immediate"
-	case Invalidate:
-		return "with invalidate"
-	}
-	return "unknown suffix"
-}
+func (x Suffix) String() string { return name(suffixText[:], x, "unknown suffix") }
 
 // Headers is a set of extended headers. In a packet they follow the BTH in the
 // order of these constants.
