@@ -27,6 +27,7 @@ const (
 // bed is an engine's queue pair that is connected to a foreign end, and the
 // state in which both are to end.
 type bed struct {
+	virtual.Unwatched
 	w     *virtual.World
 	rand  virtual.Rand
 	qp    *virtual.QP
@@ -45,12 +46,7 @@ type bed struct {
 	adds, sum    uint64 // fetch-and-adds of the foreign end to a word of ours
 }
 
-// Sent, Dropped, Arrives, Arrived and Completed make it a virtual.Watcher.
-func (*bed) Sent(*virtual.Flight)                               {}
-func (*bed) Dropped(*virtual.Flight, virtual.Fault)             {}
-func (*bed) Arrives(*virtual.Flight, *virtual.QP, *wire.Packet) {}
-func (*bed) Arrived(*virtual.Flight, *virtual.QP, *wire.Packet) {}
-
+// Completed makes it a virtual.Watcher.
 func (b *bed) Completed(_ *virtual.QP, c *engine.Completion) {
 	switch {
 	case c.Status != abi.WCSuccess:

@@ -30,6 +30,7 @@ const (
 
 // windowRun is a run of a seed.
 type windowRun struct {
+	virtual.Unwatched
 	rand    virtual.Rand
 	world   *virtual.World
 	owner   *virtual.Node

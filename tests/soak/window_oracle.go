@@ -8,7 +8,6 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/rnic/engine"
 	"github.com/rdmashim/rdmashim/rnic/mem"
-	"github.com/rdmashim/rdmashim/rnic/wire"
 	"github.com/rdmashim/rdmashim/tests/virtual"
 )
 
@@ -136,12 +135,6 @@ func (w *windowRun) Completed(qp *virtual.QP, c *engine.Completion) {
 		w.world.Fail(fmt.Errorf("%v: %+v, must be the end of %s %d with %v", qp, *c, x.what, x.id, x.status))
 	}
 }
-
-// Sent, Dropped, Arrives and Arrived implement virtual.Watcher.
-func (w *windowRun) Sent(*virtual.Flight)                               {}
-func (w *windowRun) Dropped(*virtual.Flight, virtual.Fault)             {}
-func (w *windowRun) Arrives(*virtual.Flight, *virtual.QP, *wire.Packet) {}
-func (w *windowRun) Arrived(*virtual.Flight, *virtual.QP, *wire.Packet) {}
 
 // check holds memory and keys against what they must be, and the program then
 // writes to what it sends.

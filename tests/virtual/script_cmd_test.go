@@ -11,12 +11,12 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/rnic/engine"
 	"github.com/rdmashim/rdmashim/rnic/mem"
-	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
 // script plays commands on two nodes, a and b, with a queue pair each. Packets
 // wait in the middle until a command delivers them.
 type script struct {
+	Unwatched
 	w     *World
 	qps   map[string]*QP
 	mem   map[string][]byte      // "a.out" …
@@ -110,15 +110,9 @@ func (s *script) do(line string) error {
 	return nil
 }
 
-// scriptWatch prints completions.
-type scriptWatch struct{ s *script }
-
-func (scriptWatch) Sent(*Flight)                       {}
-func (scriptWatch) Dropped(*Flight, Fault)             {}
-func (scriptWatch) Arrives(*Flight, *QP, *wire.Packet) {}
-func (scriptWatch) Arrived(*Flight, *QP, *wire.Packet) {}
-func (x scriptWatch) Completed(qp *QP, c *engine.Completion) {
-	x.s.printf("%s: %s", qp.Node.Name, formatCompletion(c))
+// Completed prints a completion.
+func (s *script) Completed(qp *QP, c *engine.Completion) {
+	s.printf("%s: %s", qp.Node.Name, formatCompletion(c))
 }
 
 var keyText = regexp.MustCompile(`0x[0-9a-f]{8}\b`)

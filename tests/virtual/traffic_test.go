@@ -16,6 +16,7 @@ import (
 // traffic is a world in which nodes keep the send queues of their queue pairs
 // full of messages of one kind to another node.
 type traffic struct {
+	Unwatched
 	w       *World
 	op      abi.WROpcode
 	mtu     abi.MTU
@@ -140,10 +141,6 @@ func (l *traffic) counters() (c engine.Counters) {
 
 // repeated is how many packets were sent again.
 func (l *traffic) repeated() uint64 { return l.counters().RetransmittedPkts }
-
-func (*traffic) Sent(*Flight)                       {}
-func (*traffic) Dropped(*Flight, Fault)             {}
-func (*traffic) Arrives(*Flight, *QP, *wire.Packet) {}
 
 func (l *traffic) Arrived(*Flight, *QP, *wire.Packet) {
 	if l.arrived != nil {

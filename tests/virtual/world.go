@@ -43,6 +43,15 @@ type Watcher interface {
 	Completed(qp *QP, c *engine.Completion)
 }
 
+// Unwatched lets a Watcher that embeds it pass over the ways of packets.
+type Unwatched struct{}
+
+// Sent, Dropped, Arrives and Arrived are of Watcher.
+func (Unwatched) Sent(*Flight)                       {}
+func (Unwatched) Dropped(*Flight, Fault)             {}
+func (Unwatched) Arrives(*Flight, *QP, *wire.Packet) {}
+func (Unwatched) Arrived(*Flight, *QP, *wire.Packet) {}
+
 // World is a set of nodes on a network, and a clock. Nothing happens in it but
 // by its methods; it has no goroutines and knows no real time.
 type World struct {
