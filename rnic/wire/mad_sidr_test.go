@@ -54,17 +54,6 @@ func TestRecordedSIDR(t *testing.T) {
 // text returns b up to the zeros that fill it.
 func text(b []byte) string { return string(bytes.TrimRight(b, "\x00")) }
 
-func TestUDPService(t *testing.T) {
-	require.EqualValues(t, 0x0000000001111d42, wire.UDPService(0x1d42))
-	for id, want := range map[wire.ServiceID]bool{
-		0x0000000001110000: true, 0x000000000111ffff: true, 0x0000000001060001: false, 0x0000000101110001: false, 0x0000000000110001: false,
-	} {
-		port, ok := id.UDPPort()
-		require.Equal(t, want, ok, "%v", id)
-		require.Equal(t, uint16(id), port)
-	}
-}
-
 func TestSIDRStatusNames(t *testing.T) {
 	seen := map[string]bool{}
 	for s := wire.SIDRValid; s <= wire.SIDRUnsupportedVersion; s++ {

@@ -79,27 +79,11 @@ func madCases() []headerCase {
 // message returns an empty message of an attribute, nil where there is no
 // codec.
 func message(a wire.CMAttribute) header {
-	switch a {
-	case wire.AttrREQ:
-		return new(wire.REQ)
-	case wire.AttrMRA:
-		return new(wire.MRA)
-	case wire.AttrREJ:
-		return new(wire.REJ)
-	case wire.AttrREP:
-		return new(wire.REP)
-	case wire.AttrRTU:
-		return new(wire.RTU)
-	case wire.AttrDREQ:
-		return new(wire.DREQ)
-	case wire.AttrDREP:
-		return new(wire.DREP)
-	case wire.AttrSIDRREQ:
-		return new(wire.SIDRREQ)
-	case wire.AttrSIDRREP:
-		return new(wire.SIDRREP)
-	}
-	return nil
+	return map[wire.CMAttribute]header{
+		wire.AttrREQ: new(wire.REQ), wire.AttrMRA: new(wire.MRA), wire.AttrREJ: new(wire.REJ), wire.AttrREP: new(wire.REP),
+		wire.AttrRTU: new(wire.RTU), wire.AttrDREQ: new(wire.DREQ), wire.AttrDREP: new(wire.DREP),
+		wire.AttrSIDRREQ: new(wire.SIDRREQ), wire.AttrSIDRREP: new(wire.SIDRREP),
+	}[a]
 }
 
 // recordedMAD is a management datagram of a recording.
@@ -341,12 +325,14 @@ func ptr[T any](v T) *T { return &v }
 
 func TestServiceID(t *testing.T) {
 	require.EqualValues(t, 0x0000000001061d2f, wire.TCPService(7471))
-	for id, want := range map[wire.ServiceID]bool{
-		0x0000000001060000: true, 0x000000000106ffff: true, 0x0000000001110001: false, 0x0000000101060001: false, 0x0000000002060001: false,
-		0x0000000000060001: false, 0x8000000001060001: false,
+	require.EqualValues(t, 0x0000000001111d42, wire.UDPService(0x1d42))
+	for id, want := range map[wire.ServiceID]struct{ tcp, udp bool }{
+		0x0000000001060000: {tcp: true}, 0x000000000106ffff: {tcp: true}, 0x0000000001110000: {udp: true}, 0x000000000111ffff: {udp: true},
+		0x0000000101060001: {}, 0x0000000101110001: {}, 0x0000000002060001: {}, 0x0000000000060001: {}, 0x8000000001060001: {},
 	} {
-		port, ok := id.TCPPort()
-		require.Equal(t, want, ok, "%v", id)
+		port, tcp := id.TCPPort()
+		_, udp := id.UDPPort()
+		require.Equal(t, want, struct{ tcp, udp bool }{tcp, udp}, "%v", id)
 		require.Equal(t, uint16(id), port)
 	}
 	protocol, port, ok := wire.ServiceID(0x0000000001110002).IP()
