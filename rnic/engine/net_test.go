@@ -58,8 +58,6 @@ func (h *host) sge(off, n int) []mem.SGE {
 
 func (h *host) va(off int) uint64 { return h.mr.IOVA() + uint64(off) }
 
-func (h *host) word(off int) *uint64 { return (*uint64)(unsafe.Pointer(&h.mem[off])) }
-
 func (h *host) postRecv(id uint64, off, n int) {
 	h.recv.list = append(h.recv.list, ReceiveWR{ID: id, SGE: h.sge(off, n)})
 }
