@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"os"
 	"syscall"
 	"testing"
@@ -31,28 +30,6 @@ func startPeer(t *testing.T) (addrs map[string]string, process *os.Process) {
 		addrs[kind] = addr
 	}
 	return addrs, p.Process
-}
-
-// TestAddressShared: soft devices of two processes are found at one address,
-// by the ports that each listens at; a port that is taken names the process.
-func TestAddressShared(t *testing.T) {
-	addrs, process := startPeer(t)
-	at := netip.MustParseAddrPort(addrs["soft"])
-	l, err := open(t, plain(registration.Soft{Addr: at.Addr().String(), Options: "delay=1us"})).Listen(soon(t), 0)
-	require.NoError(t, err)
-	require.Equal(t, at.Addr(), l.Addr().Addr())
-	dialer := open(t, plain(registration.Soft{Addr: loopback()}))
-	accepted := make(chan error, 1)
-	go func() {
-		_, err := l.Accept(soon(t))
-		accepted <- err
-	}()
-	_, err = dialer.Dial(soon(t), l.Addr().String())
-	require.NoError(t, err)
-	require.NoError(t, <-accepted)
-	_, err = open(t, plain(registration.Soft{Addr: at.Addr().String(), Options: "delay=1us"})).Listen(soon(t), int(at.Port()))
-	require.ErrorIs(t, err, syscall.EADDRINUSE)
-	require.ErrorContains(t, err, fmt.Sprintf("process %d", process.Pid))
 }
 
 // TestPeerKilled: the peer's process is killed. Connections of every transport

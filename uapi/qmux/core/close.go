@@ -21,15 +21,12 @@ func (c *Conn) refuse(now Time, t wire.FrameType, err error) {
 		return // frames behind a close are not judged
 	}
 	cause := &Cause{Kind: Transport, Code: uint64(wire.InternalError), Frame: t, Reason: strings.TrimPrefix(err.Error(), "qmux: ")}
-	var v *violation
-	var w wire.Error
+	var e *wire.Error
 	switch {
 	case err == errTwice || err == errFirst:
 		cause.Code = uint64(c.cfg.Draft.Misuse())
-	case errors.As(err, &v):
-		cause.Code = uint64(v.code)
-	case errors.As(err, &w):
-		cause.Code = uint64(w.Code())
+	case errors.As(err, &e):
+		cause.Code = uint64(e.Code)
 	}
 	clear(c.control)
 	c.control = c.control[:0]

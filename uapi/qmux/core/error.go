@@ -135,31 +135,23 @@ func errConfig(field, valid string) error {
 	return &callError{"config: " + field + " must be " + valid, syscall.EINVAL}
 }
 
-// violation is a mistake of the peer, on the way from a frame's handler to the
-// CONNECTION_CLOSE.
-type violation struct {
-	code wire.Code
-	text string
-}
-
-func (v *violation) Error() string { return v.text }
-
-// The violations that this package finds, beside those of [wire.Error].
+// The mistakes of the peer that this package finds, beside those of package
+// wire.
 var (
-	errTwice          = &violation{wire.ProtocolViolation, "parameters twice"}
-	errFirst          = &violation{wire.ProtocolViolation, "first frame without parameters"}
-	errLongParameters = &violation{wire.TransportParameterError, "parameters longer than 4096 bytes"}
-	errStreamLimit    = &violation{wire.StreamLimitError, "more streams than granted"}
-	errUnopened       = &violation{wire.StreamStateError, "stream that was never opened"}
-	errWrongHalf      = &violation{wire.StreamStateError, "stream has no such half"}
-	errResetCode      = &violation{wire.StreamStateError, "error code of a reset changed"}
-	errGap            = &violation{wire.ProtocolViolation, "stream data out of order"}
-	errStreamCredit   = &violation{wire.FlowControlError, "more data than granted for the stream"}
-	errCredit         = &violation{wire.FlowControlError, "more data than granted for the connection"}
-	errFinalSize      = &violation{wire.FinalSizeError, "final size changed or exceeded"}
-	errUnnegotiated   = &violation{wire.FrameEncodingError, "RESET_STREAM_AT was not negotiated"}
-	errDatagram       = &violation{wire.ProtocolViolation, "datagram longer than granted"}
-	errPingOrder      = &violation{wire.ProtocolViolation, "ping with a sequence that does not rise"}
-	errPongUnsent     = &violation{wire.ProtocolViolation, "answer to a ping that was never sent"}
-	errWaste          = &violation{wire.ProtocolViolation, "too many frames that change nothing"}
+	errTwice          = wire.NewError(wire.ProtocolViolation, "parameters twice")
+	errFirst          = wire.NewError(wire.ProtocolViolation, "first frame without parameters")
+	errLongParameters = wire.NewError(wire.TransportParameterError, "parameters longer than 4096 bytes")
+	errStreamLimit    = wire.NewError(wire.StreamLimitError, "more streams than granted")
+	errUnopened       = wire.NewError(wire.StreamStateError, "stream that was never opened")
+	errWrongHalf      = wire.NewError(wire.StreamStateError, "stream has no such half")
+	errResetCode      = wire.NewError(wire.StreamStateError, "error code of a reset changed")
+	errGap            = wire.NewError(wire.ProtocolViolation, "stream data out of order")
+	errStreamCredit   = wire.NewError(wire.FlowControlError, "more data than granted for the stream")
+	errCredit         = wire.NewError(wire.FlowControlError, "more data than granted for the connection")
+	errFinalSize      = wire.NewError(wire.FinalSizeError, "final size changed or exceeded")
+	errUnnegotiated   = wire.NewError(wire.FrameEncodingError, "RESET_STREAM_AT was not negotiated")
+	errDatagram       = wire.NewError(wire.ProtocolViolation, "datagram longer than granted")
+	errPingOrder      = wire.NewError(wire.ProtocolViolation, "ping with a sequence that does not rise")
+	errPongUnsent     = wire.NewError(wire.ProtocolViolation, "answer to a ping that was never sent")
+	errWaste          = wire.NewError(wire.ProtocolViolation, "too many frames that change nothing")
 )

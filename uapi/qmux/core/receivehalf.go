@@ -25,27 +25,13 @@ type receiveHalf struct {
 	over      bool // and the program knows; also where there is no such half
 }
 
-// receiver finds the receiving half of a stream for a call.
-func (c *Conn) receiver(id wire.StreamID) (*stream, error) {
-	s := c.streams[id]
-	switch {
-	case id.Uni() && c.kinds[id&3].ours:
-		return nil, ErrDirection
-	case s == nil && c.cause != nil:
-		return nil, c.cause
-	case s == nil:
-		return nil, ErrNoStream
-	}
-	return s, nil
-}
-
 // Read moves bytes that arrived to p. It returns 0 and nil when there are none
 // yet; EventReadable says when to try again. io.EOF comes at the stream's end,
 // with the last bytes or after them; a *StreamError after the bytes that a
 // reset left, or after Stop; the Cause of a connection that has ended, when all
 // that had arrived is read. The other errors are ErrNoStream and ErrDirection.
 func (c *Conn) Read(id wire.StreamID, p []byte) (int, error) {
-	s, err := c.receiver(id)
+	s, err := c.find(id, false)
 	if err != nil {
 		return 0, err
 	}
@@ -73,7 +59,7 @@ func (c *Conn) Read(id wire.StreamID, p []byte) (int, error) {
 // Peek is Read, and leaves the bytes where they are. With an error, these n
 // bytes are the last.
 func (c *Conn) Peek(id wire.StreamID, p []byte) (n int, err error) {
-	s, err := c.receiver(id)
+	s, err := c.find(id, false)
 	if err != nil {
 		return 0, err
 	}
@@ -98,7 +84,7 @@ func (c *Conn) Peek(id wire.StreamID, p []byte) (n int, err error) {
 // On a half that is over it changes nothing. The error is ErrNoStream,
 // ErrDirection or the Cause.
 func (c *Conn) Stop(id wire.StreamID, code uint64) error {
-	s, err := c.receiver(id)
+	s, err := c.find(id, false)
 	if err != nil {
 		return err
 	}

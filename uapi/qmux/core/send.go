@@ -24,27 +24,13 @@ type sendHalf struct {
 // sendable reports whether the stream has data and credit of its own.
 func (s *stream) sendable() bool { return len(s.send.lent) > 0 && s.send.credit.left() > 0 }
 
-// sender finds the sending half of a stream for a call.
-func (c *Conn) sender(id wire.StreamID) (*stream, error) {
-	s := c.streams[id]
-	switch {
-	case id.Uni() && !c.kinds[id&3].ours:
-		return nil, ErrDirection
-	case s == nil && c.cause != nil:
-		return nil, c.cause
-	case s == nil:
-		return nil, ErrNoStream
-	}
-	return s, nil
-}
-
 // Write lends p to the stream, and ends the stream behind it if fin is set. The
 // caller leaves p alone until EventWritable, when Unsent tells what became of
 // it, or takes it back with Withdraw. A further Write before that is ErrBusy.
 // The error is a *StreamError after a reset or the peer's STOP_SENDING,
 // ErrFinished behind the end, ErrNoStream, ErrDirection, or the Cause.
 func (c *Conn) Write(id wire.StreamID, p []byte, fin bool) error {
-	s, err := c.sender(id)
+	s, err := c.find(id, true)
 	if err != nil {
 		return err
 	}
@@ -132,7 +118,7 @@ func (c *Conn) resetAt() bool { return c.cfg.Draft.ResetStreamAt() && c.peer.Res
 // half whose end is sent, or that was reset, it changes nothing. The error is
 // ErrNoStream, ErrDirection or the Cause.
 func (c *Conn) Reset(id wire.StreamID, code uint64) error {
-	s, err := c.sender(id)
+	s, err := c.find(id, true)
 	if err != nil {
 		return err
 	}

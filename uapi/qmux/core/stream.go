@@ -40,6 +40,21 @@ type stream struct {
 	eventsQueued EventKind
 }
 
+// find finds the stream of which a call uses a half, the sending one or the
+// receiving one.
+func (c *Conn) find(id wire.StreamID, sending bool) (*stream, error) {
+	s := c.streams[id]
+	switch {
+	case id.Uni() && c.kinds[id&3].ours != sending:
+		return nil, ErrDirection
+	case s == nil && c.cause != nil:
+		return nil, c.cause
+	case s == nil:
+		return nil, ErrNoStream
+	}
+	return s, nil
+}
+
 // half finds the stream that a frame of the peer speaks of, and opens what it
 // opens. It is nil without an error if that stream is finished: late frames are
 // ignored, and never open it anew. receiving says which half is meant, as this

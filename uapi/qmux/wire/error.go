@@ -46,81 +46,39 @@ func (c Code) String() string {
 	return fmt.Sprintf("error 0x%x", uint64(c))
 }
 
-// Error says why bytes of the peer cannot be used. It is comparable, and
-// errors.Is(err, syscall.EPROTO) holds for each.
-type Error uint8
-
-const (
-	// ErrRecordEmpty: a Size is 0, and a record holds a frame at least.
-	ErrRecordEmpty Error = iota + 1
-	// ErrRecordSize: a record's Size exceeds what the receiver advertised.
-	ErrRecordSize
-	// ErrTruncated: the record ends before its last frame does.
-	ErrTruncated
-	// ErrTypeForm: a frame's type is not in its shortest form.
-	ErrTypeForm
-	// ErrUnknown: no specification that is spoken here knows the frame's type.
-	ErrUnknown
-	// ErrForbidden: QUIC has this frame, and QMux forbids it.
-	ErrForbidden
-	// ErrOffset: the data of a STREAM ends behind byte 2^62-1.
-	ErrOffset
-	// ErrStreamCount: a number of streams exceeds 2^60.
-	ErrStreamCount
-	// ErrReliableSize: a RESET_STREAM_AT promises more than the final size.
-	ErrReliableSize
-	// ErrParamTruncated: the parameters end within one.
-	ErrParamTruncated
-	// ErrParamTwice: a parameter occurs twice.
-	ErrParamTwice
-	// ErrParamForbidden: QUIC has this parameter, and QMux forbids it.
-	ErrParamForbidden
-	// ErrParamLength: a parameter's value has not the length that it says.
-	ErrParamLength
-	// ErrParamValue: a parameter's value is out of its range.
-	ErrParamValue
-	// ErrParamCount: there are more than [MaxParameters] parameters.
-	ErrParamCount
-
-	numErrors = int(iota) + 1
-)
-
-var errorFacts = [numErrors]struct {
+// Error says why bytes of the peer cannot be used, and the code that closes the
+// connection. errors.Is(err, syscall.EPROTO) holds for each.
+type Error struct {
+	Code Code
 	text string
-	code Code
-}{
-	ErrRecordEmpty:    {"record without a frame", FrameEncodingError},
-	ErrRecordSize:     {"record larger than max_record_size", FrameEncodingError},
-	ErrTruncated:      {"frame ends behind its record", FrameEncodingError},
-	ErrTypeForm:       {"frame type not in its shortest form", ProtocolViolation},
-	ErrUnknown:        {"unknown frame type", FrameEncodingError},
-	ErrForbidden:      {"frame type that QMux forbids", FrameEncodingError},
-	ErrOffset:         {"stream data behind offset 2^62-1", FrameEncodingError},
-	ErrStreamCount:    {"more than 2^60 streams", FrameEncodingError},
-	ErrReliableSize:   {"reliable size larger than final size", FrameEncodingError},
-	ErrParamTruncated: {"transport parameters end within one", TransportParameterError},
-	ErrParamTwice:     {"transport parameter occurs twice", TransportParameterError},
-	ErrParamForbidden: {"transport parameter that QMux forbids", TransportParameterError},
-	ErrParamLength:    {"transport parameter of wrong length", TransportParameterError},
-	ErrParamValue:     {"transport parameter out of its range", TransportParameterError},
-	ErrParamCount:     {"too many transport parameters", TransportParameterError},
 }
 
-// Code is the error code that the connection is closed with.
-func (e Error) Code() Code {
-	if int(e) < numErrors && e != 0 {
-		return errorFacts[e].code
-	}
-	return InternalError
-}
+// NewError makes a mistake of the peer that package wire does not look for.
+func NewError(code Code, text string) *Error { return &Error{code, text} }
 
-// Error implements the error interface.
-func (e Error) Error() string {
-	if int(e) < numErrors && e != 0 {
-		return "qmux: " + errorFacts[e].text
-	}
-	return "qmux: unknown error"
-}
+// Error is what is wrong.
+func (e *Error) Error() string { return "qmux: " + e.text }
 
 // Is reports whether target is syscall.EPROTO.
-func (e Error) Is(target error) bool { return target == syscall.EPROTO }
+func (e *Error) Is(target error) bool { return target == syscall.EPROTO }
+
+// The errors of Parse functions. A record has a frame at least, and no more
+// bytes than its receiver advertised. QUIC has frames and parameters that QMux
+// forbids.
+var (
+	ErrRecordEmpty    = NewError(FrameEncodingError, "record without a frame")
+	ErrRecordSize     = NewError(FrameEncodingError, "record larger than max_record_size")
+	ErrTruncated      = NewError(FrameEncodingError, "frame ends behind its record")
+	ErrTypeForm       = NewError(ProtocolViolation, "frame type not in its shortest form")
+	ErrUnknown        = NewError(FrameEncodingError, "unknown frame type")
+	ErrForbidden      = NewError(FrameEncodingError, "frame type that QMux forbids")
+	ErrOffset         = NewError(FrameEncodingError, "stream data behind offset 2^62-1")
+	ErrStreamCount    = NewError(FrameEncodingError, "more than 2^60 streams")
+	ErrReliableSize   = NewError(FrameEncodingError, "reliable size larger than final size")
+	ErrParamTruncated = NewError(TransportParameterError, "transport parameters end within one")
+	ErrParamTwice     = NewError(TransportParameterError, "transport parameter occurs twice")
+	ErrParamForbidden = NewError(TransportParameterError, "transport parameter that QMux forbids")
+	ErrParamLength    = NewError(TransportParameterError, "transport parameter of wrong length")
+	ErrParamValue     = NewError(TransportParameterError, "transport parameter out of its range")
+	ErrParamCount     = NewError(TransportParameterError, "too many transport parameters")
+)
