@@ -44,13 +44,13 @@ func TestFreeRefuses(t *testing.T) {
 	require.ErrorIs(t, Free(make([]byte, 10)), syscall.EINVAL)
 	require.ErrorIs(t, Free(mem[1:]), syscall.EINVAL)
 
-	held := pages.Hold(mem[100:200])
-	require.NotNil(t, held)
+	registration := pages.Register(mem[100:200])
+	require.NotNil(t, registration)
 	require.ErrorIs(t, Free(mem), syscall.EBUSY)
-	held.Release()
+	registration.Release()
 	require.NoError(t, Free(mem[:10]), "the start is enough")
 	require.ErrorIs(t, Free(mem), syscall.EINVAL, "freed twice")
-	require.Nil(t, pages.Hold(make([]byte, 10)))
+	require.Nil(t, pages.Register(make([]byte, 10)))
 
 	var two [2][]byte
 	for i := range two {
@@ -70,7 +70,7 @@ func TestFreeRefuses(t *testing.T) {
 func TestFreeBesideClose(t *testing.T) {
 	mem, err := Alloc(2 * os.Getpagesize())
 	require.NoError(t, err)
-	ending, other := pages.Hold(mem), pages.Hold(mem)
+	ending, other := pages.Register(mem), pages.Register(mem)
 	ending.End()
 	require.ErrorIs(t, Free(mem), syscall.EBUSY)
 	other.Release()

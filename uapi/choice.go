@@ -32,7 +32,7 @@ type limits struct {
 	ports         int
 }
 
-// choose asks the device for its limits and settles on port, GID and MTU.
+// choose asks the device for its limits, and chooses port, GID and MTU.
 func (c *Context) choose(config OpenConfig) error {
 	attr, err := c.verbs.QueryDevice()
 	if err != nil {

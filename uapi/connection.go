@@ -166,7 +166,7 @@ func (conn *connection) fail(why error) {
 	}
 }
 
-// end notes the end, the first time, and reports that it was. Outstanding
+// end records the end, the first time, and reports that it was. Outstanding
 // requests are flushed after that, so that waiters for completions see the end
 // too, and why.
 func (conn *connection) end(why error) (first bool) {

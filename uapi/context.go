@@ -57,7 +57,7 @@ var (
 	sharedHandles  handle.Table[sharedQueue]
 )
 
-// enter gives an object its handle and notes it in the context's own table. If
+// enter gives an object its handle, and an entry in the context's own table. If
 // there is no handle left it undoes the object; a closed context has.
 func enter[H ~int, T any](c *Context, handles *handle.Table[T], own *map[H]*T, object *T, out *H, undo func() error) error {
 	c.mu.Lock()

@@ -71,8 +71,8 @@ func (q *queuePair) startDatagrams() error {
 	return nil
 }
 
-// checkType holds a request against the queue pair's type, and resolves where a
-// datagram goes.
+// checkType checks a request against the queue pair's type, and resolves the
+// address of a datagram.
 func (q *queuePair) checkType(wr *WR, s *verbs.SendWR) error {
 	if q.config.Type != TypeUD {
 		if wr.AH != 0 {

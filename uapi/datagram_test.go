@@ -57,51 +57,6 @@ func (d *dgrams) next() uapi.WC {
 	return wc[0]
 }
 
-// Messages of all lengths, and answers to the sender that the route header
-// names.
-func TestDatagrams(t *testing.T) {
-	t.Parallel()
-	eachDevice(t, func(t *testing.T, ca, cb *uapi.Context) {
-		a, b := newDgrams(t, ca, uapi.QPConfig{Inline: 64}), newDgrams(t, cb, uapi.QPConfig{})
-		ah := a.way(b)
-		info, err := a.QueryQP(a.qp)
-		require.NoError(t, err)
-		require.Equal(t, uapi.StateRTS, info.State)
-		require.Equal(t, uapi.TypeUD, info.Type)
-		for _, n := range []int{0, 1, 100, info.MTU} {
-			for i := range a.buf[:n] {
-				a.buf[i] = byte(i + n)
-			}
-			id, err := b.PostRecv(b.qp, b.mr, 0, uint64(uapi.GRHLen+n))
-			require.NoError(t, err)
-			_, err = a.PostSendTo(a.qp, ah, uint32(b.qp), qkey, a.mr, 0, uint64(n))
-			require.NoError(t, err)
-			require.NoError(t, a.next().Err())
-			require.Equal(t, uapi.WC{WRID: id, Opcode: uapi.WCOpRecv, ByteLen: uint64(uapi.GRHLen + n), QP: b.qp, SrcQPN: uint32(a.qp)}, b.next())
-			require.Equal(t, a.buf[:n], b.buf[uapi.GRHLen:uapi.GRHLen+n])
-
-			src, err := uapi.DatagramSource(b.buf)
-			require.NoError(t, err)
-			back, err := b.CreateAH(netip.AddrPortFrom(src, a.at.Port()))
-			require.NoError(t, err)
-			_, err = a.PostRecv(a.qp, a.mr, 1000, 200)
-			require.NoError(t, err)
-			_, err = b.Post(b.qp, []uapi.WR{{ID: 9, Op: uapi.OpSendImm, Flags: uapi.Signaled, Imm: 77, AH: back, RemoteQPN: uint32(a.qp), RemoteQKey: qkey}})
-			require.NoError(t, err)
-			require.NoError(t, b.next().Err())
-			wc := a.next()
-			require.EqualValues(t, 77, wc.Imm)
-			require.Equal(t, uint32(b.qp), wc.SrcQPN)
-			require.NoError(t, b.DestroyAH(back))
-		}
-		_, err = b.PostRecv(b.qp, b.mr, 0, 100)
-		require.NoError(t, err)
-		_, err = a.Post(a.qp, []uapi.WR{{Op: uapi.OpSend, Flags: uapi.Inline, SGE: []uapi.SGE{{MR: a.mr, Length: 60}}, AH: ah, RemoteQPN: uint32(b.qp), RemoteQKey: qkey}})
-		require.NoError(t, err)
-		require.EqualValues(t, 100, b.next().ByteLen)
-	})
-}
-
 // Mistakes are errors of the call, with advice.
 func TestDatagramErrors(t *testing.T) {
 	t.Parallel()

@@ -73,8 +73,8 @@ func Close() error {
 }
 
 // orVariable returns the name of a device that was asked for, else what
-// RDMASHIM_DEVICE names; "" for neither. said is how errors call it.
-func orVariable(device string) (name, said string) {
+// RDMASHIM_DEVICE names; "" for neither. label is what errors call it.
+func orVariable(device string) (name, label string) {
 	if device == "" {
 		if device = os.Getenv("RDMASHIM_DEVICE"); device != "" {
 			return device, "RDMASHIM_DEVICE=" + device
@@ -84,11 +84,11 @@ func orVariable(device string) (name, said string) {
 }
 
 // orDefault is orVariable for Open, which an empty name gives DefaultDevice.
-func orDefault(device string) (name, said string) {
-	if name, said = orVariable(device); name == "" {
+func orDefault(device string) (name, label string) {
+	if name, label = orVariable(device); name == "" {
 		return DefaultDevice, DefaultDevice
 	}
-	return name, said
+	return name, label
 }
 
 // onDefault makes a call on the default context. It returns failed if that does

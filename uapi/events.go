@@ -34,15 +34,15 @@ const eventRoom = 64
 // to notice a fault: its calls fail and its waits are woken. Events say why,
 // and when a port comes back. Each call has a channel of its own.
 func (c *Context) Events(ctx context.Context) <-chan Event {
-	type told struct {
+	type dated struct {
 		verbs.Event
 		at time.Time
 	}
-	in, out := make(chan told, eventRoom), make(chan Event)
+	in, out := make(chan dated, eventRoom), make(chan Event)
 	var lost atomic.Int64
 	stop := c.verbs.Watch(func(v verbs.Event) {
 		select {
-		case in <- told{v, time.Now()}:
+		case in <- dated{v, time.Now()}:
 		default:
 			lost.Add(1)
 		}
@@ -51,7 +51,7 @@ func (c *Context) Events(ctx context.Context) <-chan Event {
 		defer close(out)
 		defer stop()
 		for {
-			var v told
+			var v dated
 			select {
 			case v = <-in:
 			case <-ctx.Done():

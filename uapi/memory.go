@@ -21,8 +21,8 @@ type region struct {
 	made   origin
 
 	mu      sync.Mutex
-	hold    *pages.Held // guarded by mu: of Alloc's memory; nil else
-	dropped bool        // guarded by mu
+	pages   *pages.Registration // guarded by mu: in Alloc's memory; nil else
+	dropped bool                // guarded by mu
 }
 
 // regionState holds the fields that ReRegMR changes.
@@ -82,7 +82,7 @@ func (c *Context) register(buf []byte, config MRConfig) (MR, error) {
 		return -1, err
 	}
 	r := &region{ctx: c, pd: config.PD, made: caller()}
-	r.hold = pages.Hold(buf)
+	r.pages = pages.Register(buf)
 	v, err := pd.RegMR(buf, abi.AccessFlags(config.Access))
 	if err != nil {
 		r.drop()
@@ -120,15 +120,15 @@ func (r *region) drop() {
 
 // letGo lets Alloc's memory be freed again. Preconditions: mu is held.
 func (r *region) letGo() {
-	r.hold.Release()
-	r.hold = nil
+	r.pages.Release()
+	r.pages = nil
 }
 
 // end is the beginning of the region's end: its context is closed.
 func (r *region) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.hold.End()
+	r.pages.End()
 }
 
 // DeregMR deregisters a previously registered memory region. When it returns
@@ -186,21 +186,21 @@ func (c *Context) reRegMR(r *region, buf []byte, access Access) error {
 		return err
 	}
 	change := verbs.Rereg{Flags: abi.ReregAccess, Access: abi.AccessFlags(access)}
-	next, hold := *r.state.Load(), (*pages.Held)(nil)
+	next, registration := *r.state.Load(), (*pages.Registration)(nil)
 	if buf != nil {
 		change.Flags |= abi.ReregTranslation
 		change.Buf, next.buf = buf, buf
-		hold = pages.Hold(buf)
+		registration = pages.Register(buf)
 	}
 	if err := r.verbs.Rereg(change); err != nil {
-		hold.Release()
+		registration.Release()
 		return c.ended(err, &c.closed, "")
 	}
 	next.info = r.describe()
 	r.state.Store(&next)
 	if buf != nil {
 		r.letGo()
-		r.hold = hold
+		r.pages = registration
 	}
 	return nil
 }

@@ -71,23 +71,23 @@ func Open(device string) (*Context, error) { return OpenWith(device, OpenConfig{
 
 // OpenWith is Open as configured.
 func OpenWith(name string, config OpenConfig) (*Context, error) {
-	name, said := orDefault(name)
+	name, label := orDefault(name)
 	spec, err := device.Parse(name)
 	var c *Context
 	if err == nil {
 		c, err = open(device.Way{Spec: spec}, config)
 		err = device.Advise(spec, err)
 	}
-	return c, opError("Open", said, err)
+	return c, opError("Open", label, err)
 }
 
 // CheckDevice says whether Open understands a device name and its options
 // (EINVAL with the reason if not), without opening anything: the device need
 // not be there. An empty name is the default, as for Open.
 func CheckDevice(name string) error {
-	name, said := orDefault(name)
+	name, label := orDefault(name)
 	_, err := device.Parse(name)
-	return opError("CheckDevice", said, err)
+	return opError("CheckDevice", label, err)
 }
 
 // open opens a context on a device.
@@ -118,6 +118,6 @@ func open(way device.Way, config OpenConfig) (*Context, error) {
 func (c OpenConfig) chooser() *device.Chooser[*Context] {
 	return &device.Chooser[*Context]{Kinds: c.Kinds, Open: func(way device.Way) (*Context, error) {
 		ctx, err := open(way, c)
-		return ctx, opError("Open", way.Said, device.Advise(way.Spec, err))
+		return ctx, opError("Open", way.Label, device.Advise(way.Spec, err))
 	}}
 }

@@ -56,15 +56,15 @@ func openLocal(addr netip.Addr, config OpenConfig) (*Context, error) {
 		return nil, errs.Explain(syscall.EINVAL, "%v is not an address of one interface", addr)
 	}
 	choose := config.chooser()
-	name, said := orVariable(config.Device)
+	name, label := orVariable(config.Device)
 	if name == "" {
 		return choose.At(addr)
 	}
 	spec, err := device.Parse(name)
 	if err != nil {
-		return nil, opError("Open", said, err)
+		return nil, opError("Open", label, err)
 	}
-	return choose.Named(spec, name, said, addr)
+	return choose.Named(spec, name, label, addr)
 }
 
 // OpenRoute opens the device from which addr, HOST or HOST:PORT, is reached:

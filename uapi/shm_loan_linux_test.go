@@ -12,6 +12,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
 
+const faulty = "loss=5%&reorder=10%&dup=1%&corrupt=0.5%&seed=7"
+
 // near opens two devices that meet through shared memory, and connects a pair
 // whose sender lends its memory.
 func near(t *testing.T, options string) (a, b *uapi.Context) {

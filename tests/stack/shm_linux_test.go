@@ -152,51 +152,6 @@ func ends(t *testing.T, c *uapi.Context, qp uapi.QP, status ...uapi.Status) {
 	require.NoError(t, c.DestroyQP(qp))
 }
 
-// Two devices of one process: bytes arrive whole, through shared memory, and
-// the end of one ends the requests of the other.
-func TestSharedMemory(t *testing.T) {
-	for _, options := range []string{"", "&loss=2%&dup=1%&corrupt=1%&reorder=2%&seed=5"} {
-		a, b := shared(t, 0, options), shared(t, 1, "")
-		l, err := b.Listen(":0")
-		require.NoError(t, err)
-		go shareAll(l)
-		qp, remote, rkey := dialShared(t, a, fmt.Sprint(l.Addr().Port()), uapi.None)
-		data := make([]byte, 2<<20)
-		for i := range data[:1<<20] {
-			data[i] = byte(i * 7 >> 3)
-		}
-		mr, err := a.RegMR(data, uapi.AccessLocalWrite)
-		require.NoError(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		for range 3 {
-			clear(data[1<<20:])
-			id, err := a.PostWrite(qp, mr, 0, remote, uint32(rkey), 1<<20)
-			require.NoError(t, err)
-			_, err = a.WaitWR(ctx, qp, id)
-			require.NoError(t, err)
-			id, err = a.PostRead(qp, mr, 1<<20, remote, uint32(rkey), 1<<20)
-			require.NoError(t, err)
-			_, err = a.WaitWR(ctx, qp, id)
-			require.NoError(t, err)
-			require.True(t, string(data[:1<<20]) == string(data[1<<20:]), "what was written is read")
-		}
-		require.GreaterOrEqual(t, reading(t, a, "shm_sent_bytes"), uint64(3<<20))
-		require.GreaterOrEqual(t, reading(t, a, "shm_rcvd_bytes"), uint64(3<<20))
-		require.Equal(t, "shm", way(t, a, qp))
-		if options != "" {
-			require.NotZero(t, reading(t, b, "drop_icrc"))
-		}
-		require.Zero(t, reading(t, a, "shm_broken")+reading(t, b, "shm_broken"))
-		sends(t, a, qp)
-		require.NoError(t, l.Close())
-		require.NoError(t, b.Close())
-		ends(t, a, qp, uapi.WCWRFlushErr, uapi.WCRetryExcErr) // its DREQ or its hang-up is first
-		require.Eventually(t, func() bool { return reading(t, a, "shm_deaths") == 1 }, time.Minute, time.Millisecond)
-		require.NoError(t, a.Close())
-	}
-}
-
 // A process that is killed ends the connections of its peers at once, with the
 // status that silence would have had, and comes back at its address as another
 // device. Requests that wait for ever are flushed with the connection.

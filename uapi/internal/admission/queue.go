@@ -30,8 +30,8 @@ const (
 // no more than its share of either. When a request waits for a place, the
 // oldest one that is not confirmed makes way.
 //
-// Invariants: queued counts waiting by source address, and from given; leaving
-// of those given were told to make way.
+// Invariants: queued counts waiting by source address, and from given; evicted
+// counts those of given that are squeezed.
 type Queue[R any] struct {
 	// Wake has one token when a request may go.
 	Wake chan struct{}
@@ -45,7 +45,7 @@ type Queue[R any] struct {
 	queued  map[netip.Addr]int
 	from    map[netip.Addr]int
 	heard   map[netip.Addr]time.Time // of those in from: when one was confirmed last
-	leaving int
+	evicted int
 	timer   *time.Timer // calls press; nil until needed
 }
 
@@ -57,7 +57,7 @@ type Place[R any] struct {
 	// Guarded by the queue's mu.
 	replied time.Time               // when the peer was answered; zero: not yet
 	squeeze context.CancelCauseFunc // makes the request give its place up; nil: not now
-	left    bool                    // it was told to
+	evicted bool                    // squeeze was called
 }
 
 // New makes a queue in which room requests may wait, and as many as most be
@@ -117,11 +117,11 @@ func (a *Queue[R]) next() int {
 	return -1
 }
 
-// Replied notes that r waits for its peer's confirmation.
+// Replied starts the time that r has for its peer's confirmation.
 func (a *Queue[R]) Replied(r *Place[R], squeeze context.CancelCauseFunc) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	r.replied, r.squeeze, r.left = time.Now(), squeeze, false
+	r.replied, r.squeeze, r.evicted = time.Now(), squeeze, false
 	a.press()
 }
 
@@ -137,10 +137,10 @@ func (a *Queue[R]) Done(r *Place[R], confirmed bool) {
 	if release(a.from, from); a.from[from] == 0 {
 		delete(a.heard, from)
 	}
-	if r.left {
-		a.leaving--
+	if r.evicted {
+		a.evicted--
 	}
-	r.replied, r.squeeze, r.left = time.Time{}, nil, false
+	r.replied, r.squeeze, r.evicted = time.Time{}, nil, false
 	a.press()
 }
 
@@ -164,7 +164,7 @@ func (a *Queue[R]) press() {
 		switch {
 		case r.squeeze == nil:
 			continue
-		case a.leaving < wanted:
+		case a.evicted < wanted:
 		case a.queued[from] > 0 && time.Since(a.heard[from]) > squeezeOwnAfter:
 			after = squeezeOwnAfter
 		default:
@@ -177,8 +177,8 @@ func (a *Queue[R]) press() {
 			continue
 		}
 		r.squeeze(a.squeezed)
-		r.squeeze, r.left = nil, true
-		a.leaving++
+		r.squeeze, r.evicted = nil, true
+		a.evicted++
 	}
 	if soonest > 0 {
 		a.later(soonest)

@@ -49,7 +49,7 @@ func canShare(addr netip.Addr) bool {
 	return true
 }
 
-// neighbour has the services of a device beside noted at the owner's port
+// neighbour registers the services of a device beside at the owner's port
 // mapper. While there are any, a goroutine keeps the connection, and makes this
 // process the owner when there is none.
 type neighbour struct {
@@ -230,20 +230,20 @@ func (v *visit) do(r mapRequest) error {
 	return err
 }
 
-// listen has a service noted.
+// listen registers a service.
 func (v *visit) listen(service uint64) error {
 	answer, err := v.request("listen %d %d", service, v.n.port)
-	held := &heldError{service: service}
+	taken := &takenError{service: service}
 	switch {
 	case err != nil:
 		return err
 	case answer == "ok":
 		return nil
 	}
-	if _, err := fmt.Sscanf(answer, "taken %d", &held.pid); err != nil {
+	if _, err := fmt.Sscanf(answer, "taken %d", &taken.pid); err != nil {
 		return errs.Explain(syscall.ENOBUFS, "the owner of %v has no room for more listeners of other processes", v.n.addr)
 	}
-	return held
+	return taken
 }
 
 // request gets an answer at the port mapper; without one the connection is

@@ -25,7 +25,7 @@ func (k Kinds) has(kind Kind) bool {
 // Way is a device that a Chooser has chosen, and how to open it.
 type Way struct {
 	Spec     Spec
-	Said     string // how errors call it
+	Label    string // what errors call it
 	GIDIndex *int   // of a kernel device: the entry with the address
 	Dials    bool   // it is to dial an address of this host: no peer knows its own
 }
@@ -38,11 +38,11 @@ type Chooser[C any] struct {
 }
 
 // Named opens the device of a Spec, which Parse made of name and errors call
-// said, if it has the address; the zero address is the device's own.
-func (o *Chooser[C]) Named(spec Spec, name, said string, addr netip.Addr) (c C, err error) {
+// label, if it has the address; the zero address is the device's own.
+func (o *Chooser[C]) Named(spec Spec, name, label string, addr netip.Addr) (c C, err error) {
 	switch {
 	case !o.Kinds.has(spec.Kind):
-		return c, errs.Explain(syscall.EINVAL, "%s is of kind %s, and %s was asked for", said, spec.Kind, strings.Join(o.Kinds, " or "))
+		return c, errs.Explain(syscall.EINVAL, "%s is of kind %s, and %s was asked for", label, spec.Kind, strings.Join(o.Kinds, " or "))
 	case spec.Kind == Host && addr.IsValid():
 		c, ok, failed := o.hostAt(addr, spec.host)
 		switch {
@@ -51,21 +51,21 @@ func (o *Chooser[C]) Named(spec Spec, name, said string, addr netip.Addr) (c C, 
 		case len(failed) > 0:
 			return c, errs.Tried(failed)
 		}
-		return c, errs.Explain(syscall.EADDRNOTAVAIL, "%s does not have the address %v", said, addr)
+		return c, errs.Explain(syscall.EADDRNOTAVAIL, "%s does not have the address %v", label, addr)
 	case spec.addr.IsValid() && addr.IsValid() && spec.addr != addr:
-		return c, errs.Explain(syscall.EADDRNOTAVAIL, "%s is on %v, not %v", said, spec.addr, addr)
+		return c, errs.Explain(syscall.EADDRNOTAVAIL, "%s is on %v, not %v", label, spec.addr, addr)
 	case !spec.addr.IsValid():
 		spec.addr = addr
 	}
 	if spec.Kind != Soft {
-		return o.Open(Way{Spec: spec, Said: said})
+		return o.Open(Way{Spec: spec, Label: label})
 	}
 	if !spec.addr.IsValid() {
 		spec.addr = Loopbacks()[0]
 	}
 	c, err = o.softAt(spec)
-	if err != nil && said != name {
-		err = fmt.Errorf("%s: %w", said, err)
+	if err != nil && label != name {
+		err = fmt.Errorf("%s: %w", label, err)
 	}
 	return c, err
 }
@@ -126,7 +126,7 @@ func (o *Chooser[C]) from(local, remote netip.Addr) (C, error) {
 	var err error
 	switch {
 	case !here || devices.owns(local):
-		c, err = o.Open(Way{Spec: softSpec(local), Said: softName(local), Dials: here})
+		c, err = o.Open(Way{Spec: softSpec(local), Label: softName(local), Dials: here})
 	case local.Is4() && local.IsLoopback() && len(Loopbacks()) > 1:
 		c, err = o.clientLoopback(remote)
 	default:
@@ -162,7 +162,7 @@ func (o *Chooser[C]) hostAt(addr netip.Addr, named ...string) (c C, ok bool, fai
 		}
 		spec, err := Parse(d.Device)
 		if err == nil {
-			if c, err = o.Open(Way{Spec: spec, Said: d.Device, GIDIndex: &d.GIDs[i].Index}); err == nil {
+			if c, err = o.Open(Way{Spec: spec, Label: d.Device, GIDIndex: &d.GIDs[i].Index}); err == nil {
 				return c, true, nil
 			}
 		}
@@ -182,7 +182,7 @@ func softSpec(addr netip.Addr) Spec {
 // that lets it.
 func (o *Chooser[C]) softAt(spec Spec) (C, error) {
 	for tries := 0; ; tries++ {
-		c, err := o.Open(Way{Spec: spec, Said: softName(spec.addr)})
+		c, err := o.Open(Way{Spec: spec, Label: softName(spec.addr)})
 		if !errors.Is(err, syscall.EADDRINUSE) || spec.udpPort() != RoCEPort {
 			return c, err
 		}
@@ -199,7 +199,7 @@ func (o *Chooser[C]) softAt(spec Spec) (C, error) {
 // as if it had 4791: soft devices reach it.
 func (o *Chooser[C]) beside(spec Spec, dials bool) (C, error) {
 	spec.role = roleBeside
-	return o.Open(Way{Spec: spec, Said: softName(spec.addr) + ", another UDP port", Dials: dials})
+	return o.Open(Way{Spec: spec, Label: softName(spec.addr) + ", another UDP port", Dials: dials})
 }
 
 // clientAddrs is the number of its own addresses that a process tries.
@@ -213,7 +213,7 @@ func (o *Chooser[C]) clientLoopback(remote netip.Addr) (C, error) {
 		if addr == remote {
 			continue
 		}
-		c, err := o.Open(Way{Spec: softSpec(addr), Said: softName(addr), Dials: true})
+		c, err := o.Open(Way{Spec: softSpec(addr), Label: softName(addr), Dials: true})
 		if !errors.Is(err, syscall.EADDRINUSE) {
 			return c, err
 		}

@@ -65,16 +65,16 @@ func (d *Device) StatsReadable() bool { return d.Spec.stats }
 // address: the device has another one, and connects as if it had 4791.
 func (d *Device) Beside() bool { return d.Spec.role == roleBeside }
 
-// Taken says in err, which a listener on an address of the device got, that the
-// port is taken: of a wildcard, or beside one, Linux answers EADDRNOTAVAIL. It
-// names the process that has it, if it is known.
+// Taken returns the error of a listener on an address of the device. Of a port
+// that is taken it names the process that has it, if that is known: of a
+// wildcard, or beside one, Linux answers EADDRNOTAVAIL.
 func (d *Device) Taken(addr netip.AddrPort, err error) error {
-	held := &heldError{service: uint64(abi.UCMPSTCP)<<16 | uint64(addr.Port())}
-	if errors.As(err, &held) {
-		return held
+	taken := &takenError{service: uint64(abi.UCMPSTCP)<<16 | uint64(addr.Port())}
+	if errors.As(err, &taken) {
+		return taken
 	}
-	if held.pid = d.mapper.taker(held.service); held.pid != 0 && errors.Is(err, syscall.EADDRINUSE) {
-		return held
+	if taken.pid = d.mapper.taker(taken.service); taken.pid != 0 && errors.Is(err, syscall.EADDRINUSE) {
+		return taken
 	}
 	if addr.Port() != 0 && (errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL)) {
 		return errs.Explain(syscall.EADDRINUSE, "port %d is taken by another listener", addr.Port())

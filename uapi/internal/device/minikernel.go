@@ -43,13 +43,13 @@ func boot() *miniKernel {
 
 // module is the soft RNIC's driver for one kind of link.
 func (k *miniKernel) module(kind Kind) emu.Module {
-	var held []*Device // for Insmod's parameters
+	var acquired []*Device // for Insmod's parameters
 	release := func() (err error) {
 		k.set(kind, nil)
-		for _, s := range held {
+		for _, s := range acquired {
 			err = errors.Join(err, devices.release(s))
 		}
-		held = nil
+		acquired = nil
 		return err
 	}
 	return emu.Module{
@@ -62,7 +62,7 @@ func (k *miniKernel) module(kind Kind) emu.Module {
 				if err == nil {
 					var s *Device
 					if s, err = devices.acquire(spec, slog.Default()); err == nil {
-						held = append(held, s)
+						acquired = append(acquired, s)
 						continue
 					}
 				}

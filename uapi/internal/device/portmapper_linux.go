@@ -28,9 +28,9 @@ func portMapperName(addr netip.Addr) *net.UnixAddr {
 	return &net.UnixAddr{Name: "@rdmashim/" + netip.AddrPortFrom(addr, RoCEPort).String(), Net: "unix"}
 }
 
-// portMapper is where the owner of an address notes the services of others. A
-// request is a line, "listen SERVICE UDPPORT" or "end SERVICE", and so is its
-// answer: "ok", "taken PID" or "no".
+// portMapper is where the processes beside the owner of an address register
+// their services. A request is a line, "listen SERVICE UDPPORT" or "end
+// SERVICE", and so is its answer: "ok", "taken PID" or "no".
 type portMapper struct {
 	name     *net.UnixAddr
 	redirect func(service uint64, port uint16) (end func(), err error)
@@ -41,13 +41,13 @@ type portMapper struct {
 
 	mu     sync.Mutex
 	listen *net.UnixListener // guarded by mu; nil until the name is had
-	takers map[uint64]taker  // guarded by mu: the services that are noted
+	takers map[uint64]taker  // guarded by mu: those that are registered
 }
 
 // taker is the device that has a service. A process that gave a connection up
-// says its services again on another one. The owner may read that before the
-// end of the first, and even before all that was said there: a service moves to
-// the later connection, never back.
+// registers its services again on another one. The owner may read that before
+// the end of the first, and even before all that was sent there: a service
+// moves to the later connection, never back.
 type taker struct {
 	pid   int
 	port  uint16
@@ -151,7 +151,7 @@ func (d *portMapper) serve(c *net.UnixConn, visit int) {
 		answer := "no"
 		if _, err := fmt.Sscanf(lines.Text(), "listen %d %d", &service, &port); err == nil {
 			if len(own) < maxBesideServices {
-				answer = d.note(service, taker{pid: pid, port: port, visit: visit})
+				answer = d.register(service, taker{pid: pid, port: port, visit: visit})
 			}
 			if answer == "ok" {
 				own[service] = true
@@ -168,8 +168,8 @@ func (d *portMapper) serve(c *net.UnixConn, visit int) {
 	}
 }
 
-// note redirects a service to a process's UDP port.
-func (d *portMapper) note(service uint64, t taker) string {
+// register redirects a service to a process's UDP port.
+func (d *portMapper) register(service uint64, t taker) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	was, taken := d.takers[service]

@@ -18,7 +18,7 @@ import (
 // starter starts a device at an address; port 0 is any.
 type starter func(spec Spec, at netip.AddrPort, name string, log *slog.Logger) (*Device, error)
 
-// registry holds the soft devices of this process. A device's identity is
+// registry has the soft devices of this process. A device's identity is
 // its kind, network, address and UDP port.
 type registry struct {
 	start starter // nil: startDevice
@@ -29,7 +29,7 @@ type registry struct {
 	hosts   map[string]int // guarded by mu: contexts on the kernel's devices, by name
 }
 
-// countHost notes that n more contexts are open on a device of the kernel.
+// countHost counts n more contexts that are open on a device of the kernel.
 func (r *registry) countHost(name string, n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,7 +113,7 @@ func (r *registry) acquireLoopback(spec Spec, log *slog.Logger) (*Device, error)
 	var taken error
 	for _, addr := range Loopbacks() {
 		at := netip.AddrPortFrom(addr, spec.udpPort())
-		if r.holds(addr) {
+		if r.hasSoft(addr) {
 			continue
 		}
 		d, err := r.launch(spec, at, log)
@@ -216,8 +216,8 @@ func (r *registry) named(name string) *Device {
 	return nil
 }
 
-// holds reports whether a soft device of this process is on the address.
-func (r *registry) holds(addr netip.Addr) bool {
+// hasSoft reports whether a soft device of this process is on the address.
+func (r *registry) hasSoft(addr netip.Addr) bool {
 	return slices.ContainsFunc(r.devices, func(d *Device) bool { return d.Spec.Kind == Soft && d.Addr.Addr() == addr })
 }
 

@@ -17,19 +17,19 @@ import (
 // redirection (cm.Manager.Redirect). All this lasts as long as the connection
 // to the port mapper, so that nothing is left of a process that died; when the
 // owner goes, the processes beside try to take port 4791, one of them gets it,
-// and the others have their services noted there.
+// and the others register their services there.
 
-// heldError names the process that has a port of an address.
-type heldError struct {
+// takenError names the process that has a port of an address.
+type takenError struct {
 	service uint64
 	pid     int
 }
 
-func (e *heldError) Error() string {
+func (e *takenError) Error() string {
 	return fmt.Sprintf("port %d is taken by %s (%v)", uint16(e.service), processCalled(e.pid), e.Unwrap())
 }
 
-func (e *heldError) Unwrap() error { return syscall.EADDRINUSE }
+func (e *takenError) Unwrap() error { return syscall.EADDRINUSE }
 
 // processCalled names a process for an error.
 func processCalled(pid int) string {

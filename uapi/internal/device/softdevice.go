@@ -33,7 +33,7 @@ func startDevice(spec Spec, at netip.AddrPort, name string, log *slog.Logger) (*
 func startSoft(spec Spec, at netip.AddrPort, name string, log *slog.Logger) (*Device, error) {
 	bound := at
 	if spec.unbound {
-		if held := heldPorts(); !spec.addr.IsValid() && held.taken(at.Addr()) {
+		if sockets := readSockets(); !spec.addr.IsValid() && sockets.taken(at.Addr()) {
 			return nil, errs.Explain(syscall.EADDRINUSE, "a device has %v", at)
 		}
 		spec.pcap, bound = "", netip.AddrPortFrom(at.Addr(), 0)

@@ -31,9 +31,9 @@ type roceSockets struct {
 	known bool
 }
 
-func heldPorts() (h roceSockets) {
-	h.list, h.known = ports.Sockets(os.DirFS("/"))
-	return h
+func readSockets() (s roceSockets) {
+	s.list, s.known = ports.Sockets(os.DirFS("/"))
+	return s
 }
 
 // taken reports whether packets to the address's RoCE port get to a socket,
@@ -52,10 +52,10 @@ func (h *roceSockets) bound(a netip.Addr) bool {
 // 127.0.0.1, those of the others that plain soft devices take at which there is
 // a device, and ::1.
 func LoopbackListeners() []netip.Addr {
-	held := heldPorts()
+	sockets := readSockets()
 	var list []netip.Addr
 	for i, a := range Loopbacks() {
-		if i == 0 || held.bound(a) {
+		if i == 0 || sockets.bound(a) {
 			list = append(list, a)
 		}
 	}
@@ -86,13 +86,13 @@ func Silent(a netip.Addr) bool { return silentAddrs()(a) }
 
 // silentAddrs looks at the machine once, for Silent.
 func silentAddrs() func(netip.Addr) bool {
-	held := heldPorts()
-	if !held.known {
+	sockets := readSockets()
+	if !sockets.known {
 		return func(netip.Addr) bool { return false }
 	}
 	local := localAddrs()
 	return func(a netip.Addr) bool {
-		return (a.IsLoopback() || slices.Contains(local, a.WithZone(""))) && !held.taken(a)
+		return (a.IsLoopback() || slices.Contains(local, a.WithZone(""))) && !sockets.taken(a)
 	}
 }
 

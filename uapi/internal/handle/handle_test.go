@@ -1,7 +1,6 @@
 package handle
 
 import (
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -56,24 +55,6 @@ func TestMapEmpties(t *testing.T) {
 	for i := range r.root.slots {
 		require.Nil(t, r.root.get(uint32(i)))
 	}
-}
-
-func TestHandlesConcurrently(t *testing.T) {
-	var table Table[int]
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			for i := range 2000 {
-				v := i
-				h := table.Put(&v, func(int) {})
-				if *table.Get(h) != i || !table.Remove(h) || table.Get(h) != nil {
-					t.Error("handle does not find its object")
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
 }
 
 func TestHandleLookupAllocatesNothing(t *testing.T) {

@@ -31,9 +31,9 @@ func slotBits() uint {
 	return 17
 }
 
-// Put stores the object and returns its handle, or 0 if the table is full. The
-// object is told its handle before a caller can look it up.
-func (t *Table[T]) Put(object *T, tell func(handle int)) int {
+// Put stores the object and returns its handle, or 0 if the table is full. It
+// calls assign with the handle before a caller can look the object up.
+func (t *Table[T]) Put(object *T, assign func(handle int)) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	bits := slotBits()
@@ -58,7 +58,7 @@ func (t *Table[T]) Put(object *T, tell func(handle int)) int {
 	default:
 		return 0
 	}
-	tell(handle)
+	assign(handle)
 	t.slots.Set(number, &slot[T]{handle: handle, object: object})
 	return handle
 }

@@ -3,6 +3,7 @@ package pages
 import (
 	"os"
 	"reflect"
+	"slices"
 	"sort"
 	"sync"
 	"syscall"
@@ -21,8 +22,8 @@ func Alloc(n int) ([]byte, error) {
 }
 
 // Free gives memory back that Alloc gave. EINVAL: mem is not the start of an
-// allocation. EBUSY: regions, so many, lie in it. Those whose end was told do
-// not count, and the memory goes with the last of them.
+// allocation. EBUSY: regions, so many, lie in it. Those that are ending do not
+// count, and the memory goes with the last of them.
 func Free(mem []byte) (regions int, err error) {
 	whole, regions, err := allocations.take(mem)
 	if whole != nil {
@@ -56,10 +57,7 @@ func (t *allocTable) add(mem []byte) {
 	a := &allocation{start: address(mem), size: uintptr(len(mem)), mem: mem}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	i := t.search(a.start)
-	t.list = append(t.list, nil)
-	copy(t.list[i+1:], t.list[i:])
-	t.list[i] = a
+	t.list = slices.Insert(t.list, t.search(a.start), a)
 }
 
 // search is the index of the first allocation at or above the address.
@@ -95,7 +93,7 @@ func (t *allocTable) take(mem []byte) (whole []byte, regions int, err error) {
 	case a.registered > a.ending:
 		return nil, a.registered - a.ending, syscall.EBUSY
 	}
-	t.list = append(t.list[:i], t.list[i+1:]...)
+	t.list = slices.Delete(t.list, i, i+1)
 	if a.registered > 0 {
 		a.freed = true
 		return nil, 0, nil
@@ -103,15 +101,15 @@ func (t *allocTable) take(mem []byte) (whole []byte, regions int, err error) {
 	return a.mem, 0, nil
 }
 
-// Held is a region's hold on the allocation that it lies in; nil for memory
+// Registration is a region's, of the allocation that it lies in; nil for memory
 // that is not from Alloc.
-type Held struct {
+type Registration struct {
 	in     *allocation
 	ending bool // guarded by the table's mu
 }
 
-// Hold notes that a region lies in mem until Release.
-func Hold(mem []byte) *Held {
+// Register counts a region in mem until Release.
+func Register(mem []byte) *Registration {
 	t := &allocations
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -120,30 +118,30 @@ func Hold(mem []byte) *Held {
 		return nil
 	}
 	a.registered++
-	return &Held{in: a}
+	return &Registration{in: a}
 }
 
-// End tells that Release follows soon, since the region's context is closed.
-func (h *Held) End() {
-	if h == nil {
+// End announces that Release follows soon: the region's context is closed.
+func (r *Registration) End() {
+	if r == nil {
 		return
 	}
 	allocations.mu.Lock()
 	defer allocations.mu.Unlock()
-	h.ending = true
-	h.in.ending++
+	r.ending = true
+	r.in.ending++
 }
 
-// Release ends the hold, and the allocation if it was freed and is held by
-// nothing else.
-func (h *Held) Release() {
-	if h == nil {
+// Release ends the registration, and the allocation if it was freed and has no
+// other.
+func (r *Registration) Release() {
+	if r == nil {
 		return
 	}
 	allocations.mu.Lock()
 	defer allocations.mu.Unlock()
-	a := h.in
-	if a.registered--; h.ending {
+	a := r.in
+	if a.registered--; r.ending {
 		a.ending--
 	}
 	if a.freed && a.registered == 0 {

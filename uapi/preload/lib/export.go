@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -174,7 +175,7 @@ func file(fd C.int) (kshim.File, error) {
 	return trace.Of(kernel.traced, f, int(fd)), nil
 }
 
-// poll changes the list of files whose device is driven by those who poll.
+// poll changes the list of files whose device is driven by threads that poll.
 func poll(change func([]kshim.Driven) []kshim.Driven) {
 	for {
 		old := kernel.polled.Load()
@@ -196,13 +197,8 @@ func rdmashimClose(fd C.int) C.int {
 		return C.int(number(err))
 	}
 	if _, ok := f.(kshim.Driven); ok {
-		poll(func(list []kshim.Driven) (left []kshim.Driven) {
-			for _, p := range list {
-				if p != f.(kshim.Driven) {
-					left = append(left, p)
-				}
-			}
-			return left
+		poll(func(list []kshim.Driven) []kshim.Driven {
+			return slices.DeleteFunc(list, func(p kshim.Driven) bool { return p == f.(kshim.Driven) })
 		})
 	}
 	err = trace.Of(kernel.traced, f, int(fd)).Close()

@@ -36,12 +36,12 @@ func startNetlink(dir string) {
 	kernel.netlink, _ = rdmanl.NewSocket(s)
 }
 
-// warnOfStopped says on standard error, once for each process, that its objects
-// are not listed.
+// warnOfStopped prints on standard error, once for each process, that its
+// objects are not listed.
 func warnOfStopped() func(pid int) {
-	var told sync.Map
+	var warned sync.Map
 	return func(pid int) {
-		if _, again := told.LoadOrStore(pid, true); !again {
+		if _, again := warned.LoadOrStore(pid, true); !again {
 			comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 			fmt.Fprintf(os.Stderr, "rdmashim: process %d (%s) is stopped: its objects are not listed\n", pid, strings.TrimSpace(string(comm)))
 		}
