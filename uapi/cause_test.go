@@ -24,10 +24,9 @@ func causes(t *testing.T, interval time.Duration, config QPConfig, f func(t *tes
 	synctest.Test(t, func(t *testing.T) {
 		network := sim.NewNetwork(sim.Options{})
 		r := &causeRig{a: startHost(t, network, 1), b: startHost(t, network, 2)}
-		l, err := r.b.ListenWith(":0", ListenConfig{KeepAlive: interval})
-		require.NoError(t, err)
-		defer l.Close()
+		l := listening(t, r.b, ListenConfig{KeepAlive: interval})
 		r.joined = join(t, r.a.Context, r.b.Context, l, DialConfig{KeepAlive: interval, QPConfig: config})
+		var err error
 		r.mr, err = r.a.RegMR(make([]byte, 64), AccessLocalWrite)
 		require.NoError(t, err)
 		f(t, r)
@@ -128,9 +127,8 @@ func TestOwnFailureThatNobodyPolls(t *testing.T) {
 func TestOwnFailureOnAnotherQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoDevices(t, "")
-		l, err := b.Listen(":0")
-		require.NoError(t, err)
-		defer l.Close()
+		l := listening(t, b, ListenConfig{})
+		var err error
 		var cq [2]CQ
 		for i := range cq {
 			cq[i], err = a.CreateCQ(4)

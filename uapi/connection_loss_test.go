@@ -23,9 +23,7 @@ func TestPeerDiesInEachState(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				network := sim.NewNetwork(sim.Options{})
 				a, b := startHost(t, network, 1), startHost(t, network, 2)
-				l, err := b.Listen(":0")
-				require.NoError(t, err)
-				defer l.Close()
+				l := listening(t, b, ListenConfig{})
 				f(t, a, b, l)
 			})
 		})
@@ -127,9 +125,7 @@ func lossyTry(t *testing.T, seed uint64) (made, refused, half int) {
 	a, b := twoDevices(t, fmt.Sprintf("&loss=5%%&delay=%dus&seed=%d", 50+r.IntN(3000), seed))
 	deadline := []time.Duration{20 * time.Millisecond, 300 * time.Millisecond, 5 * time.Second}[r.IntN(3)]
 	interval := 300 * time.Millisecond
-	l, err := b.ListenWith(":0", ListenConfig{KeepAlive: interval})
-	require.NoError(t, err)
-	defer l.Close()
+	l := listening(t, b, ListenConfig{KeepAlive: interval})
 	type end struct {
 		qp  QP
 		err error

@@ -40,6 +40,17 @@ func dialable(c *Context, l *Listener) string {
 	return netip.AddrPortFrom(addrOf(c), l.Addr().Port()).String()
 }
 
+// listening listens on a port that is free until the end of the test.
+func listening(t *testing.T, c interface {
+	ListenWith(string, ListenConfig) (*Listener, error)
+}, config ListenConfig) *Listener {
+	t.Helper()
+	l, err := c.ListenWith(":0", config)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, l.Close()) })
+	return l
+}
+
 // joined are two ends of a connection.
 type joined struct {
 	a, b   *Context
@@ -103,9 +114,7 @@ func TestDialAndListen(t *testing.T) {
 	for _, options := range []string{"", "&loss=5%&dup=2%&seed=3"} {
 		synctest.Test(t, func(t *testing.T) {
 			a, b := twoDevices(t, options)
-			l, err := b.Listen(":0")
-			require.NoError(t, err)
-			defer l.Close()
+			l := listening(t, b, ListenConfig{})
 			page := make([]byte, 4096)
 			mb, err := b.RegMR(page, AccessLocalWrite|AccessRemoteWrite)
 			require.NoError(t, err)
@@ -189,9 +198,7 @@ func TestDialRefused(t *testing.T) {
 		require.ErrorContains(t, err, "nobody listens there")
 		require.ErrorContains(t, err, "sim:")
 		require.Less(t, time.Since(start), time.Second)
-		l, err := b.Listen(":0")
-		require.NoError(t, err)
-		defer l.Close()
+		l := listening(t, b, ListenConfig{})
 		var refusing sync.WaitGroup
 		defer refusing.Wait() // the refusal arrives before Reject has taken back the queue pair
 		refusing.Go(func() {
@@ -253,9 +260,7 @@ func TestDialSilent(t *testing.T) {
 func TestAcceptGaveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoDevices(t, "")
-		l, err := b.Listen(":0")
-		require.NoError(t, err)
-		defer l.Close()
+		l := listening(t, b, ListenConfig{})
 		ctx, cancel := context.WithCancel(t.Context())
 		dialled := make(chan error, 1)
 		go func() {
@@ -327,9 +332,7 @@ func TestDialNarrowRoute(t *testing.T) {
 			a, b := twoDevices(t, "")
 			both := []*Context{a, b}
 			both[narrow].device.Route = func(netip.Addr) (int, error) { return 1024, nil }
-			l, err := b.Listen(":0")
-			require.NoError(t, err)
-			defer l.Close()
+			l := listening(t, b, ListenConfig{})
 			accepted := make(chan error)
 			go func() {
 				r, err := l.Accept(t.Context())
@@ -337,7 +340,7 @@ func TestDialNarrowRoute(t *testing.T) {
 				_, err = r.Accept(t.Context(), nil)
 				accepted <- err
 			}()
-			_, err = a.Dial(t.Context(), dialable(b, l), DialConfig{})
+			_, err := a.Dial(t.Context(), dialable(b, l), DialConfig{})
 			errs := []error{err, <-accepted}
 			require.ErrorIs(t, errs[narrow], syscall.EMSGSIZE)
 			require.ErrorContains(t, errs[narrow], "mtu=1024")

@@ -158,9 +158,7 @@ func TestLastRequestOfConnection(t *testing.T) {
 				a, b := startHost(t, network, 1), startHost(t, network, 2)
 				srq, err := b.CreateSRQ(SRQConfig{Depth: 1})
 				require.NoError(t, err)
-				l, err := b.Listen(":0")
-				require.NoError(t, err)
-				defer l.Close()
+				l := listening(t, b, ListenConfig{})
 				j := joined{a: a.Context, b: b.Context}
 				accepted := make(chan error, 1)
 				go func() {

@@ -137,9 +137,7 @@ func serveEach(l *Listener) *eachServer {
 func TestListenPending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoDevices(t, "")
-		l, err := b.ListenWith(":0", ListenConfig{Pending: 2})
-		require.NoError(t, err)
-		defer l.Close()
+		l := listening(t, b, ListenConfig{Pending: 2})
 		var dialled sync.WaitGroup
 		for range 3 {
 			dialled.Go(func() {

@@ -150,9 +150,7 @@ func TestEndedConnectionsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := sim.NewNetwork(sim.Options{})
 		a, b := startHost(t, network, 1), startHost(t, network, 2)
-		l, err := b.Listen(":0")
-		require.NoError(t, err)
-		defer l.Close()
+		l := listening(t, b, ListenConfig{})
 		requireFlat(t, idleObjects, func() error {
 			j := join(t, a.Context, b.Context, l, DialConfig{QPConfig: QPConfig{SendDepth: 1, RecvDepth: 1}})
 			j.leave(t)

@@ -92,9 +92,7 @@ func TestKeepAliveNoticesDeath(t *testing.T) {
 func death(t *testing.T, dialler bool, interval time.Duration, timeout int) {
 	network := sim.NewNetwork(sim.Options{})
 	a, b := startHost(t, network, 1), startHost(t, network, 2)
-	l, err := b.ListenWith(":0", ListenConfig{KeepAlive: interval})
-	require.NoError(t, err)
-	defer l.Close()
+	l := listening(t, b, ListenConfig{KeepAlive: interval})
 	j := join(t, a.Context, b.Context, l, DialConfig{KeepAlive: interval, QPConfig: QPConfig{SendDepth: 1, RecvDepth: 1, Timeout: timeout}})
 	if interval == 0 {
 		interval = DefaultKeepAlive
@@ -128,9 +126,7 @@ func TestKeepAliveOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := sim.NewNetwork(sim.Options{})
 		a, b := startHost(t, network, 1), startHost(t, network, 2)
-		l, err := b.ListenWith(":0", ListenConfig{KeepAlive: None})
-		require.NoError(t, err)
-		defer l.Close()
+		l := listening(t, b, ListenConfig{KeepAlive: None})
 		j := join(t, a.Context, b.Context, l, DialConfig{KeepAlive: None})
 		time.Sleep(time.Second)
 		before := a.sent.Load() + b.sent.Load()
@@ -146,9 +142,7 @@ func TestDeviceGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := sim.NewNetwork(sim.Options{})
 		a, b := startHost(t, network, 1), startHost(t, network, 2)
-		l, err := b.Listen(":0")
-		require.NoError(t, err)
-		defer l.Close()
+		l := listening(t, b, ListenConfig{})
 		j := join(t, a.Context, b.Context, l, DialConfig{})
 		b.unplugged = true
 		require.NoError(t, b.machine.Unregister(b.Context.device.Name))
@@ -167,9 +161,7 @@ func TestKeepAliveBesideWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoDevices(t, "")
 		const interval = 100 * time.Millisecond
-		l, err := b.Listen(":0")
-		require.NoError(t, err)
-		defer l.Close()
+		l := listening(t, b, ListenConfig{})
 		for _, all := range []bool{false, true} {
 			j := join(t, a, b, l, DialConfig{KeepAlive: interval, QPConfig: QPConfig{SendDepth: 3, SignalAll: all}})
 			buf := make([]byte, 64)
@@ -213,9 +205,7 @@ func TestKeepAliveBesideWork(t *testing.T) {
 func TestKeepAliveNeedsAnEntry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoDevices(t, "")
-		l, err := b.Listen(":0")
-		require.NoError(t, err)
-		defer l.Close()
+		l := listening(t, b, ListenConfig{})
 		cq, err := a.CreateCQ(12)
 		require.NoError(t, err)
 		config := DialConfig{QPConfig: QPConfig{SendCQ: cq, SendDepth: 6, RecvDepth: 6}}
