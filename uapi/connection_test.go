@@ -143,8 +143,12 @@ func TestDialAndListen(t *testing.T) {
 				require.ErrorIs(t, r.Reject(0, nil), syscall.EINVAL)
 				accepted <- qp
 			}()
-			prepared := QP(0)
-			qa, err := a.Dial(t.Context(), dialable(b, l), DialConfig{Private: []byte("ask"), Prepare: func(qp QP) error { prepared = qp; return nil }})
+			prepared, private := QP(0), make([]byte, 3)
+			qa, err := a.Dial(t.Context(), dialable(b, l), DialConfig{Private: private, Prepare: func(qp QP) error {
+				prepared = qp
+				copy(private, "ask")
+				return nil
+			}})
 			require.NoError(t, err)
 			require.Equal(t, prepared, qa)
 			qb := <-accepted

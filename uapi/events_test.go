@@ -190,6 +190,9 @@ func TestLastRequestOfConnection(t *testing.T) {
 				} else {
 					b.unplugged = true
 					require.NoError(t, b.machine.Unregister(b.Context.device.Name))
+					<-b.Done(j.qb)
+					require.ErrorIs(t, b.Cause(j.qb), ErrDeviceGone)
+					<-a.Done(j.qa)
 				}
 				time.Sleep(time.Minute) // of the bubble's clock: what is to come has come
 				stop()

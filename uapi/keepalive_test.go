@@ -136,25 +136,6 @@ func TestKeepAliveOff(t *testing.T) {
 	})
 }
 
-// TestDeviceGone: a device that is taken away ends its connections, with its
-// name for it.
-func TestDeviceGone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		network := sim.NewNetwork(sim.Options{})
-		a, b := startHost(t, network, 1), startHost(t, network, 2)
-		l := listening(t, b, ListenConfig{})
-		j := join(t, a.Context, b.Context, l, DialConfig{})
-		b.unplugged = true
-		require.NoError(t, b.machine.Unregister(b.Context.device.Name))
-		<-b.Done(j.qb)
-		require.ErrorIs(t, b.Cause(j.qb), ErrDeviceGone)
-		<-a.Done(j.qa)
-		_ = a.DestroyQP(j.qa)
-		_ = b.DestroyQP(j.qb)
-		_ = b.Close()
-	})
-}
-
 // TestKeepAliveBesideWork: queues that are full, unsignaled and unpolled
 // requests are not disturbed.
 func TestKeepAliveBesideWork(t *testing.T) {

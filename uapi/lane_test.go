@@ -6,47 +6,26 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/rdmashim/rdmashim/kshim"
 )
-
-// stoppedBell is a Kernel whose doorbells ring only once they are let go.
-type stoppedBell struct {
-	kshim.Kernel
-	rung chan struct{} // takes a token for each that begins
-	free chan struct{} // closed to let them go
-}
-
-func (k *stoppedBell) Open(path string) (kshim.File, error) {
-	f, err := k.Kernel.Open(path)
-	return &stoppedFile{f, k}, err
-}
-
-type stoppedFile struct {
-	kshim.File
-	k *stoppedBell
-}
-
-func (f *stoppedFile) Write(cmd []byte) (int, error) {
-	select {
-	case f.k.rung <- struct{}{}:
-	default:
-	}
-	<-f.k.free
-	return f.File.Write(cmd)
-}
 
 // A goroutine that posts receives, polls, or posts on another queue pair does
 // not wait while the kernel is busy with the doorbell of a send.
 func TestReceivesDoNotWaitForADoorbell(t *testing.T) {
-	bell := &stoppedBell{rung: make(chan struct{}, 1), free: make(chan struct{})}
-	c, err := OpenWith("sim?net=doorbell", OpenConfig{wrap: func(k kshim.Kernel) kshim.Kernel {
-		bell.Kernel = k
-		return bell
-	}})
+	rung, free := make(chan struct{}, 1), make(chan struct{})
+	gate := gatedKernel{gate: func(call string) error {
+		if call == "write" {
+			select {
+			case rung <- struct{}{}:
+			default:
+			}
+			<-free
+		}
+		return nil
+	}}
+	c, err := OpenWith("sim?net=doorbell", OpenConfig{wrap: gate.wrap})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	letGo := sync.OnceFunc(func() { close(bell.free) })
+	letGo := sync.OnceFunc(func() { close(free) })
 	t.Cleanup(letGo)
 	mr, err := c.RegMR(make([]byte, 64), AccessLocalWrite)
 	require.NoError(t, err)
@@ -61,7 +40,7 @@ func TestReceivesDoNotWaitForADoorbell(t *testing.T) {
 		_, err := c.PostSend(qp, mr, 8)
 		sent <- err
 	}()
-	await(t, bell.rung, "the doorbell")
+	await(t, rung, "the doorbell")
 	received := make(chan struct{})
 	var id WRID
 	go func() {

@@ -1,7 +1,6 @@
 package uapi
 
 import (
-	"bytes"
 	"errors"
 	"strings"
 	"syscall"
@@ -53,14 +52,4 @@ func TestOneMachine(t *testing.T) {
 		}
 	}
 	require.Contains(t, log.String(), "infiniband "+b.device.Name+": registered\n")
-}
-
-// TestWithTrace: every call of the context is a line.
-func TestWithTrace(t *testing.T) {
-	var out bytes.Buffer
-	c, err := OpenWith("sim", OpenConfig{Trace: &out})
-	require.NoError(t, err)
-	require.NoError(t, c.Close())
-	require.Contains(t, out.String(), "GET_CONTEXT")
-	require.Contains(t, out.String(), "\nclose(3) = 0\n")
 }

@@ -64,18 +64,13 @@ func TestQueryDevice(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "soft", info.Kind)
 	require.True(t, strings.HasPrefix(info.Name, "soft"))
-	require.Equal(t, "RXE", info.Driver)
 	require.True(t, info.Address.Addr().IsLoopback())
-	require.NotZero(t, info.Address.Port())
 	require.Equal(t, fmt.Sprintf("soft:%v?port=%d", info.Address.Addr(), info.Address.Port()), info.Device)
 	require.Equal(t, []int{1, 0, 1024, 4096}, []int{info.Port, info.GIDIndex, info.MTU, info.MaxMTU})
 	require.Len(t, info.GIDs, 1)
 	require.Equal(t, info.Address.Addr(), info.GIDs[0].Addr)
 	require.Equal(t, "RoCE v2", info.GIDs[0].Type)
 	require.Contains(t, info.GIDReason, "RoCE v2, IPv4")
-	require.Equal(t, "ACTIVE", info.PortState)
-	require.Positive(t, info.MaxMessage)
-	require.Positive(t, info.MaxQP)
 
 	// The name it gives opens the same device, if the options are the same.
 	other := openDevice(t, info.Device+"&mtu=1024")

@@ -130,43 +130,40 @@ func TestControlTrafficPassesTheSeam(t *testing.T) {
 	}
 }
 
-// shutKernel counts the calls on a kernel, and answers EIO to all while it is
-// shut.
-type shutKernel struct {
+// gatedKernel is a kernel that calls gate before each call, which fails if gate
+// does.
+type gatedKernel struct {
 	kshim.Kernel
-	shut  atomic.Bool
-	calls atomic.Int64
+	gate func(call string) error
 }
 
-func (k *shutKernel) call() error {
-	if k.calls.Add(1); k.shut.Load() {
-		return syscall.EIO
-	}
-	return nil
+func (k *gatedKernel) wrap(under kshim.Kernel) kshim.Kernel {
+	k.Kernel = under
+	return k
 }
 
-func (k *shutKernel) Open(path string) (kshim.File, error) {
-	if err := k.call(); err != nil {
+func (k *gatedKernel) Open(path string) (kshim.File, error) {
+	if err := k.gate("open"); err != nil {
 		return nil, err
 	}
 	f, err := k.Kernel.Open(path)
-	return &shutFile{f, k}, err
+	return &gatedFile{f, k}, err
 }
 
-type shutFile struct {
+type gatedFile struct {
 	kshim.File
-	k *shutKernel
+	k *gatedKernel
 }
 
-func (f *shutFile) Ioctl(arg []byte) error {
-	if err := f.k.call(); err != nil {
+func (f *gatedFile) Ioctl(arg []byte) error {
+	if err := f.k.gate("ioctl"); err != nil {
 		return err
 	}
 	return f.File.Ioctl(arg)
 }
 
-func (f *shutFile) Write(cmd []byte) (int, error) {
-	if err := f.k.call(); err != nil {
+func (f *gatedFile) Write(cmd []byte) (int, error) {
+	if err := f.k.gate("write"); err != nil {
 		return 0, err
 	}
 	return f.File.Write(cmd)
@@ -175,11 +172,15 @@ func (f *shutFile) Write(cmd []byte) (int, error) {
 // With the line shut no control call works, on any kernel: there is no other
 // way.
 func TestNothingGoesAroundTheSeam(t *testing.T) {
-	var k shutKernel
-	c, err := OpenWith("sim", OpenConfig{wrap: func(under kshim.Kernel) kshim.Kernel {
-		k.Kernel = under
-		return &k
-	}})
+	var shut atomic.Bool
+	var calls atomic.Int64
+	gate := gatedKernel{gate: func(string) error {
+		if calls.Add(1); shut.Load() {
+			return syscall.EIO
+		}
+		return nil
+	}}
+	c, err := OpenWith("sim", OpenConfig{wrap: gate.wrap})
 	require.NoError(t, err)
 	defer c.Close()
 	mr, err := c.RegMR(make([]byte, 8), 0)
@@ -191,7 +192,7 @@ func TestNothingGoesAroundTheSeam(t *testing.T) {
 	spare, err := c.CreateQP(4, 4)
 	require.NoError(t, err)
 
-	k.shut.Store(true)
+	shut.Store(true)
 	_, err = c.RegMR(make([]byte, 8), 0)
 	require.ErrorIs(t, err, syscall.EIO)
 	_, err = c.CreateQP(1, 1)
@@ -214,15 +215,15 @@ func TestNothingGoesAroundTheSeam(t *testing.T) {
 	_, err = c.WaitCQ(ctx, qp, make([]WC, 1))
 	require.Error(t, err, "waiting arms")
 
-	before := k.calls.Load()
+	before := calls.Load()
 	n, err := c.PollCQ(qp, make([]WC, 1))
 	require.NoError(t, err, "polling is no system call")
 	require.Zero(t, n)
 	_, err = c.PostRecv(qp, mr, 0, 8)
 	require.NoError(t, err, "nor is posting a receive")
-	require.Equal(t, before, k.calls.Load())
+	require.Equal(t, before, calls.Load())
 
-	k.shut.Store(false)
+	shut.Store(false)
 	require.NoError(t, c.DestroyQP(spare))
 	require.NoError(t, c.DestroyQP(qp))
 	require.NoError(t, c.DeregMR(mr))

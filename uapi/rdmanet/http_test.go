@@ -3,7 +3,6 @@ package rdmanet_test
 import (
 	"bufio"
 	"bytes"
-	"crypto/sha256"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -87,69 +86,25 @@ func TestHTTP(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			virtual(t, func(t *testing.T) {
 				s, client := serve(t, config, echo, c.encrypted, c.http2)
-				exchange(t, s, client, c.proto, n)
-			})
-		})
-	}
-}
-
-// exchange has two goroutines post n bytes to an echo, twice each.
-func exchange(t *testing.T, s *httptest.Server, client *http.Client, proto, n int) {
-	t.Helper()
-	body := make([]byte, n)
-	_, _ = rand.NewChaCha8([32]byte{3}).Read(body)
-	var all sync.WaitGroup
-	for range 2 {
-		all.Go(func() {
-			for range 2 {
-				r, err := client.Post(s.URL, "application/octet-stream", bytes.NewReader(body))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				got, err := io.ReadAll(r.Body)
-				_ = r.Body.Close()
-				if err != nil || !bytes.Equal(got, body) || r.ProtoMajor != proto {
-					t.Errorf("%s: %d bytes of %d: %v", r.Proto, len(got), len(body), err)
-				}
-			}
-		})
-	}
-	all.Wait()
-}
-
-// numbers are pseudo-random bytes, the same each time.
-func numbers(n int64) io.Reader { return io.LimitReader(rand.NewChaCha8([32]byte{5}), n) }
-
-// TestHTTPBothWays moves 100 MiB each way at the same time: the response begins
-// before the request ends.
-func TestHTTPBothWays(t *testing.T) {
-	size := int64(100 << 20)
-	if testing.Short() {
-		size = 4 << 20
-	}
-	for _, c := range protocols {
-		t.Run(c.name, func(t *testing.T) {
-			virtual(t, func(t *testing.T) {
-				s, client := serve(t, rdmanet.Config{}, func(w http.ResponseWriter, r *http.Request) {
-					if err := http.NewResponseController(w).EnableFullDuplex(); r.ProtoMajor == 1 && err != nil {
+				body := make([]byte, n)
+				_, _ = rand.NewChaCha8([32]byte{3}).Read(body)
+				post := func() {
+					r, err := client.Post(s.URL, "application/octet-stream", bytes.NewReader(body))
+					if err != nil {
 						t.Error(err)
+						return
 					}
-					if _, err := io.Copy(w, r.Body); err != nil {
-						t.Error(err)
+					got, err := io.ReadAll(r.Body)
+					_ = r.Body.Close()
+					if err != nil || !bytes.Equal(got, body) || r.ProtoMajor != c.proto {
+						t.Errorf("%s: %d bytes of %d: %v", r.Proto, len(got), len(body), err)
 					}
-				}, c.encrypted, c.http2)
-				r, err := client.Post(s.URL, "application/octet-stream", numbers(size))
-				require.NoError(t, err)
-				require.Equal(t, c.proto, r.ProtoMajor)
-				want, got := sha256.New(), sha256.New()
-				_, err = io.Copy(want, numbers(size))
-				require.NoError(t, err)
-				n, err := io.Copy(got, r.Body)
-				require.NoError(t, err)
-				require.NoError(t, r.Body.Close())
-				require.Equal(t, size, n)
-				require.Equal(t, want.Sum(nil), got.Sum(nil))
+				}
+				var all sync.WaitGroup
+				for range 2 {
+					all.Go(func() { post(); post() })
+				}
+				all.Wait()
 			})
 		})
 	}

@@ -1,18 +1,12 @@
 package rdmanet_test
 
 import (
-	"bytes"
 	"crypto/tls"
-	"errors"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/net/nettest"
 
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 )
@@ -42,47 +36,5 @@ func TestTLS(t *testing.T) {
 		require.NoError(t, client.HandshakeContext(limited(t)))
 		require.NoError(t, <-shaken)
 		bothWays(t, client, server, 1<<20)
-	})
-}
-
-// overTLS are the tests of nettest that crypto/tls passes on a TCP connection.
-// The others hang on one, too: a tls.Conn is of no use after a Write that a
-// deadline ended.
-const overTLS = "^(BasicIO|PingPong|RacyRead|RacyWrite|ReadTimeout|WriteTimeout|PresentTimeout|CloseTimeout)$"
-
-// TestConnTLS runs nettest on TLS over a connection, in a process of its own:
-// only -test.run chooses among nettest's tests.
-func TestConnTLS(t *testing.T) {
-	if testing.Short() {
-		t.Skip("nettest needs a machine that keeps real time; run it without -short")
-	}
-	const inside = "RDMANET_TEST_TLS"
-	if os.Getenv(inside) == "" {
-		self, err := os.Executable()
-		require.NoError(t, err)
-		cmd := exec.CommandContext(limited(t), self, "-test.run=^TestConnTLS$/"+overTLS, "-test.v")
-		cmd.Env = append(os.Environ(), inside+"=1")
-		out, err := cmd.CombinedOutput()
-		require.NoError(t, err, "%s", out)
-		require.Equal(t, 8, bytes.Count(out, []byte("--- PASS: TestConnTLS/")), "%s", out)
-		return
-	}
-	h := softHost(t, rdmanet.Config{})
-	server, client := certificate(t)
-	nettest.TestConn(t, func() (c1, c2 net.Conn, stop func(), err error) {
-		x, y, err := h.pipe()
-		if err != nil {
-			return nil, nil, nil, err
-		}
-		a, b := tls.Client(x, client), tls.Server(y, server)
-		shaken := make(chan error, 1)
-		go func() { shaken <- b.Handshake() }()
-		if err := errors.Join(a.Handshake(), <-shaken); err != nil {
-			return nil, nil, nil, err
-		}
-		return a, b, func() {
-			_ = a.Close()
-			_ = b.Close()
-		}, nil
 	})
 }
