@@ -129,16 +129,11 @@ func (q *queuePair) noWay(remote Endpoint) error {
 }
 
 // routeMTU is the largest path MTU that both sides offer and the route to the
-// peer carries; 0 for none.
-func (q *queuePair) routeMTU(remote Endpoint) int {
-	return min(q.config.MTU, remote.MTU, q.ctx.device.Carries(remote.Addr.Addr()))
-}
-
-// routeMTU is queuePair.routeMTU for a route that carries anything.
+// peer carries.
 func (c *Context) routeMTU(qp QP, remote Endpoint) (int, error) {
 	q, err := c.pair(qp)
 	if err == nil {
-		if mtu := q.routeMTU(remote); mtu > 0 {
+		if mtu := min(q.config.MTU, remote.MTU, c.device.Carries(remote.Addr.Addr())); mtu > 0 {
 			return mtu, nil
 		}
 		err = q.noWay(remote)

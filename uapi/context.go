@@ -155,7 +155,7 @@ func (c *Context) Close() error {
 	c.mu.Unlock()
 
 	opened.remove(c)
-	statsSocket.remove(c)
+	statsSocket.update(c)
 	err := c.cm.close(pairs) // while there are queue pairs: peers are told
 	if e := c.verbs.Close(); err == nil {
 		err = e

@@ -110,7 +110,7 @@ func open(way device.Way, config OpenConfig) (*Context, error) {
 	}
 	c.release, c.dials = client.Close, way.Dials
 	opened.add(c)
-	statsSocket.add(c)
+	statsSocket.update(c)
 	return c, nil
 }
 

@@ -7,54 +7,38 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/stats"
 )
 
-// statsSocket lets other processes of the user read this one's devices: a
-// socket is there while a context is open on a device that they may read.
+// statsSocket lets other processes of the user read this one's devices.
 var statsSocket socket
 
 type socket struct {
 	mu     sync.Mutex
-	users  int           // guarded by mu: contexts on devices that may be read
 	server *stats.Server // guarded by mu; nil: there is none, or it could not be made
 }
 
-func (c *Context) statsReadable() bool { return c.device.StatsReadable() }
-
-// add opens the socket for the first context. A socket that cannot be made
-// fails nothing.
-func (o *socket) add(c *Context) {
-	if !c.statsReadable() {
+// update opens the socket with the first context on a device that other
+// processes may read, and closes it with the last. c was opened or closed. A
+// socket that cannot be made fails nothing.
+func (o *socket) update(c *Context) {
+	if !c.device.StatsReadable() {
 		return
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.users++
-	if o.server != nil {
-		return
-	}
-	server, err := stats.Serve(processName(), readAllReadable)
-	if err != nil {
-		c.log.Debug("no socket for rdmashim top: other processes cannot read the device's counters", "device", c.device.Name, "err", err)
-		return
-	}
-	o.server = server
-}
-
-// remove closes the socket with the last context.
-func (o *socket) remove(c *Context) {
-	if !c.statsReadable() {
-		return
-	}
-	o.mu.Lock()
-	var server *stats.Server
-	if o.users--; o.users == 0 {
-		server, o.server = o.server, nil
-	}
-	o.mu.Unlock()
-	if server != nil {
-		server.Close()
+	switch left := readable(); {
+	case len(left) == 0 && o.server != nil:
+		_ = o.server.Close()
+		o.server = nil
+	case len(left) > 0 && o.server == nil:
+		server, err := stats.Serve(processName(), func() []stats.Device { return readStats(readable()) })
+		if err != nil {
+			c.log.Debug("no socket for rdmashim top: other processes cannot read the device's counters", "device", c.device.Name, "err", err)
+			return
+		}
+		o.server = server
 	}
 }
 
-func readAllReadable() []stats.Device {
-	return readStats(slices.DeleteFunc(opened.all(), func(c *Context) bool { return !c.statsReadable() }))
+// readable are the open contexts on devices that other processes may read.
+func readable() []*Context {
+	return slices.DeleteFunc(opened.all(), func(c *Context) bool { return !c.device.StatsReadable() })
 }
