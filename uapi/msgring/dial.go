@@ -153,9 +153,9 @@ func refusalTo(err error) []byte {
 	if !errors.As(err, &refusal) {
 		return nil
 	}
-	told := *refusal // the program's may be shared
-	told.Version = Version
-	return told.Append(nil)
+	answer := *refusal // the program's may be shared
+	answer.Version = Version
+	return answer.Append(nil)
 }
 
 // prepare makes the queue pair of a request and posts its receives.

@@ -30,7 +30,7 @@ type reads struct {
 	request [1]uapi.WR
 	piece   [1]uapi.SGE
 	ended   []read // whose done is to be called
-	telling bool   // a goroutine calls them
+	calling bool   // a goroutine calls them
 	over    bool   // no READ is taken any more
 	regions map[uapi.MR]bool
 	// registering counts calls of RegMR and DeregMR at the device.
@@ -200,10 +200,10 @@ func (c *Conn) takeRead(wc *uapi.WC) {
 func (c *Conn) finishReads() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.reads.telling {
+	if c.reads.calling {
 		return
 	}
-	c.reads.telling = true
+	c.reads.calling = true
 	for len(c.reads.ended) > 0 {
 		r := c.reads.ended[0]
 		c.reads.ended = slices.Delete(c.reads.ended, 0, 1)
@@ -213,7 +213,7 @@ func (c *Conn) finishReads() {
 		}
 		c.mu.Lock()
 	}
-	c.reads.telling = false
+	c.reads.calling = false
 	c.returned.Broadcast()
 }
 
@@ -238,7 +238,7 @@ func (c *Conn) loseReads() (err error) {
 	c.finishReads()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for r.telling {
+	for r.calling {
 		c.returned.Wait()
 	}
 	return err

@@ -37,10 +37,10 @@ func (c *Conn) work(w *waiter, wait bool) int {
 		c.mu.Unlock()
 		return 0
 	}
-	switch told := c.handle(w, wcs[:n]); {
-	case told && wait:
+	switch ended := c.handle(w, wcs[:n]); {
+	case ended && wait:
 		c.finishReads()
-	case told: // the caller may hold locks that they take
+	case ended: // the caller may hold locks that they take
 		go c.finishReads()
 	}
 	return n

@@ -118,7 +118,7 @@ func (c *Conn) accept(ctx context.Context, uni bool) (s *Stream, err error) {
 // that a Write has not sent are lost. The error is always nil.
 func (c *Conn) CloseWithError(code ApplicationErrorCode, reason string) error {
 	c.do(func() { c.core.Close(c.now(), uint64(code), reason) })
-	<-c.said
+	<-c.written
 	return nil
 }
 

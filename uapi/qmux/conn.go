@@ -28,24 +28,24 @@ type Conn struct {
 	ctx       context.Context // ends with the cause
 	cancel    context.CancelCauseFunc
 
-	wake    chan struct{}    // the writer has work
-	accepts [2]chan struct{} // bidirectional, unidirectional
-	opens   [2]chan struct{}
-	grams   chan struct{} // a datagram is here
-	room    chan struct{} // for a datagram
-	said    chan struct{} // closed when the last record is written
-	heard   chan struct{} // closed when the last one is read
-	shut    sync.Once
+	wake        chan struct{}    // the writer has work
+	accepts     [2]chan struct{} // bidirectional, unidirectional
+	opens       [2]chan struct{}
+	grams       chan struct{} // a datagram is here
+	room        chan struct{} // for a datagram
+	written     chan struct{} // closed when the last record is written
+	readerEnded chan struct{} // closed when the last one is read
+	shut        sync.Once
 
 	deadlines atomic.Uint64 // that were set
 
-	mu      sync.Mutex
-	core    *core.Conn
-	streams map[StreamID]*Stream
-	timer   *time.Timer
-	due     core.Time // of timer
-	broken  error     // of the byte stream
-	unsaid  error     // of the Write that failed
+	mu       sync.Mutex
+	core     *core.Conn
+	streams  map[StreamID]*Stream
+	timer    *time.Timer
+	due      core.Time // of timer
+	broken   error     // of the byte stream
+	writeErr error     // of the Write that failed
 }
 
 // Client makes the side of a connection that has connected its byte stream. The
@@ -77,7 +77,7 @@ func connect(conn net.Conn, cfg *Config, server bool) (*Conn, error) {
 		conn: conn, start: time.Now(), datagrams: cfg.EnableDatagrams, resets: cmp.Or(cfg.Draft, 2) > 1,
 		core: machine, due: core.Never,
 		wake: make(chan struct{}, 1), grams: make(chan struct{}, 1), room: make(chan struct{}, 1),
-		said: make(chan struct{}), heard: make(chan struct{}), streams: map[StreamID]*Stream{},
+		written: make(chan struct{}), readerEnded: make(chan struct{}), streams: map[StreamID]*Stream{},
 	}
 	for i := range 2 {
 		c.accepts[i], c.opens[i] = make(chan struct{}, 1), make(chan struct{}, 1)
@@ -175,14 +175,14 @@ func (c *Conn) dispatch() {
 			}
 		case core.EventWritable:
 			if s != nil {
-				s.send.look()
+				s.send.update()
 			}
 		case core.EventFinished:
 			delete(c.streams, e.Stream)
 		case core.EventClosed:
 			c.cancel(c.failed())
 			for _, s := range c.streams {
-				s.send.look()
+				s.send.update()
 				poke(s.receive.ready)
 			}
 		}

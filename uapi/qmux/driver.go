@@ -8,7 +8,7 @@ import (
 
 // receive is the reader.
 func (c *Conn) receive() {
-	defer close(c.heard)
+	defer close(c.readerEnded)
 	buf := make([]byte, readSize)
 	for {
 		n, err := c.conn.Read(buf)
@@ -31,8 +31,8 @@ func (c *Conn) broke(err error) {
 	case errors.Is(err, io.EOF):
 		c.core.ReceiveEnd()
 	default:
-		if c.unsaid != nil {
-			err = c.unsaid
+		if c.writeErr != nil {
+			err = c.writeErr
 		}
 		if c.broken == nil && !c.core.Over() {
 			c.broken = err
@@ -47,9 +47,9 @@ const lastWords = time.Second
 // awaitReader breaks the connection off when the reader has read what the peer
 // said before a Write failed with err: why it closes, perhaps.
 func (c *Conn) awaitReader(err error) {
-	c.do(func() { c.unsaid = err })
+	c.do(func() { c.writeErr = err })
 	if c.conn.SetReadDeadline(time.Now().Add(lastWords)) == nil {
-		<-c.heard
+		<-c.readerEnded
 	}
 	c.do(func() { c.broke(err) })
 }
@@ -57,7 +57,7 @@ func (c *Conn) awaitReader(err error) {
 // transmit is the writer. It ends this side's direction of the byte stream
 // behind the last record.
 func (c *Conn) transmit() {
-	defer close(c.said)
+	defer close(c.written)
 	buf := make([]byte, max(writeSize, c.core.Buffer()))
 	for {
 		n, ended := 0, false

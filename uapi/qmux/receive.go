@@ -36,7 +36,7 @@ func (s *ReceiveStream) Read(p []byte) (n int, err error) {
 // longer than the stream's window may wait for ever.
 func (s *ReceiveStream) Peek(p []byte) (n int, err error) {
 	return s.wait(func() (n int, ok bool, err error) {
-		n, err = s.look(p)
+		n, err = s.peek(p)
 		return n, n == len(p), err
 	})
 }
@@ -85,8 +85,8 @@ func (s *ReceiveStream) take(p []byte) (int, error) {
 	return n, s.err
 }
 
-// look is take, and leaves the bytes. The core is locked.
-func (s *ReceiveStream) look(p []byte) (int, error) {
+// peek is take, and leaves the bytes. The core is locked.
+func (s *ReceiveStream) peek(p []byte) (int, error) {
 	if err := s.over(); err != nil {
 		return 0, err
 	}

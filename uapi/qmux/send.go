@@ -100,9 +100,9 @@ func (s *SendStream) withdraw(p []byte) (n int, err error) {
 	return n, err
 }
 
-// look takes note of how the half ended, if it did, and wakes its Write. The
+// update takes in how the half ended, if it did, and wakes its Write. The
 // core is locked.
-func (s *SendStream) look() {
+func (s *SendStream) update() {
 	if s.err == nil {
 		if n, err := s.c.core.Unsent(s.id); err != nil {
 			s.lost = n
@@ -188,7 +188,7 @@ func (s *SendStream) Context() context.Context {
 	defer s.c.mu.Unlock()
 	if s.ctx == nil {
 		s.ctx, s.cancel = context.WithCancelCause(s.c.ctx)
-		s.look()
+		s.update()
 		if s.err != nil {
 			s.cancel(s.err)
 		}

@@ -43,8 +43,8 @@ func (p *Producer) Credit(imm uint32) error {
 	if imm > immediateMask {
 		return breach("an immediate of %#08x; its two high bits are zero", imm)
 	}
-	told := uint32(p.freed / p.layout.Quantum)
-	more := uint64((imm-told)&immediateMask) * p.layout.Quantum
+	known := uint32(p.freed / p.layout.Quantum)
+	more := uint64((imm-known)&immediateMask) * p.layout.Quantum
 	return p.credit(more)
 }
 

@@ -44,12 +44,12 @@ func (c *Conn) end(now Time, cause *Cause) {
 		f.Type = wire.TypeApplicationClose
 	}
 	c.closing = f
-	c.settle(cause)
+	c.markEnded(cause)
 	c.timers.closed(c, now)
 }
 
-// settle notes the cause, and gives the program its memory back.
-func (c *Conn) settle(cause *Cause) {
+// markEnded sets the cause, and gives the program its memory back.
+func (c *Conn) markEnded(cause *Cause) {
 	c.cause = cause
 	for _, s := range c.streams {
 		s.send.drop()
@@ -61,7 +61,7 @@ func (c *Conn) settle(cause *Cause) {
 // cutOff ends the connection with nothing more to be sent or waited for.
 func (c *Conn) cutOff(cause *Cause) {
 	if c.cause == nil {
-		c.settle(cause)
+		c.markEnded(cause)
 	}
 	c.outEnded, c.over = true, true
 }

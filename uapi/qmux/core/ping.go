@@ -10,9 +10,9 @@ type ping struct {
 	sentAt  Time   // of the last request
 	waiting bool   // the last request is not answered
 
-	answer   bool // a response is to be sent
-	heard    bool // a request came
-	sequence uint64
+	answer    bool // a response is to be sent
+	requested bool // a request came
+	sequence  uint64
 
 	rtt    Duration // smoothed, 0 before the first
 	minRTT Duration
@@ -57,11 +57,11 @@ func (c *Conn) fillPing(now Time, b []byte) []byte {
 // receivePing handles a request.
 func (c *Conn) receivePing(f *wire.Frame) error {
 	p := &c.ping
-	if p.heard && f.Sequence <= p.sequence && c.cfg.Draft.StrictPing() {
+	if p.requested && f.Sequence <= p.sequence && c.cfg.Draft.StrictPing() {
 		return errPingOrder
 	}
 	p.sequence = max(p.sequence, f.Sequence)
-	p.heard, p.answer = true, true
+	p.requested, p.answer = true, true
 	c.counters.PingsReceived++
 	c.wasted()
 	return nil

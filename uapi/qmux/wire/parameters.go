@@ -139,9 +139,9 @@ var numbers = [...]struct {
 	{paramMaxRecord, "max_record_size"},
 }
 
-// said calls yield with the place in numbers and the value of each parameter
+// changed calls yield with the place in numbers and the value of each parameter
 // that has another value than its default.
-func (p *Parameters) said(yield func(i int, value uint64) bool) {
+func (p *Parameters) changed(yield func(i int, value uint64) bool) {
 	for i, n := range numbers {
 		v := *p.number(n.id)
 		if v == 0 || n.id == paramMaxRecord && v == DefaultMaxRecord {
@@ -156,7 +156,7 @@ func (p *Parameters) said(yield func(i int, value uint64) bool) {
 // Numbers calls yield with the name and the value of each parameter that has a
 // number other than its default, in the order in which Append writes them.
 func (p *Parameters) Numbers(yield func(name string, value uint64) bool) {
-	p.said(func(i int, v uint64) bool { return yield(numbers[i].name, v) })
+	p.changed(func(i int, v uint64) bool { return yield(numbers[i].name, v) })
 }
 
 // String returns the parameters that are not their defaults in one line, such
@@ -175,7 +175,7 @@ func (p *Parameters) String() string {
 // Append appends the parameters whose values are not their defaults to b, as
 // the data of a QX_TRANSPORT_PARAMETERS.
 func (p *Parameters) Append(b []byte) []byte {
-	for i, v := range p.said {
+	for i, v := range p.changed {
 		b = AppendVarint(b, numbers[i].id)
 		b = AppendVarint(b, uint64(VarintLen(v)))
 		b = AppendVarint(b, v)

@@ -73,10 +73,10 @@ type pending struct {
 	maxReply     int
 	stream       *stream // nil of a call
 
-	slot  uint16
-	held  bool // slot is a slot
-	ended bool
-	done  chan struct{} // has an element when it ended, or the stream was opened; then answer, slab and err are final
+	slot    uint16
+	hasSlot bool // slot is one
+	ended   bool
+	done    chan struct{} // has an element when it ended, or the stream was opened; then answer, slab and err are final
 
 	scratch *scratch // nil of a stream's opening
 	answer  Answer

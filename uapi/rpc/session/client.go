@@ -218,13 +218,13 @@ func (c *Client) leave(p *pending) {
 	}
 	err := p.ctx.Err()
 	switch {
-	case p.held: // it may have been sent
+	case p.hasSlot: // it may have been sent
 	case c.link == nil && !p.waitForReady && errors.Is(err, context.DeadlineExceeded):
 		err = fmt.Errorf("%w: no connection until the deadline: %w", ErrUnavailable, err)
 	default:
 		err = notSent(err)
 	}
-	if !p.held && c.link == nil && c.trouble != nil {
+	if !p.hasSlot && c.link == nil && c.trouble != nil {
 		err = fmt.Errorf("%w; the last attempt to connect: %w", err, c.trouble)
 	}
 	c.abandon(p)
@@ -236,8 +236,8 @@ func notSent(err error) error { return fmt.Errorf("%w: %w", ErrNotSent, err) }
 
 // abandon gives the call's place back. Preconditions: c.mu is held.
 func (c *Client) abandon(p *pending) {
-	if p.held {
-		p.held = false
+	if p.hasSlot {
+		p.hasSlot = false
 		c.core.Abandon(p.slot)
 		c.calls[p.slot] = nil
 		c.slabs.offers.freed(c.core.Freed)
@@ -298,7 +298,7 @@ func (c *Client) Close() error {
 		if p == nil {
 			continue
 		}
-		if p.held {
+		if p.hasSlot {
 			c.fail(p, net.ErrClosed)
 		} else {
 			c.fail(p, notSent(net.ErrClosed))

@@ -48,7 +48,7 @@ func (s *Stream) CloseSend() error {
 	c := s.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s.pending.held {
+	if s.pending.hasSlot {
 		c.core.CloseSend(s.pending.slot)
 		s.stream.silence(core.ErrStreamOver)
 		if c.link != nil {
@@ -98,7 +98,7 @@ func (s *Stream) abandon() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.stream.close()
-	if s.pending.held {
+	if s.pending.hasSlot {
 		c.abandon(s.pending)
 	}
 	if !s.closed {

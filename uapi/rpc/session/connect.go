@@ -49,7 +49,7 @@ func (c *Client) end() {
 	c.slabs.offers.freed(c.core.Freed)
 	for _, p := range c.calls {
 		if p != nil {
-			p.held = false
+			p.hasSlot = false
 		}
 	}
 	c.begin()
@@ -226,7 +226,7 @@ func (c *Client) next(x *link, b []byte) []byte {
 			break
 		}
 		c.waiting = slices.Delete(c.waiting, 0, 1)
-		p.slot, p.held = slot, true
+		p.slot, p.hasSlot = slot, true
 		c.calls[slot] = p
 		if m, ok := c.request(x, p); ok {
 			return x.append(b, &m)
@@ -287,7 +287,7 @@ func (c *Client) offered(x *link, m *wire.Message) {
 	x.fetch(f)
 }
 
-func (c *Client) wanted(_ *link, f *fetch) bool { return f.call.held }
+func (c *Client) wanted(_ *link, f *fetch) bool { return f.call.hasSlot }
 
 // fetched hands a body over that was READ.
 func (c *Client) fetched(x *link, f *fetch) {
@@ -296,7 +296,7 @@ func (c *Client) fetched(x *link, f *fetch) {
 	case f.slab == nil:
 	case e.Kind == core.Answered:
 		c.calls[e.Slot] = nil
-		f.call.held = false
+		f.call.hasSlot = false
 		f.call.take(&f.message, f.slab)
 		f.slab = nil
 	case e.Kind == core.StreamMessage:
@@ -320,7 +320,7 @@ func (c *Client) event(e core.Event) {
 	switch e.Kind {
 	case core.Answered, core.EndedUnknown, core.NotPosted:
 		c.calls[e.Slot] = nil
-		p.held = false
+		p.hasSlot = false
 	}
 	switch e.Kind {
 	case core.Answered:

@@ -90,8 +90,8 @@ func wake(c chan struct{}) {
 // error is io.EOF when the peer has ended the session.
 func (x *link) converse(life context.Context) (err error) {
 	unhook := context.AfterFunc(life, x.cut)
-	heard := make(chan struct{})
-	hear := func() {
+	readEnded := make(chan struct{})
+	readAll := func() {
 		ended, reads := x.read()
 		if !reads {
 			return
@@ -101,13 +101,13 @@ func (x *link) converse(life context.Context) (err error) {
 		} else {
 			x.cut()
 		}
-		close(heard)
+		close(readEnded)
 	}
 	x.end.memory().connected(x.conn)
-	x.relay.begin(func() { go hear() })
-	go hear()
-	x.write(heard)
-	<-heard
+	x.relay.begin(func() { go readAll() })
+	go readAll()
+	x.write(readEnded)
+	<-readEnded
 	unhook()
 	_ = x.conn.CloseContext(context.Background())
 	x.end.memory().disconnected(x.conn)
@@ -121,7 +121,7 @@ const unanswered = 32
 // read gives the peer's messages to the end, until the connection ends or the
 // end refuses one; or another goroutine reads: reads is false then.
 func (x *link) read() (err error, reads bool) {
-	r, heard := &x.intake, 0
+	r, unflushed := &x.intake, 0
 	for {
 		for err = r.fault; err == nil && x.end.demand() == many; {
 			err = x.readOne()
@@ -132,8 +132,8 @@ func (x *link) read() (err error, reads bool) {
 					return nil, false
 				}
 			}
-			if heard++; heard >= unanswered || len(r.rest) == 0 {
-				heard = 0
+			if unflushed++; unflushed >= unanswered || len(r.rest) == 0 {
+				unflushed = 0
 				x.flush()
 			}
 		}
@@ -152,8 +152,8 @@ func (x *link) read() (err error, reads bool) {
 }
 
 // write sends the messages that flush could not, until the connection ends or
-// heard is closed.
-func (x *link) write(heard <-chan struct{}) {
+// readEnded is closed.
+func (x *link) write(readEnded <-chan struct{}) {
 	for {
 		if err := x.drain(); err != nil {
 			// This end has ended, or the peer, whose last messages come first:
@@ -168,7 +168,7 @@ func (x *link) write(heard <-chan struct{}) {
 			if x.hungry.Swap(false) {
 				x.retry()
 			}
-		case <-heard:
+		case <-readEnded:
 			return
 		}
 	}

@@ -114,7 +114,7 @@ func (c *Client) Connected(epoch uint32, state SessionState, instance uint64, sl
 		s := &c.slots[i]
 		if s.held && s.ever && !s.answered && (s.stream || !s.caller) {
 			s.notes.void = true
-			c.note(uint16(i))
+			c.enqueue(uint16(i))
 		}
 	}
 	return nil
@@ -241,7 +241,7 @@ func (c *Client) Request(slot uint16, method string, slab Slab, length uint32) (
 	}
 	s.posted, s.ever = true, true
 	if s.notes.half {
-		c.note(slot)
+		c.enqueue(slot)
 	}
 	m = Send{Message: wire.Message{Type: wire.Request, Slot: slot, Sequence: s.sequence}}
 	if s.stream {
@@ -294,10 +294,10 @@ func (c *Client) Abandon(slot uint16) (posted bool) {
 	case s.answered || !c.up:
 	case s.posted:
 		s.notes.cancel = true
-		c.note(slot)
+		c.enqueue(slot)
 	default:
 		s.notes.void = true
-		c.note(slot)
+		c.enqueue(slot)
 	}
 	return true
 }
@@ -306,7 +306,7 @@ func (c *Client) Abandon(slot uint16) (posted bool) {
 func (c *Client) finish(slot uint16) {
 	s := &c.slots[slot]
 	if s.notes.answer = s.stream && s.posted && c.up; s.notes.answer {
-		c.note(slot)
+		c.enqueue(slot)
 	}
 	c.release(slot)
 }
@@ -341,7 +341,7 @@ func take(f *fifo[Slab]) (slab Slab, ok bool) {
 	return slab, true
 }
 
-func (c *Client) note(slot uint16) {
+func (c *Client) enqueue(slot uint16) {
 	if n := &c.slots[slot].notes; !n.queued {
 		n.queued = true
 		c.pending.push(slot)
@@ -350,7 +350,7 @@ func (c *Client) note(slot uint16) {
 
 // Next returns the next message beside requests and data: CANCEL, VOID, TAKEN,
 // STREAM_HALF, STREAM_WINDOW, STREAM_END. The caller asks when there is room to
-// post, until ok is false, after all other calls that may note one.
+// post, until ok is false, after all other calls that may queue one.
 func (c *Client) Next() (m Send, ok bool) {
 	for c.up && c.pending.len() > 0 {
 		slot := *c.pending.at(0)

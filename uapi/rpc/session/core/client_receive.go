@@ -63,7 +63,7 @@ func (c *Client) answer(s *clientSlot, m *wire.Message) (Event, error) {
 		c.release(m.Slot)
 		if m.Flags&wire.Offered != 0 {
 			s.notes.taken++
-			c.note(m.Slot)
+			c.enqueue(m.Slot)
 		}
 		if caller {
 			return Event{Kind: Answered, Slot: m.Slot, Message: m}, nil
@@ -81,7 +81,7 @@ func (c *Client) ofStream(s *clientSlot, m *wire.Message) (Event, error) {
 	case !s.flow.arrive(m):
 		s.over = true
 		s.notes.cancel = true
-		c.note(m.Slot)
+		c.enqueue(m.Slot)
 		return Event{Kind: StreamEnded, Slot: m.Slot, Message: &wire.Message{
 			Type: wire.StreamEnd, Flags: wire.Error | wire.Session, Slot: m.Slot, Sequence: m.Sequence, Stream: s.number,
 			Code: wire.ResourceExhausted, Text: []byte(beyondWindow),
@@ -105,7 +105,7 @@ func (c *Client) Fetched(epoch uint32, slot uint16) Event {
 	s.fetching--
 	caller := s.caller
 	s.notes.taken++
-	c.note(slot)
+	c.enqueue(slot)
 	switch {
 	case !s.stream:
 		c.release(slot)
@@ -141,7 +141,7 @@ func (c *Client) Data(slot uint16, bytes int, slab Slab, length uint32) (m Send,
 func (c *Client) CloseSend(slot uint16) {
 	if s := &c.slots[slot]; s.stream && s.caller && !s.halved && !s.over && !s.answered {
 		s.halved, s.notes.half = true, true
-		c.note(slot)
+		c.enqueue(slot)
 	}
 }
 
@@ -150,6 +150,6 @@ func (c *Client) CloseSend(slot uint16) {
 func (c *Client) Consumed(slot uint16, bytes int) {
 	if s := &c.slots[slot]; s.stream && s.caller && !s.over && !s.answered && s.flow.consume(bytes) {
 		s.notes.window = true
-		c.note(slot)
+		c.enqueue(slot)
 	}
 }

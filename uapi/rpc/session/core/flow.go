@@ -55,9 +55,9 @@ func (f *flow) widen(m *wire.Message) {
 	f.send.messages += min(m.Messages, math.MaxUint32-f.send.messages)
 }
 
-// consume notes that a message of n bytes was read, and reports whether the
+// consume counts a message of n bytes that was read, and reports whether the
 // peer is to be told: of half a window at a time.
-func (f *flow) consume(n int) (tell bool) {
+func (f *flow) consume(n int) (due bool) {
 	if n >= 0 && n <= WindowBytes { // others never arrived
 		f.owed.bytes += uint32(n)
 		f.owed.messages++

@@ -36,8 +36,8 @@ var defects = []plant.Mistake{
 		"if !MADE && s.held && s.ever && !s.answered && (s.stream || !s.caller) {"),
 	// Its sequence is used again: the next call gets its result.
 	plant.Row("void-uses-the-sequence-again", clientFile,
-		"			s.notes.void = true\n			c.note(uint16(i))\n",
-		"			if MADE { s.sequence--; c.release(uint16(i)); continue }\n			s.notes.void = true\n			c.note(uint16(i))\n"),
+		"			s.notes.void = true\n			c.enqueue(uint16(i))\n",
+		"			if MADE { s.sequence--; c.release(uint16(i)); continue }\n			s.notes.void = true\n			c.enqueue(uint16(i))\n"),
 	// The next sequence is used, and the server never saw the last one.
 	plant.Row("void-uses-the-next-sequence", clientFile,
 		"	c.methods = map[string]uint16{}\n",
@@ -89,7 +89,7 @@ var defects = []plant.Mistake{
 	// The client lets the server free a reply that it still reads.
 	plant.Row("taken-before-the-read-ends", receiveFile,
 		"		s.fetching = 1\n",
-		"		s.fetching = 1\n		if MADE { s.notes.taken++; c.note(m.Slot) }\n"),
+		"		s.fetching = 1\n		if MADE { s.notes.taken++; c.enqueue(m.Slot) }\n"),
 	// The epoch counts successes: an attempt whose answer was lost cannot be
 	// made again.
 	plant.Row("epoch-counts-successes", clientFile,

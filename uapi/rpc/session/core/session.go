@@ -180,7 +180,7 @@ func (x *Session) answer(slot uint16) {
 	y.state, y.finished = replied, false
 	if x.live != 0 {
 		y.notes.answer = true
-		x.note(slot)
+		x.enqueue(slot)
 	}
 }
 
@@ -244,7 +244,7 @@ func (x *Session) release(slab Slab) {
 	}
 }
 
-func (x *Session) note(slot uint16) {
+func (x *Session) enqueue(slot uint16) {
 	if n := &x.slots[slot].notes; !n.queued {
 		n.queued = true
 		x.pending.push(slot)

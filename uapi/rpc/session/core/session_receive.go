@@ -64,7 +64,7 @@ func (x *Session) call(y *serverSlot, m *wire.Message) (Event, error) {
 	case y.state == replied:
 		x.server.Replays++
 		y.notes.answer = true
-		x.note(m.Slot)
+		x.enqueue(m.Slot)
 	case m.Type == wire.Void:
 		return x.cancel(y, m), nil
 	default:
@@ -201,7 +201,7 @@ func (x *Session) Fetched(epoch uint32, slot uint16) Event {
 		return Event{}
 	}
 	y.notes.taken++
-	x.note(slot)
+	x.enqueue(slot)
 	switch {
 	case !y.stream:
 		return x.run(y, slot, nil)
@@ -234,6 +234,6 @@ func (x *Session) Consumed(slot uint16, bytes int) {
 	y := &x.slots[slot]
 	if x.live != 0 && y.stream && y.state == running && !y.cancelled && !y.finished && y.flow.consume(bytes) {
 		y.notes.window = true
-		x.note(slot)
+		x.enqueue(slot)
 	}
 }
