@@ -50,7 +50,10 @@ func TestLikeIproute2(t *testing.T) {
 		t.Run(line, func(t *testing.T) {
 			args := strings.Fields(line)
 			differ := false // in newer keys only
-			for _, form := range amount.Some([]string{"-j", "-jp", ""}, 2) {
+			for _, form := range []string{"-j", "", "-jp"} {
+				if form == "-jp" && line != "link show" {
+					continue // all have one printer
+				}
 				full := args
 				if form != "" {
 					full = append([]string{form}, args...)

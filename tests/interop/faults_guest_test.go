@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
@@ -33,8 +32,8 @@ var faults = []struct {
 func TestFaults(t *testing.T) {
 	for i, c := range faults {
 		for j, f := range families {
-			if !amount.Part(i+j, 2) {
-				continue
+			if (i+j)%2 == 1 {
+				continue // one family for each
 			}
 			t.Run(c.name+" "+f.name, func(t *testing.T) {
 				name := softName(f, 1+i, "?"+c.options)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/tests/must"
 )
 
@@ -61,8 +60,8 @@ func serving(t *testing.T, soft bool, args ...string) (*program, string) {
 func TestTool(t *testing.T) {
 	for i, f := range families {
 		for j, program := range []string{"write-read", "write-imm", "ping"} {
-			if !amount.Part(i+j, 2) {
-				continue
+			if (i+j)%2 == 1 {
+				continue // one family for each
 			}
 			for _, server := range []string{"rxe", "soft", "C"} {
 				for _, client := range []string{"rxe", "soft", "C"} {
