@@ -14,17 +14,16 @@ import (
 type tap struct {
 	net.Conn
 	in, out *recording    // nil without a record
-	sure    chan struct{} // closed when the first bytes are known
 	closed  chan struct{} // closed with the connection
 	once    sync.Once     // for closed
 
-	mu    sync.Mutex
-	first []byte // guarded by mu: until sure
-	wrong bool   // guarded by mu: the peer does not speak QMux
+	first  []byte     // until known, as the one reader sees it
+	known  bool       // whether the peer speaks QMux
+	opened chan error // which it has then
 }
 
 func newTap(c net.Conn, r *recorder) *tap {
-	t := &tap{Conn: c, sure: make(chan struct{}), closed: make(chan struct{})}
+	t := &tap{Conn: c, closed: make(chan struct{}), opened: make(chan error, 1)}
 	t.in, t.out = r.connection(c)
 	return t
 }
@@ -60,53 +59,43 @@ func (t *tap) Close() error {
 	return err
 }
 
+// look finds out from the first bytes whether the peer speaks QMux.
 func (t *tap) look(b []byte) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	select {
-	case <-t.sure:
+	if t.known {
 		return
-	default:
 	}
 	t.first = append(t.first, b...)
-	if ok, sure := wire.Opens(t.first); sure {
-		t.wrong = !ok
-		close(t.sure)
+	ok, sure := wire.Opens(t.first)
+	if t.known = sure; ok && sure {
+		t.opened <- nil
+	} else if sure {
+		hint := ""
+		if len(t.first) > 1 && (t.first[0] == 0x15 || t.first[0] == 0x16) && t.first[1] == 3 {
+			hint = ", as TLS does (--tls)"
+		}
+		t.opened <- fmt.Errorf("%v does not speak QMux: it begins with %q%s", t.RemoteAddr(), t.first[:min(len(t.first), 32)], hint)
 	}
-}
-
-// foreign is the error of a peer that speaks another protocol.
-func (t *tap) foreign() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.wrong {
-		return nil
+	if sure {
+		t.first = nil
 	}
-	hint := ""
-	if len(t.first) > 1 && (t.first[0] == 0x15 || t.first[0] == 0x16) && t.first[1] == 3 {
-		hint = ", as TLS does (--tls)"
-	}
-	return fmt.Errorf("%v does not speak QMux: it begins with %q%s", t.RemoteAddr(), t.first[:min(len(t.first), 32)], hint)
 }
 
 // begun waits until the peer has begun to speak QMux, for as long as ctx lasts
 // and the connection does.
-func (t *tap) begun(ctx, connection context.Context) (err error) {
+func (t *tap) begun(ctx, connection context.Context) error {
 	select {
-	case <-t.sure:
+	case err := <-t.opened:
+		return err
 	case <-connection.Done():
 		select {
-		case <-t.sure: // it spoke, and closed at once
+		case err := <-t.opened: // it spoke, and closed at once
+			return err
 		default:
-			err = fmt.Errorf("%w, before it spoke: it may not speak QMux, or want TLS (--tls)", context.Cause(connection))
+			return fmt.Errorf("%w, before it spoke: it may not speak QMux, or want TLS (--tls)", context.Cause(connection))
 		}
 	case <-ctx.Done():
-		err = context.Cause(ctx)
+		return context.Cause(ctx)
 	}
-	if foreign := t.foreign(); foreign != nil {
-		err = foreign
-	}
-	return err
 }
 
 // wait waits until the byte stream is closed, which QMux does within 3 s of the
