@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// ListeningPrefix begins the line by which a server tells where it listens.
+// ListeningPrefix begins the line in which a server prints where it listens.
 const ListeningPrefix = "listening "
 
-// ErrServerSaid means that the server process ended before it listened, and has
-// said why on the standard error that both processes share.
-var ErrServerSaid = errors.New("the server process ended before it listened")
+// ErrNotListening means that the server process ended before it listened, and
+// wrote why to the standard error that both processes share.
+var ErrNotListening = errors.New("the server process ended before it listened")
 
 // Child is this program, started again as a server for one client.
 type Child struct {
@@ -41,7 +41,7 @@ func StartServer(ctx context.Context, stderr io.Writer, device string, command .
 	return StartProcess(ctx, stderr, args)
 }
 
-// StartProcess starts this program again and waits until it says that it
+// StartProcess starts this program again and waits until it prints that it
 // listens.
 func StartProcess(ctx context.Context, stderr io.Writer, args []string) (*Child, error) {
 	self, err := os.Executable()
@@ -78,7 +78,7 @@ func StartProcess(ctx context.Context, stderr io.Writer, args []string) (*Child,
 			if c.cmd.ProcessState.ExitCode() != 1 {
 				return nil, fmt.Errorf("the server process %d ended before it listened: %w", c.PID(), c.err)
 			}
-			return nil, ErrServerSaid
+			return nil, ErrNotListening
 		}
 		c.Addr = addr
 		return c, nil
@@ -88,10 +88,10 @@ func StartProcess(ctx context.Context, stderr io.Writer, args []string) (*Child,
 	}
 }
 
-// SaidError makes an error of the last line that such a process said on a
+// LastLineError makes an error of the last line that such a process wrote to a
 // standard error that was a buffer. The lines before go to w.
-func SaidError(said *bytes.Buffer, w io.Writer) error {
-	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+func LastLineError(stderr *bytes.Buffer, w io.Writer) error {
+	lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
 	last := len(lines) - 1
 	for _, line := range lines[:last] {
 		fmt.Fprintln(w, line)

@@ -43,16 +43,16 @@ func Accept[C Remote](ctx context.Context, next func() (C, error), seats *Seats,
 	}
 }
 
-// accept is next that waits, and says so once, while this process lacks what
+// accept is next that waits, and reports it once, while this process lacks what
 // others will give back: descriptors or memory.
 func accept[C any](ctx context.Context, next func() (C, error), stderr io.Writer) (C, error) {
-	for said := false; ; said = true {
+	for reported := false; ; reported = true {
 		conn, err := next()
 		lacks := slices.ContainsFunc([]error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM}, func(errno error) bool { return errors.Is(err, errno) })
 		if !lacks || ctx.Err() != nil {
 			return conn, err
 		}
-		if !said {
+		if !reported {
 			fmt.Fprintf(stderr, "rdmashim: no client can be accepted until others leave: %s\n", cli.OneLine(err))
 		}
 		select {

@@ -164,16 +164,16 @@ func party(from fmt.Stringer) netip.Prefix {
 // errIdle is why a session ends whose client keeps quiet.
 var errIdle = errors.New("the client has been idle (--idle)")
 
-// endIdle returns at once, and cancels a session, with errIdle, when heard has
-// given the same for the limit. heard changes with each message from the
-// client. A timer looks: a goroutine would cost each session a stack.
-func endIdle(ctx context.Context, cancel context.CancelCauseFunc, limit time.Duration, heard func() uint64) {
+// endIdle returns at once, and cancels a session, with errIdle, when arrived
+// has returned the same for the limit. arrived changes with each message from
+// the client. A timer looks: a goroutine would cost each session a stack.
+func endIdle(ctx context.Context, cancel context.CancelCauseFunc, limit time.Duration, arrived func() uint64) {
 	const looks = 4 // within the limit, which is kept to a quarter
 	gap := max(limit/looks, time.Millisecond)
-	last, same := heard(), 0
+	last, same := arrived(), 0
 	var tick *time.Timer
 	tick = time.AfterFunc(math.MaxInt64, func() {
-		if now := heard(); now == last {
+		if now := arrived(); now == last {
 			same++
 		} else {
 			last, same = now, 0
@@ -189,9 +189,9 @@ func endIdle(ctx context.Context, cancel context.CancelCauseFunc, limit time.Dur
 	context.AfterFunc(ctx, func() { tick.Stop() })
 }
 
-// heardOn gives a number that changes with every request that comes to the
+// arrivedOn returns a number that changes with every request that comes to the
 // queue pairs: the sum of the packet sequence numbers that they expect.
-func heardOn(rdma *uapi.Context, qps ...uapi.QP) func() uint64 {
+func arrivedOn(rdma *uapi.Context, qps ...uapi.QP) func() uint64 {
 	own := make(map[uint32]bool, len(qps))
 	for _, qp := range qps {
 		own[uint32(qp)] = true

@@ -68,7 +68,7 @@ func (r *Reception) Run(cmd *cobra.Command, at string, accept func() (Remote, er
 	}()
 	r.out, r.failed.W = cli.NewLockedWriter(cmd.OutOrStdout()), cmd.ErrOrStderr()
 	defer r.failed.Close()
-	if err := r.sayListening(at); err != nil {
+	if err := r.printListening(at); err != nil {
 		return err
 	}
 	life, cut := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -84,11 +84,11 @@ func (r *Reception) Run(cmd *cobra.Command, at string, accept func() (Remote, er
 	return errors.Join(err, r.print(Line{Total: &r.total}))
 }
 
-func (r *Reception) sayListening(at string) error {
+func (r *Reception) printListening(at string) error {
 	if r.asJSON {
 		return r.print(Line{Listening: at})
 	}
-	return SayListening(r.out, at)
+	return PrintListening(r.out, at)
 }
 
 // serve serves a connection, gives its seat back and tells how it ended.

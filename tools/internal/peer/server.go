@@ -78,7 +78,7 @@ func (s *Server) Run(cmd *cobra.Command) error {
 		signal.Ignore(syscall.SIGPIPE)
 		go EndWithStdin(cmd, cancel)
 	}
-	if err := SayListening(cmd.OutOrStdout(), ln.Addr()); err != nil {
+	if err := PrintListening(cmd.OutOrStdout(), ln.Addr()); err != nil {
 		return err
 	}
 	return s.accept(ctx, ln)
@@ -128,8 +128,8 @@ func (s *Server) openDevices(at net.Addr) (done func(), err error) {
 	return func() { s.shared.Close() }, nil
 }
 
-// SayListening prints the line by which a server tells where it listens.
-func SayListening(w io.Writer, at any) error {
+// PrintListening prints where a server listens.
+func PrintListening(w io.Writer, at any) error {
 	if _, err := fmt.Fprintf(w, "%s%v\n", cli.ListeningPrefix, at); err != nil {
 		return fmt.Errorf("nobody was served: cannot say where to: %w", err)
 	}
@@ -257,6 +257,6 @@ func (c *Session) Welcome() error {
 // as the server bears, and grace.
 func (c *Session) EndIdle(ctx context.Context, grace time.Duration, qps ...uapi.QP) {
 	if limit := c.server.limits.idle; limit > 0 {
-		endIdle(ctx, c.cancel, limit+grace, heardOn(c.Device, qps...))
+		endIdle(ctx, c.cancel, limit+grace, arrivedOn(c.Device, qps...))
 	}
 }

@@ -161,12 +161,12 @@ func TestEndIdle(t *testing.T) {
 	})
 }
 
-// TestHeardOn: a client's RDMA operations are heard, other clients' are not.
-func TestHeardOn(t *testing.T) {
+// TestArrivedOn: a client's RDMA operations are heard, other clients' are not.
+func TestArrivedOn(t *testing.T) {
 	a, b := uapitest.Pair(t, "")
 	one, there := uapitest.ConnectWith(t, a, b, uapi.QPConfig{SendDepth: 4}, 64)
 	other, _ := uapitest.ConnectWith(t, a, b, uapi.QPConfig{SendDepth: 4}, 64)
-	heard := heardOn(b, there.QP)
+	heard := arrivedOn(b, there.QP)
 	before := heard()
 	require.Equal(t, before, heard())
 	write := func(x *uapitest.End) {

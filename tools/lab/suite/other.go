@@ -63,7 +63,7 @@ func OtherCommand() *cobra.Command {
 			}()
 			// The arguments that are left out are empty.
 			err := run(ctx, append(args[1:], "", ""), func(at netip.AddrPort) error {
-				return peer.SayListening(cmd.OutOrStdout(), at)
+				return peer.PrintListening(cmd.OutOrStdout(), at)
 			})
 			if ctx.Err() != nil {
 				return nil
@@ -82,8 +82,8 @@ func other(args ...any) partner {
 	return func(ctx context.Context) (netip.AddrPort, func(), error) {
 		var said bytes.Buffer
 		c, err := cli.StartProcess(ctx, &said, words)
-		if errors.Is(err, cli.ErrServerSaid) {
-			err = cli.SaidError(&said, io.Discard)
+		if errors.Is(err, cli.ErrNotListening) {
+			err = cli.LastLineError(&said, io.Discard)
 		}
 		if err != nil {
 			return netip.AddrPort{}, nil, err

@@ -29,8 +29,8 @@ func (s *suite) together(ctx context.Context, words ...string) ([]perf.Result, e
 	// The server is not told that no more clients come, and would complain.
 	var said bytes.Buffer
 	c, err := cli.StartProcess(ctx, &said, []string{"perf", "server", "--with-stdin", "--listen", "127.0.0.1:0", "--device", server, "--together", strconv.Itoa(len(words))})
-	if errors.Is(err, cli.ErrServerSaid) {
-		return nil, cli.SaidError(&said, io.Discard)
+	if errors.Is(err, cli.ErrNotListening) {
+		return nil, cli.LastLineError(&said, io.Discard)
 	}
 	if err != nil {
 		return nil, err

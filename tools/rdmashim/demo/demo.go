@@ -60,7 +60,7 @@ func demo(ctx context.Context, path string, o options, stderr io.Writer) (*Repor
 		o.limit = defaultLimit(base, file.Name(), bytes, stderr)
 	}
 	c, err := cli.StartServer(ctx, stderr, cli.WithOptions(server, o.Options()), "server")
-	if errors.Is(err, cli.ErrServerSaid) {
+	if errors.Is(err, cli.ErrNotListening) {
 		return nil, &cli.ExitStatus{Code: 1}
 	}
 	if err != nil {

@@ -68,7 +68,7 @@ func (c *cat) connect(ctx context.Context, stderr io.Writer) (q *Session, s Stre
 	}
 	defer stop()
 	defer context.AfterFunc(ctx, stop)()
-	if err := peer.SayListening(stderr, at); err != nil {
+	if err := peer.PrintListening(stderr, at); err != nil {
 		return nil, nil, err
 	}
 	client, err := accept()

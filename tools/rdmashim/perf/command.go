@@ -124,8 +124,8 @@ func (o *options) measure(ctx context.Context, stderr io.Writer) (*Report, error
 	// The server's message is told when it adds to the client's.
 	var said bytes.Buffer
 	c, err := cli.StartServer(ctx, &said, cli.WithOptions(server, o.Options()), command...)
-	if errors.Is(err, cli.ErrServerSaid) {
-		return nil, cli.SaidError(&said, stderr)
+	if errors.Is(err, cli.ErrNotListening) {
+		return nil, cli.LastLineError(&said, stderr)
 	}
 	if err != nil {
 		return nil, err

@@ -118,23 +118,23 @@ func (s *Side) ask(ctx context.Context, _ *atomic.Uint64) error {
 // ping is a turn of WRITE and SEND on the side that begins.
 func (s *Side) ping(ctx context.Context, word *atomic.Uint64) error {
 	s.seq++
-	if err := s.say(ctx); err != nil {
+	if err := s.sendTurn(ctx); err != nil {
 		return err
 	}
-	return s.hear(ctx, word)
+	return s.awaitTurn(ctx, word)
 }
 
-// say sends a message that ends with the number of the turn, if that is how the
-// other side sees it.
-func (s *Side) say(ctx context.Context) error {
+// sendTurn sends a message that ends with the number of the turn, if that is
+// how the other side sees it.
+func (s *Side) sendTurn(ctx context.Context) error {
 	if !s.Config.takesReceives() {
 		s.mem[s.out(0)+s.size-1] = s.seq
 	}
 	return s.signal(ctx)
 }
 
-// hear waits for the other side's message of this turn.
-func (s *Side) hear(ctx context.Context, word *atomic.Uint64) error {
+// awaitTurn waits for the other side's message of this turn.
+func (s *Side) awaitTurn(ctx context.Context, word *atomic.Uint64) error {
 	if s.Config.takesReceives() {
 		for was := s.arrived; s.arrived == was; {
 			if err := s.reap(ctx); err != nil {
@@ -178,11 +178,11 @@ func (s *Side) pong(ctx context.Context) error {
 	}
 	for turn := 0; ; turn++ {
 		s.seq++
-		if err = s.hear(ctx, word); err == nil {
+		if err = s.awaitTurn(ctx, word); err == nil {
 			if turn == s.Config.Warmup {
 				s.fill(1) // the earlier answer has arrived
 			}
-			err = s.say(ctx)
+			err = s.sendTurn(ctx)
 		}
 		if err != nil {
 			break

@@ -108,7 +108,7 @@ func (s *role) serve(ctx context.Context) error {
 		return err
 	}
 	defer l.Close()
-	if err := peer.SayListening(s.stdout, l.Addr()); err != nil {
+	if err := peer.PrintListening(s.stdout, l.Addr()); err != nil {
 		return err
 	}
 	failed := &peer.FailureLog{W: s.stderr}

@@ -74,7 +74,7 @@ func (s *service) run(cmd *cobra.Command, config rpc.ServerConfig) error {
 	if s.withStdin {
 		go peer.EndWithStdin(cmd, cancel)
 	}
-	if err := peer.SayListening(cmd.OutOrStdout(), l.Addr()); err != nil {
+	if err := peer.PrintListening(cmd.OutOrStdout(), l.Addr()); err != nil {
 		return err
 	}
 	stop := context.AfterFunc(ctx, server.Stop)

@@ -61,7 +61,7 @@ func (s *server) run(cmd *cobra.Command) (err error) {
 		at = netip.AddrPortFrom(at.Addr(), l.Addr().Port()) // all have the port that the first chose
 		serving.Go(func() { s.accept(ctx, l) })
 	}
-	if err := peer.SayListening(cmd.OutOrStdout(), at); err != nil {
+	if err := peer.PrintListening(cmd.OutOrStdout(), at); err != nil {
 		return err
 	}
 	<-ctx.Done()

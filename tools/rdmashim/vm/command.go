@@ -141,7 +141,7 @@ With two nodes 0 only if both are 0.`,
 			}
 			c.Command = guests.Command{Args: args, Stdin: cmd.InOrStdin(), Stdout: cmd.OutOrStdout(), Stderr: cmd.ErrOrStderr()}
 			result, err := guests.Run(cmd.Context(), c)
-			sayResult(&f, cmd.ErrOrStderr(), result)
+			printResult(&f, cmd.ErrOrStderr(), result)
 			return status(err)
 		},
 	}
@@ -152,8 +152,8 @@ With two nodes 0 only if both are 0.`,
 	return cmd
 }
 
-// sayResult tells the noteworthy facts of a finished run.
-func sayResult(f *bootFlags, stderr io.Writer, r *guests.Result) {
+// printResult tells the noteworthy facts of a finished run.
+func printResult(f *bootFlags, stderr io.Writer, r *guests.Result) {
 	if r == nil || f.quiet {
 		return
 	}

@@ -59,7 +59,7 @@ kernel complained.`,
 				c.Command.Args = append(c.Command.Args, "--mixed")
 			}
 			result, err := guests.Run(cmd.Context(), c)
-			sayResult(&f, cmd.ErrOrStderr(), result)
+			printResult(&f, cmd.ErrOrStderr(), result)
 			if err != nil {
 				return status(err)
 			}

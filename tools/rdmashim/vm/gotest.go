@@ -61,7 +61,7 @@ could not be run or its kernel complained.`,
 			err = s.GoTest(cmd.Context(), program, "", append(append(flags, args...), after...), cmd.OutOrStdout(), cmd.ErrOrStderr())
 			perr := s.PullAll(cmd.Context())
 			result, cerr := s.Close()
-			sayResult(&f, cmd.ErrOrStderr(), result)
+			printResult(&f, cmd.ErrOrStderr(), result)
 			if perr == nil && cerr == nil && guests.TestFailure(err) {
 				return &cli.ExitStatus{Code: 1}
 			}
@@ -117,7 +117,7 @@ nothing is said about booting unless --verbose is given.`,
 			passTestEnv(&c)
 			c.Command = guests.Command{Stdin: cmd.InOrStdin(), Stdout: cmd.OutOrStdout(), Stderr: cmd.ErrOrStderr()}
 			result, err := guests.ExecTest(cmd.Context(), c, args)
-			sayResult(&f, cmd.ErrOrStderr(), result)
+			printResult(&f, cmd.ErrOrStderr(), result)
 			return status(err)
 		},
 	}

@@ -49,7 +49,7 @@ hangs. Without a terminal the shell reads standard input.`,
 			err = s.Exec(ctx, 0, command)
 			restore()
 			result, cerr := s.Close()
-			sayResult(&f, cmd.ErrOrStderr(), result)
+			printResult(&f, cmd.ErrOrStderr(), result)
 			if cerr != nil {
 				err = cerr
 			}
