@@ -1,9 +1,7 @@
 package rnic
 
 import (
-	"context"
 	"net/netip"
-	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -96,82 +94,6 @@ func connectedByAddress(t *testing.T, a, b *cmHost, qa, qb *verbs.QP) (active *r
 	return active, passive
 }
 
-// Programs connect by address and port through the ABI of rdma_cm, over links
-// that lose packets, and move a message.
-func TestConnectByAddress(t *testing.T) {
-	net := sim.NewNetwork(sim.Options{})
-	quick := cm.Config{FirstRetry: 5 * cm.Millisecond, PacketLife: 10} // no test waits for Linux's times
-	a := newCMHost(t, net, link.Faults{Loss: 0.05, Seed: 1}, quick)
-	b := newCMHost(t, net, link.Faults{Loss: 0.05, Seed: 2}, quick)
-	server := netip.AddrPortFrom(b.dev.Addr().Addr(), 7471)
-	l, err := b.ch.Listen(server, 10, rdmacm.Options{})
-	require.NoError(t, err)
-	defer l.Close()
-
-	const tries = 10
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		defer cancel()
-		for range tries {
-			r, err := l.Accept(context.Background())
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			q := b.qp()
-			got := make([]byte, 64)
-			mr, _ := b.pd.RegMR(got, abi.AccessLocalWrite)
-			err = r.Init(q)
-			if err == nil {
-				_, err = q.PostRecv([]verbs.RecvWR{{ID: 1, SGE: []verbs.SGE{{Addr: mr.Addr(), Length: 64, LKey: mr.LKey()}}}})
-			}
-			if err == nil {
-				err = r.Accept(context.Background(), q, rdmacm.ConnParam{Private: []byte("welcome"), ResponderResources: 1, InitiatorDepth: 1})
-			}
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			var wc [1]verbs.WC
-			_, err = b.cq.Wait(context.Background(), wc[:])
-			if err != nil || wc[0].Status != abi.WCSuccess || string(got[:5]) != "hello" {
-				t.Errorf("%v, %+v, %q", err, wc[0], got)
-			}
-			<-r.Context().Done()
-			_ = q.Destroy()
-			_ = mr.Dereg()
-			_ = r.Destroy()
-		}
-	})
-	for range tries {
-		id, err := a.ch.Resolve(ctx, netip.AddrPort{}, server, rdmacm.Options{})
-		require.NoError(t, err)
-		q := a.qp()
-		peer, err := id.Connect(ctx, q, rdmacm.ConnParam{Private: []byte("let me in"), ResponderResources: 1, InitiatorDepth: 1,
-			RetryCount: 7, RNRRetryCount: 7})
-		require.NoError(t, err)
-		require.Equal(t, "welcome", string(peer.Private[:7]))
-		a.dev.mu.Lock()
-		port := a.dev.qps[wire.QPN(q.Num())].source.Port
-		a.dev.mu.Unlock()
-		require.Equal(t, uint16(wire.Port), port, "the handshake tells that the peer is a soft device")
-		_, err = q.Post([]verbs.SendWR{{ID: 1, Opcode: abi.WRSend, Flags: abi.SendSignaled | abi.SendInline, Inline: []byte("hello")}})
-		require.NoError(t, err)
-		var wc [1]verbs.WC
-		_, err = a.cq.Wait(ctx, wc[:])
-		require.NoError(t, err)
-		require.Equal(t, abi.WCSuccess, wc[0].Status)
-		require.NoError(t, id.Disconnect())
-		<-id.Context().Done()
-		require.NoError(t, q.Destroy())
-		require.NoError(t, id.Destroy())
-	}
-	serving.Wait()
-	require.Eventually(t, func() bool { return a.left() == 0 && b.left() == 0 }, time.Minute, time.Millisecond, "connections are left")
-}
-
 // narrow is a link whose routes carry less than its interface.
 type narrow struct{ link.Link }
 
@@ -211,11 +133,16 @@ func TestHandshakeIsTheFirstRoundTrip(t *testing.T) {
 	})
 }
 
-// A device that closes ends its connections.
+// A connection knows its peer, and a device that closes ends its connections.
 func TestCloseDisconnects(t *testing.T) {
 	net := sim.NewNetwork(sim.Options{})
 	a, b := newCMHost(t, net, link.Faults{}, cm.Config{}), newCMHost(t, net, link.Faults{}, cm.Config{})
-	id, _ := connectedByAddress(t, a, b, a.qp(), b.qp())
+	q := a.qp()
+	id, _ := connectedByAddress(t, a, b, q, b.qp())
+	a.dev.mu.Lock()
+	port := a.dev.qps[wire.QPN(q.Num())].source.Port
+	a.dev.mu.Unlock()
+	require.Equal(t, uint16(wire.Port), port, "the handshake shows that the peer is a soft device")
 	require.NoError(t, b.dev.Close())
 	<-id.Context().Done()
 	require.ErrorIs(t, b.dev.withCM(func(cm.Time, *cm.Manager) error { return nil }), syscall.ENODEV)

@@ -3,9 +3,7 @@ package rnic
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/netip"
 	"sync"
 	"testing"
@@ -17,7 +15,6 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
-	"github.com/rdmashim/rdmashim/rnic/link/udp"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
@@ -359,63 +356,4 @@ func TestWrongKeyAtTheRightMoment(t *testing.T) {
 		q.send.waitStatus(1, abi.WCSuccess)
 		require.Equal(t, a.mem.buf[:5000], b.mem.buf[:5000])
 	})
-}
-
-// TestFloodOverUDP: the same over sockets, with datagrams that no link would
-// send. The kernel may drop any packet, so counts are bounds and goodput is
-// only shown.
-func TestFloodOverUDP(t *testing.T) {
-	var links [3]link.Link
-	for i, addr := range []string{"127.0.0.1", "127.0.0.1", "127.0.0.2"} {
-		l, err := udp.Listen(netip.AddrPortFrom(netip.MustParseAddr(addr), 0), udp.Options{})
-		if i == 2 && err != nil {
-			l, err = udp.Listen(netip.MustParseAddrPort("127.0.0.1:0"), udp.Options{}) // where 127.0.0.1 is all there is
-		}
-		require.NoError(t, err)
-		links[i] = l
-	}
-	defer links[2].Close()
-	all := append(append(append([]forgery(nil), refused...), disbelieved...), ahead...)
-	if links[2].Caps().Local.Addr() == links[0].Caps().Local.Addr() {
-		all = append(all[3:len(refused):len(refused)], append(disbelieved, ahead...)...)
-	}
-	x := newFlooded(t, links, all, 2)
-	bare, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(x.b.Addr()))
-	require.NoError(t, err)
-	defer bare.Close()
-	x.flood.mu.Lock()
-	x.flood.kinds = append(x.flood.kinds, forgery{"bare", "bare", true, false, func(f *flood) (link.Packet, bool) {
-		_, _ = bare.Write(make([]byte, f.rnd.IntN(16))) // no room for BTH and ICRC
-		f.injected["bare"]++
-		return link.Packet{}, false
-	}})
-	x.flood.mu.Unlock()
-	rounds := floodRounds
-	if testing.Short() {
-		rounds = 3
-	}
-	for range rounds {
-		x.work()
-	}
-	x.untouched()
-	x.flood.mu.Lock()
-	defer x.flood.mu.Unlock()
-	short := x.injected["bare"]
-	delete(x.injected, "bare")
-	line := ""
-	for name, n := range x.injected {
-		d := x.delta(countersOf(name)...)
-		line += fmt.Sprintf(" %s %d of %d", name, d, n)
-		require.NotZero(t, d, name)
-		switch name {
-		case "drop_malformed":
-			require.LessOrEqual(t, d, n+short, name)
-		case "drop_peer": // a stranger's port is looked at before its P_Key
-			require.LessOrEqual(t, d, n+x.injected["drop_pkey"], name)
-		case "duplicates", "gaps", "responses": // honest packets too, when some are lost
-		default:
-			require.LessOrEqual(t, d, n, name)
-		}
-	}
-	t.Logf("goodput %.3f, %d short datagrams:%s", x.goodput(), short, line)
 }

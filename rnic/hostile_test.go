@@ -137,8 +137,8 @@ func TestMoreElementsThanGranted(t *testing.T) {
 	sge := []ring.SGE{b.mem.sge(0, 1), b.mem.sge(1, 1), b.mem.sge(2, 1)}
 	require.NoError(t, ring.EncodeRecv(b.qp.rprod.Slot(0), 5, &ring.RecvWR{SGE: sge}))
 	b.qp.rprod.Publish(1)
-	a.qp.post(&ring.SendWR{ID: 1, Opcode: abi.WRSend, Flags: abi.SendSignaled})
 	b.qp.postRecv(6)
+	a.qp.post(&ring.SendWR{ID: 1, Opcode: abi.WRSend, Flags: abi.SendSignaled})
 	a.qp.send.waitStatus(1, abi.WCRemOpErr)
 	b.qp.recv.waitStatus(5, abi.WCLocQPOpErr)
 	b.qp.recv.waitStatus(6, abi.WCWRFlushErr)
