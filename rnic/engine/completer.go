@@ -30,7 +30,7 @@ func (q *QP) receiveResponse(now Time, p *wire.Packet) {
 		q.counters.DropSyndrome++
 		return
 	}
-	q.meet(now, p)
+	q.hear(now, p)
 	switch p.Opcode.Operation() {
 	case wire.OpAck:
 		q.receiveAck(now, s, p.AETH.Syndrome, p.Bitmap())

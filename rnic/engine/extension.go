@@ -19,10 +19,10 @@ import "github.com/rdmashim/rdmashim/rnic/wire"
 //	                       sentAgain, doubles
 //	it goes back or fails  forget, drop, reset
 type extension struct {
-	q    *QP
-	seen bool // a packet of an extended peer came
-	met  bool // a packet came that only the peer could send
-	soft bool // the last such packet was of an extended peer
+	q     *QP
+	seen  bool // a packet of an extended peer came
+	heard bool // a packet came that only the peer could send
+	soft  bool // the last such packet was of an extended peer
 
 	scoreboard         // of the packets beyond una
 	answers    stash   // beyond una
@@ -45,9 +45,9 @@ func (x *extension) see() {
 	}
 }
 
-// meet notes a packet that only the peer could send.
-func (x *extension) meet(p *wire.Packet) {
-	if x.met, x.soft = true, p.Selective; x.soft && x.neighbour == nil {
+// hear follows a packet that only the peer could send.
+func (x *extension) hear(p *wire.Packet) {
+	if x.heard, x.soft = true, p.Selective; x.soft && x.neighbour == nil {
 		x.see()
 	}
 }

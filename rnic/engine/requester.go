@@ -291,7 +291,7 @@ func (q *QP) startPacket(op wire.Opcode, s seq) {
 		PSN:     s.psn(),
 	}
 	if x := q.extension; x != nil {
-		q.out.Selective = x.soft || !x.met
+		q.out.Selective = x.soft || !x.heard
 	}
 }
 

@@ -107,19 +107,19 @@ func (q *QP) receiveRequest(now Time, p *wire.Packet) {
 		q.scheduleAck(now, p, true)
 		return
 	}
-	q.meet(now, p)
+	q.hear(now, p)
 	ok := q.carryOut(now, p)
 	if x := q.extension; x != nil && x.requests.n > 0 && ok {
 		x.unstash(now)
 	}
 }
 
-// meet notes a packet that only the peer could send. If the first is none of an
-// extended peer, the queue pair keeps to the specification from now on.
-func (q *QP) meet(now Time, p *wire.Packet) {
+// hear follows a packet that only the peer could send. If the first is none of
+// an extended peer, the queue pair keeps to the specification from now on.
+func (q *QP) hear(now Time, p *wire.Packet) {
 	q.genuine = true
 	if x := q.extension; x != nil && (p.Selective || x.seen) {
-		x.meet(p)
+		x.hear(p)
 	} else {
 		q.extension = nil
 	}
