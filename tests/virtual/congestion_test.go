@@ -10,33 +10,6 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/engine"
 )
 
-// TestGoodputOfReordering holds floors of what a path of 50 MB/s carries that
-// holds a quarter of the packets up for 1 ms or less, in MB/s.
-func TestGoodputOfReordering(t *testing.T) {
-	for _, c := range []struct {
-		op    abi.WROpcode
-		rtt   engine.Duration
-		floor float64
-	}{
-		{abi.WRRDMAWrite, 200 * engine.Microsecond, 32},
-		{abi.WRSend, 200 * engine.Microsecond, 32},
-		{abi.WRRDMARead, 200 * engine.Microsecond, 27},
-		{abi.WRRDMAWrite, 20 * engine.Millisecond, 7},
-	} {
-		t.Run(fmt.Sprintf("%v/%gms", c.op, float64(c.rtt)/1e6), func(t *testing.T) {
-			l := newReceiver(t, Options{
-				Seed: 7, Faults: Faults{Reorder: 0.25, MaxHold: engine.Millisecond}, Latency: c.rtt / 2, Rate: 50e6,
-			}, c.op, abi.MTU1024, 16)
-			l.addSender(t, 0, 1)
-			l.w.SetQueue(4 << 20)
-			got := l.goodput(t, engine.Second) / 1e6
-			n := l.counters()
-			t.Logf("%.2f MB/s, %d packets sent, %d of them again, %d timeouts", got, n.SentPkts, n.RetransmittedPkts, n.Timeouts)
-			require.GreaterOrEqual(t, got, c.floor)
-		})
-	}
-}
-
 // TestGoodputOfRateLimits holds floors of what is used of a path's rate when
 // its queue is smaller than a window: the part of the rate that messages get,
 // headers left out, and the fairness among the senders by Jain's index, both
