@@ -237,11 +237,11 @@ var uapiTests = []test{
 		a.sayPosted("a receive beyond the region")(a.PostRecv(a.qp, a.mr, 0, size+1))
 		a.sayInfo()
 	}),
-	onHandles("uapi/remote-errors", func(r *rig, a, b *handles) {
+	onHandles("uapi/remote-errors", func(r *rig, a, _ *handles) {
 		a.posted(a.PostWrite(a.qp, a.mr, 0, 0x80000000, 12345, 8))
 		a.next(1)
 		a.sayInfo()
-		a, b = r.uapiPair()
+		a, b := r.uapiPair()
 		a.posted(a.PostRead(a.qp, a.mr, 0, b.info.Addr+b.info.Length-4, b.info.RKey, 8))
 		a.next(1)
 	}),
