@@ -2,6 +2,8 @@ package link
 
 import (
 	"net/netip"
+	"reflect"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -140,4 +142,15 @@ func Receive(l Link, batch []Packet) (int, error) {
 type Counter struct {
 	Name  string
 	Value uint64
+}
+
+// AppendCounters appends the counters of *c, a struct of atomic.Uint64s whose
+// tags have the names.
+func AppendCounters(dst []Counter, c any) []Counter {
+	v := reflect.ValueOf(c).Elem()
+	for i := range v.NumField() {
+		n := v.Field(i).Addr().Interface().(*atomic.Uint64)
+		dst = append(dst, Counter{v.Type().Field(i).Tag.Get("name"), n.Load()})
+	}
+	return dst
 }

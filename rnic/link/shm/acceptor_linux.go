@@ -32,7 +32,7 @@ func (l *Link) accept() {
 		pid, err := sameUser(c)
 		if err != nil {
 			c.Close()
-			l.count.fallback.Add(1)
+			l.count.Fallback.Add(1)
 			l.warn("user", "a process of another user dials this device: it is not met", "err", err)
 			continue
 		}
@@ -72,7 +72,7 @@ func (l *Link) answerHello(c *net.UnixConn, pid int) (d *device, in *inbound) {
 		return nil, nil
 	}
 	if err := l.confirm(&h); err != nil {
-		l.count.fallback.Add(1)
+		l.count.Fallback.Add(1)
 		l.warn("claim", "a process says that it has the address of a device, which does not confirm it: it is not met", "process", pid, "device", h.device, "err", err)
 		return nil, nil
 	}
@@ -81,7 +81,7 @@ func (l *Link) answerHello(c *net.UnixConn, pid int) (d *device, in *inbound) {
 	l.mu.Unlock()
 	mem, fd, err := newMemory()
 	if err != nil {
-		l.count.fallback.Add(1)
+		l.count.Fallback.Add(1)
 		l.warn("memory", "no shared memory for a device of this host, it is reached by UDP", "err", err)
 		return nil, nil
 	}

@@ -13,7 +13,7 @@ func (l *Link) died(d *device) {
 		return // Close takes the rings, and no peer has died
 	}
 	d.end.Do(func() {
-		l.count.deaths.Add(1)
+		l.count.Deaths.Add(1)
 		if f := l.gone.Load(); f != nil {
 			(*f)(d.id)
 		}
@@ -41,6 +41,6 @@ func (l *Link) giveUpRing(d *device) {
 
 // countBroken counts and logs that a living peer broke the rules of a ring.
 func (l *Link) countBroken(d *device, err error) {
-	l.count.broken.Add(1)
+	l.count.Broken.Add(1)
 	l.warn("broken", "a device broke the rules of shared memory, it is reached by UDP", "device", d.addr, "err", err)
 }

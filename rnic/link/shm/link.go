@@ -38,7 +38,6 @@ type Link struct {
 	mu      sync.Mutex
 	devices map[netip.AddrPort]*device   // guarded by mu: those that live
 	absent  map[netip.AddrPort]time.Time // guarded by mu: not to be asked until then
-	next    uint64                       // guarded by mu: the number of the last device
 	warned  map[string]bool              // guarded by mu: the kinds of trouble that were logged
 	closed  bool                         // guarded by mu
 	procs   sync.WaitGroup
@@ -47,11 +46,24 @@ type Link struct {
 	met   atomic.Bool  // a device was met
 	tx    sender
 	rx    receiver
-	count struct {
-		sent, sentBytes, received, receivedBytes atomic.Uint64
-		full, broken, icrc, fallback, deaths     atomic.Uint64
-		refBytes, pulledBytes, recalled          atomic.Uint64
-	}
+	count counters
+}
+
+// counters of a link, besides those of the other link.
+type counters struct {
+	Sent          atomic.Uint64 `name:"shm_sent_pkts"`    // that were put into rings
+	SentBytes     atomic.Uint64 `name:"shm_sent_bytes"`   // their payload
+	Received      atomic.Uint64 `name:"shm_rcvd_pkts"`    // that were taken out of rings
+	ReceivedBytes atomic.Uint64 `name:"shm_rcvd_bytes"`   // their payload
+	RefBytes      atomic.Uint64 `name:"shm_ref_bytes"`    // of shm_sent_bytes, those that were lent, not copied
+	PulledBytes   atomic.Uint64 `name:"shm_pulled_bytes"` // of shm_rcvd_bytes, those that lay with the sender
+	Recalled      atomic.Uint64 `name:"shm_recalled"`     // packets that were lost because their memory was taken back
+	Peers         atomic.Uint64 `name:"shm_peers"`        // devices of this host that were met
+	Deaths        atomic.Uint64 `name:"shm_deaths"`       // of them, those that hung up
+	Fallback      atomic.Uint64 `name:"shm_fallback"`     // devices of this host that could not be met: UDP
+	Broken        atomic.Uint64 `name:"shm_broken"`       // rings that ended because the peer broke their rules
+	Full          atomic.Uint64 `name:"drop_shm_full"`    // packets that were dropped because a ring was full
+	ICRC          atomic.Uint64 `name:"drop_icrc"`
 }
 
 // device is a device of this host that was met: one life of it.
@@ -77,38 +89,8 @@ func (l *Link) SetTap(t link.Tap) {
 }
 
 // Counters implements link.Link.
-//
-//	shm_sent_pkts, _bytes  packets that were put into rings, and their payload
-//	shm_rcvd_pkts, _bytes  packets that were taken out of rings, likewise
-//	shm_ref_bytes          of shm_sent_bytes, those that were lent, not copied
-//	shm_pulled_bytes       of shm_rcvd_bytes, those that lay with the sender
-//	shm_recalled           packets that were lost because their memory was
-//	                       taken back
-//	shm_peers              devices of this host that were met
-//	shm_deaths             of them, those that hung up
-//	shm_fallback           devices of this host that could not be met: UDP
-//	shm_broken             rings that ended because the peer broke their rules
-//	drop_shm_full          packets that were dropped because a ring was full
 func (l *Link) Counters(dst []link.Counter) []link.Counter {
-	c := &l.count
-	l.mu.Lock()
-	met := l.next
-	l.mu.Unlock()
-	return append(l.Link.Counters(dst),
-		link.Counter{Name: "shm_sent_pkts", Value: c.sent.Load()},
-		link.Counter{Name: "shm_sent_bytes", Value: c.sentBytes.Load()},
-		link.Counter{Name: "shm_rcvd_pkts", Value: c.received.Load()},
-		link.Counter{Name: "shm_rcvd_bytes", Value: c.receivedBytes.Load()},
-		link.Counter{Name: "shm_ref_bytes", Value: c.refBytes.Load()},
-		link.Counter{Name: "shm_pulled_bytes", Value: c.pulledBytes.Load()},
-		link.Counter{Name: "shm_recalled", Value: c.recalled.Load()},
-		link.Counter{Name: "shm_peers", Value: met},
-		link.Counter{Name: "shm_deaths", Value: c.deaths.Load()},
-		link.Counter{Name: "shm_fallback", Value: c.fallback.Load()},
-		link.Counter{Name: "shm_broken", Value: c.broken.Load()},
-		link.Counter{Name: "drop_shm_full", Value: c.full.Load()},
-		link.Counter{Name: "drop_icrc", Value: c.icrc.Load()},
-	)
+	return link.AppendCounters(l.Link.Counters(dst), &l.count)
 }
 
 // Reaches implements link.Near.

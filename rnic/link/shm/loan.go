@@ -41,7 +41,7 @@ func (l *Link) Recall(lease *wire.Lease) {
 	defer l.tx.Unlock()
 	for _, d := range l.tx.rings {
 		n, ok := d.out.recall(lease)
-		l.count.recalled.Add(n)
+		l.count.Recalled.Add(n)
 		if !ok {
 			l.warn("stopped", "a device of this host stopped in the middle of reading: it counts as gone", "device", d.addr)
 			d.out.hang()

@@ -211,7 +211,7 @@ func (l *Link) meet(peer netip.AddrPort, token nonce) uint64 {
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, net.ErrClosed): // nobody is there
 		return 0
 	}
-	l.count.fallback.Add(1)
+	l.count.Fallback.Add(1)
 	l.mu.Lock()
 	if len(l.absent) >= maxDevices {
 		clear(l.absent)
@@ -331,8 +331,7 @@ func (l *Link) life(at netip.AddrPort, n nonce) *device {
 		l.mu.Lock()
 		d := l.devices[at]
 		if d == nil && !l.closed && len(l.devices) < maxDevices {
-			l.next++
-			d = &device{id: l.next, addr: at, nonce: n, from: flow(at, l.local), to: flow(l.local, at), end: new(sync.Once)}
+			d = &device{id: l.count.Peers.Add(1), addr: at, nonce: n, from: flow(at, l.local), to: flow(l.local, at), end: new(sync.Once)}
 			l.devices[at] = d
 		}
 		closed := l.closed

@@ -123,7 +123,7 @@ func (l *Link) takeFrom(d *device, batch []link.Packet, n int) int {
 			return n
 		}
 		if ok {
-			l.count.received.Add(1)
+			l.count.Received.Add(1)
 			n++
 		}
 	}
@@ -193,7 +193,7 @@ func (l *Link) open(d *device, rec *record, p *link.Packet) (ok bool, err error)
 	b, ok := l.unseal(d, r.buf[start:len(r.buf):len(r.buf)], rec.flags)
 	if ok {
 		p.Head = b
-		l.count.receivedBytes.Add(payloadLen(b))
+		l.count.ReceivedBytes.Add(payloadLen(b))
 	}
 	return ok, nil
 }
@@ -203,7 +203,7 @@ func (l *Link) open(d *device, rec *record, p *link.Packet) (ok bool, err error)
 func (l *Link) countInPlace(d *device, p *link.Packet) {
 	l.rx.inUse.Store(true)
 	d.in.inUse = true
-	l.count.receivedBytes.Add(uint64(len(p.Payload)))
+	l.count.ReceivedBytes.Add(uint64(len(p.Payload)))
 }
 
 // split returns the length of the headers and of the pad of a packet whose
@@ -231,7 +231,7 @@ func (l *Link) openRef(d *device, rec *record, head []byte, p *link.Packet) (ok 
 		return false, fmt.Errorf("%w: %d bytes at %d of arena %d, which has %d", errRecord, rec.n, rec.offset, rec.arena, len(mem))
 	}
 	p.Head, p.Payload, p.Pull = head[:n:n], mem[rec.offset:][:rec.n:rec.n], rec.state
-	l.count.pulledBytes.Add(rec.n)
+	l.count.PulledBytes.Add(rec.n)
 	if l.tap == nil {
 		l.countInPlace(d, p)
 		return true, nil
@@ -251,7 +251,7 @@ func (l *Link) pull(d *device, p *link.Packet, pad int) bool {
 	}
 	b, ok := l.unseal(d, b, 0)
 	p.Head, p.Payload, p.Pull = b, nil, nil
-	l.count.receivedBytes.Add(payloadLen(b))
+	l.count.ReceivedBytes.Add(payloadLen(b))
 	return ok
 }
 
@@ -278,7 +278,7 @@ func (l *Link) unseal(d *device, b []byte, flags uint32) (packet []byte, ok bool
 	}
 	end := len(b) - wire.ICRCLen
 	if end < wire.BTHLen || d.from.ICRC(0, b[:end]) != binary.LittleEndian.Uint32(b[end:]) {
-		l.count.icrc.Add(1)
+		l.count.ICRC.Add(1)
 		return nil, false
 	}
 	return b[:end:end], true

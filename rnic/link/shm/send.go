@@ -58,7 +58,7 @@ func (l *Link) Send(batch []link.Packet) error {
 		case d != nil:
 			l.put(d, &batch[i])
 		case !copyLoan(&batch[i]):
-			l.count.recalled.Add(1)
+			l.count.Recalled.Add(1)
 		default:
 			continue
 		}
@@ -105,7 +105,7 @@ func copyLoan(p *link.Packet) bool {
 func (l *Link) put(d *device, p *link.Packet) {
 	o := d.out
 	if p.Loan.Lent() && p.Loan.Over() {
-		l.count.recalled.Add(1)
+		l.count.Recalled.Add(1)
 		return
 	}
 	if !o.dirty {
@@ -117,7 +117,7 @@ func (l *Link) put(d *device, p *link.Packet) {
 	if p.Flip != 0 || l.tap != nil {
 		b, err := l.seal(d, p)
 		if err != nil {
-			l.count.recalled.Add(1)
+			l.count.Recalled.Add(1)
 			return
 		}
 		flags, head, payload, trailer = sealed, b, nil, nil
@@ -147,15 +147,15 @@ func (l *Link) put(d *device, p *link.Packet) {
 		if o.unseen += len(p.Payload); o.unseen >= piece {
 			l.tx.publish()
 		}
-		l.count.sent.Add(1)
-		l.count.sentBytes.Add(uint64(len(p.Payload)))
+		l.count.Sent.Add(1)
+		l.count.SentBytes.Add(uint64(len(p.Payload)))
 		if ref {
-			l.count.refBytes.Add(uint64(len(p.Payload)))
+			l.count.RefBytes.Add(uint64(len(p.Payload)))
 		}
 	case errors.Is(err, errFull):
-		l.count.full.Add(1)
+		l.count.Full.Add(1)
 	case errors.Is(err, errGone):
-		l.count.recalled.Add(1)
+		l.count.Recalled.Add(1)
 	default:
 		l.leaveOut(d)
 		d.givenUp = true
@@ -212,7 +212,7 @@ func (l *Link) leaveOut(d *device) {
 	if d.out == nil {
 		return
 	}
-	l.count.recalled.Add(d.out.abandon())
+	l.count.Recalled.Add(d.out.abandon())
 	d.out.free()
 	d.out = nil
 	if l.tx.rings[d.addr] == d {

@@ -45,8 +45,14 @@ type datagram struct {
 	buf   []byte
 }
 
+// counters of a port, with the names of rnic/link/udp where the meaning is the
+// same.
 type counters struct {
-	icrc, malformed, noRoute, tooLong, queueFull atomic.Uint64
+	ICRC      atomic.Uint64 `name:"drop_icrc"`
+	Malformed atomic.Uint64 `name:"drop_malformed"`
+	QueueFull atomic.Uint64 `name:"drop_queue_full"` // at the port whose queue was full, the others where they happened
+	NoRoute   atomic.Uint64 `name:"drop_send_unreach"`
+	TooLong   atomic.Uint64 `name:"drop_send_msgsize"`
 }
 
 func newPort(n *Network, at netip.AddrPort) *port {
@@ -98,17 +104,9 @@ func (p *port) Reach(netip.Addr, time.Duration) error { return nil }
 // SetUndelivered implements link.Link: a port learns of no packet's fate.
 func (p *port) SetUndelivered(func(link.Undelivered)) {}
 
-// Counters implements link.Link, with the names of rnic/link/udp where the
-// meaning is the same. drop_queue_full counts at the port whose queue
-// was full, the other drops where they happened.
+// Counters implements link.Link.
 func (p *port) Counters(dst []link.Counter) []link.Counter {
-	return append(dst,
-		link.Counter{Name: "drop_icrc", Value: p.count.icrc.Load()},
-		link.Counter{Name: "drop_malformed", Value: p.count.malformed.Load()},
-		link.Counter{Name: "drop_queue_full", Value: p.count.queueFull.Load()},
-		link.Counter{Name: "drop_send_unreach", Value: p.count.noRoute.Load()},
-		link.Counter{Name: "drop_send_msgsize", Value: p.count.tooLong.Load()},
-	)
+	return link.AppendCounters(dst, &p.count)
 }
 
 // Close implements link.Link. Packets on their way to the port are lost.

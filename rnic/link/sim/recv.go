@@ -62,7 +62,7 @@ func (p *port) check(batch []link.Packet) int {
 			p.tap.Datagram(link.Inbound, d.from, d.to(p.local), 0, d.buf, nil, nil)
 		}
 		if !d.flow.Check(d.buf, 0) {
-			p.count.icrc.Add(1)
+			p.count.ICRC.Add(1)
 			continue
 		}
 		batch[n] = link.Packet{Peer: d.from, Group: d.group, Head: d.buf[:len(d.buf)-wire.ICRCLen]}

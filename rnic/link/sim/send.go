@@ -39,7 +39,7 @@ func (p *port) sendTo(to netip.AddrPort, batch []link.Packet) {
 	}
 	dst := p.net.find(at)
 	if dst == nil || !way.ok {
-		p.count.noRoute.Add(uint64(len(batch)))
+		p.count.NoRoute.Add(uint64(len(batch)))
 		return
 	}
 	p.queue(dst, netip.Addr{}, batch, way.flow)
@@ -66,15 +66,15 @@ func (p *port) finish(pkt *link.Packet, dst *port, flow wire.Flow) []byte {
 	n := len(pkt.Head) + len(pkt.Payload) + int(pad) + wire.ICRCLen
 	switch {
 	case len(pkt.Head) < wire.BTHLen:
-		p.count.malformed.Add(1)
+		p.count.Malformed.Add(1)
 		return nil
 	case n > p.net.mtu:
-		p.count.tooLong.Add(1)
+		p.count.TooLong.Add(1)
 		return nil
 	}
 	buf := dst.inbox.reserve(n)
 	if buf == nil {
-		dst.count.queueFull.Add(1)
+		dst.count.QueueFull.Add(1)
 		return nil
 	}
 	return assemble(buf[:0], pkt, flow)

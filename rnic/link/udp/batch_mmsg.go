@@ -17,9 +17,6 @@ import (
 // useGRO: this receiver can take merged datagrams apart.
 const useGRO = true
 
-// tellsOverflows: overflows knows.
-const tellsOverflows = true
-
 // envelope holds the fields that a message header points to, apart from the
 // data: an address, and control messages. A sent one is UDP_SEGMENT's 16 bits.
 // Received ones are UDP_GRO's int, and the IP header's byte with the ECN field,

@@ -16,9 +16,6 @@ import (
 
 const useGRO = false
 
-// tellsOverflows: see overflows.
-const tellsOverflows = false
-
 // sender sends a datagram at a time.
 type sender struct {
 	s     *socket
@@ -39,12 +36,12 @@ func (t *sender) send(batch []link.Packet) error {
 
 func (t *sender) sendOne(p *link.Packet) error {
 	if len(p.Head) < wire.BTHLen {
-		t.s.count.malformed.Add(1)
+		t.s.count.Malformed.Add(1)
 		return nil
 	}
 	peer := t.peers.to(t.s.local, p.Peer)
 	if peer == nil {
-		t.s.count.unreachable.Add(1)
+		t.s.refused.Unreachable.Add(1)
 		return nil
 	}
 	t.buf = appendWhole(t.buf[:0], p, peer.flow, 0)

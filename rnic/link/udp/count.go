@@ -11,88 +11,68 @@ import (
 // counters of packets that did not get through, of ICRCs that needed solving,
 // and of how packets share system calls.
 type counters struct {
-	icrc, malformed, solved, overflow                      atomic.Uint64
-	tooLong, unreachable, refused, noBuffer, denied, other atomic.Uint64
+	ICRC      atomic.Uint64 `name:"drop_icrc"`      // received with an ICRC that no identification explains, or none that the peer was seen to use
+	Malformed atomic.Uint64 `name:"drop_malformed"` // no RoCEv2 packet
+	Solved    atomic.Uint64 `name:"icrc_solved"`    // received with an identification that had to be solved for
+	// Overflow counts buffers, of one packet or of several from one send, that
+	// the kernel (Linux) dropped because the socket's was full: the program is
+	// late, or too many send at once.
+	Overflow atomic.Uint64 `name:"drop_rcvbuf"`
 
-	gsoSends, gsoPackets, gsoRefused, gsoReduced, gsoSuspended atomic.Uint64
-	groReads, groPackets                                       atomic.Uint64
+	GSOSends     atomic.Uint64 `name:"gso_sends"`     // that carried several packets
+	GSOPackets   atomic.Uint64 `name:"gso_pkts"`      // in them
+	GSORefused   atomic.Uint64 `name:"gso_refused"`   // of the sends, those that the kernel did not take; sent again singly
+	GSOReduced   atomic.Uint64 `name:"gso_reduced"`   // how often that turned GSO off, for as long as the link lives
+	GSOSuspended atomic.Uint64 `name:"gso_suspended"` // how often losses took GSO from a peer for a while
+	GROReads     atomic.Uint64 `name:"gro_reads"`     // messages that were received with several packets
+	GROPackets   atomic.Uint64 `name:"gro_pkts"`      // in them
+}
+
+// refusals are packets that the system refused to send, by errno; drop_send is
+// their sum.
+type refusals struct {
+	TooLong     atomic.Uint64 `name:"drop_send_msgsize"` // longer than the route to the peer carries
+	Unreachable atomic.Uint64 `name:"drop_send_unreach"`
+	Refused     atomic.Uint64 `name:"drop_send_refused"` // came back: nothing has the peer's UDP port
+	NoBuffer    atomic.Uint64 `name:"drop_send_nobufs"`  // the interface's queue had no room
+	Denied      atomic.Uint64 `name:"drop_send_denied"`
+	Other       atomic.Uint64 `name:"drop_send_other"`
 }
 
 // drop counts a packet that the system refused to send.
 func (s *socket) drop(err error) {
-	c := &s.count.other
+	c := &s.refused.Other
 	switch {
 	case errors.Is(err, syscall.EMSGSIZE):
-		c = &s.count.tooLong
+		c = &s.refused.TooLong
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETDOWN),
 		errors.Is(err, syscall.EINVAL), errors.Is(err, syscall.EADDRNOTAVAIL), errors.Is(err, syscall.EAFNOSUPPORT):
 		// EINVAL: Linux's answer to a destination that the bound source
 		// address cannot reach, such as 10.0.0.1 from 127.0.0.1.
-		c = &s.count.unreachable
+		c = &s.refused.Unreachable
 	case errors.Is(err, syscall.ECONNREFUSED):
-		c = &s.count.refused
+		c = &s.refused.Refused
 	case errors.Is(err, syscall.ENOBUFS), errors.Is(err, syscall.ENOMEM):
-		c = &s.count.noBuffer
+		c = &s.refused.NoBuffer
 	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EACCES):
-		c = &s.count.denied
+		c = &s.refused.Denied
 	}
 	c.Add(1)
 }
 
 // Counters implements link.Link.
-//
-//	drop_send_msgsize  packets longer than the route to the peer carries
-//	drop_send_refused  packets that came back: nothing has the peer's UDP port
-//	drop_send_nobufs   packets that the interface's queue had no room for
-//	drop_send_…        others that the system refused, by errno; drop_send is their sum
-//	drop_rcvbuf        (Linux) buffers, of one packet or of several from one send, that
-//	                   the kernel dropped because the socket's was full: the
-//	                   program is late, or too many send at once
-//	drop_icrc          received with an ICRC that no identification explains, or
-//	                   none that the peer was seen to use
-//	drop_malformed     no RoCEv2 packet
-//	icrc_solved        received with an identification that had to be solved for
-//	gso_sends, _pkts   sends that carried several packets, and those
-//	gso_refused        of them, those that the kernel did not take; sent again singly
-//	gso_reduced        how often that turned GSO off, for as long as the link lives
-//	gso_suspended      how often losses took GSO from a peer for a while
-//	gro_reads, _pkts   messages that were received with several packets, and those
 func (s *socket) Counters(dst []link.Counter) []link.Counter {
-	c := &s.count
-	if tellsOverflows {
-		_ = s.raw.Control(func(fd uintptr) { // the last count, once it is closed
-			if n, _, ok := overflows(fd); ok {
-				c.overflow.Store(uint64(n))
-			}
-		})
-		dst = append(dst, link.Counter{Name: "drop_rcvbuf", Value: c.overflow.Load()})
+	_ = s.raw.Control(func(fd uintptr) { // the last count, once it is closed
+		if n, _, ok := overflows(fd); ok {
+			s.count.Overflow.Store(uint64(n))
+		}
+	})
+	dst = link.AppendCounters(dst, &s.count)
+	sum := link.Counter{Name: "drop_send"}
+	begin := len(dst)
+	dst = link.AppendCounters(dst, &s.refused)
+	for _, c := range dst[begin:] {
+		sum.Value += c.Value
 	}
-	parts := []link.Counter{
-		{Name: "drop_send_msgsize", Value: c.tooLong.Load()},
-		{Name: "drop_send_unreach", Value: c.unreachable.Load()},
-		{Name: "drop_send_refused", Value: c.refused.Load()},
-		{Name: "drop_send_nobufs", Value: c.noBuffer.Load()},
-		{Name: "drop_send_denied", Value: c.denied.Load()},
-		{Name: "drop_send_other", Value: c.other.Load()},
-	}
-	var sum uint64
-	for _, p := range parts {
-		sum += p.Value
-	}
-	dst = append(dst,
-		link.Counter{Name: "drop_icrc", Value: c.icrc.Load()},
-		link.Counter{Name: "drop_malformed", Value: c.malformed.Load()},
-		link.Counter{Name: "icrc_solved", Value: c.solved.Load()},
-		link.Counter{Name: "drop_send", Value: sum},
-	)
-	dst = append(dst, parts...)
-	return append(dst,
-		link.Counter{Name: "gso_sends", Value: c.gsoSends.Load()},
-		link.Counter{Name: "gso_pkts", Value: c.gsoPackets.Load()},
-		link.Counter{Name: "gso_refused", Value: c.gsoRefused.Load()},
-		link.Counter{Name: "gso_reduced", Value: c.gsoReduced.Load()},
-		link.Counter{Name: "gso_suspended", Value: c.gsoSuspended.Load()},
-		link.Counter{Name: "gro_reads", Value: c.groReads.Load()},
-		link.Counter{Name: "gro_pkts", Value: c.groPackets.Load()},
-	)
+	return append(dst, sum)
 }

@@ -375,7 +375,7 @@ func (s *stage) recvmmsg(uintptr) {
 // receive takes the datagrams that came and compares them with those due.
 func (s *stage) receive() {
 	c := &s.b.count
-	before := c.icrc.Load() + c.malformed.Load()
+	before := c.ICRC.Load() + c.Malformed.Load()
 	at, drops := 0, uint64(0)
 	batch := make([]link.Packet, 1+s.draw()%64)
 	for idle := 0; idle < 2; {
@@ -401,7 +401,7 @@ func (s *stage) receive() {
 		require.False(s.t, s.pieces[at].good, "a whole datagram was not handed out: % x", s.pieces[at].data)
 		drops++
 	}
-	require.Equal(s.t, drops, c.icrc.Load()+c.malformed.Load()-before, "dropped and counted")
+	require.Equal(s.t, drops, c.ICRC.Load()+c.Malformed.Load()-before, "dropped and counted")
 }
 
 // intact reports whether a piece may be handed out: its ICRC is right.

@@ -90,12 +90,12 @@ func (s *socket) readGroup(conn *net.UDPConn, at netip.AddrPort) {
 		}
 		src = netip.AddrPortFrom(wire.Bare(src.Addr()), src.Port())
 		if n < wire.BTHLen+wire.ICRCLen || n > slotSize {
-			s.count.malformed.Add(1)
+			s.count.Malformed.Add(1)
 			continue
 		}
 		peer := from.from(src, at)
 		if peer == nil {
-			s.count.malformed.Add(1)
+			s.count.Malformed.Add(1)
 			continue
 		}
 		id, ok := verify(peer.flow, at.Addr().Is4(), buf[:n], 0)
@@ -103,7 +103,7 @@ func (s *socket) readGroup(conn *net.UDPConn, at netip.AddrPort) {
 			s.tap.Datagram(link.Inbound, src, at, id, buf[:n], nil, nil)
 		}
 		if !ok || !peer.habit.takes(id) {
-			s.count.icrc.Add(1)
+			s.count.ICRC.Add(1)
 			continue
 		}
 		s.groups.put(link.Packet{Peer: src, Group: at.Addr(), Head: slices.Clone(buf[:n-wire.ICRCLen])}, &s.count)
@@ -115,7 +115,7 @@ func (g *groups) put(p link.Packet, count *counters) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.queue) >= groupQueue {
-		count.overflow.Add(1)
+		count.Overflow.Add(1)
 		return
 	}
 	g.queue = append(g.queue, p)

@@ -169,8 +169,8 @@ func (r *receiver) start(i int) {
 	var n int
 	if n, r.marked = e.options(&h.Hdr); n > 0 && n < len(r.rest) {
 		r.segment = n
-		r.s.count.groReads.Add(1)
-		r.s.count.groPackets.Add(uint64((len(r.rest) + n - 1) / n))
+		r.s.count.GROReads.Add(1)
+		r.s.count.GROPackets.Add(uint64((len(r.rest) + n - 1) / n))
 	}
 }
 

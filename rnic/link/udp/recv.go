@@ -85,12 +85,12 @@ func (s *socket) Watch(fd int) error {
 // check verifies a received datagram and describes it in pkt.
 func (s *socket) check(d datagram, pkt *link.Packet) bool {
 	if !d.whole || len(d.data) < wire.BTHLen+wire.ICRCLen || len(d.data) > s.caps.Longest {
-		s.count.malformed.Add(1)
+		s.count.Malformed.Add(1)
 		return false
 	}
 	from := s.rx.peers.from(d.from, s.local)
 	if from == nil {
-		s.count.malformed.Add(1)
+		s.count.Malformed.Add(1)
 		return false
 	}
 	v4 := d.from.Addr().Is4()
@@ -99,13 +99,13 @@ func (s *socket) check(d datagram, pkt *link.Packet) bool {
 		s.tap.Datagram(link.Inbound, d.from, s.local, id, d.data, nil, nil)
 	}
 	if !ok || !from.habit.takes(id) || id != 0 && len(d.data) > wire.MaxSolvable {
-		s.count.icrc.Add(1)
+		s.count.ICRC.Add(1)
 		return false
 	}
 	if v4 && id != d.id {
 		s.rx.learn(id)
 		if id != 0 {
-			s.count.solved.Add(1)
+			s.count.Solved.Add(1)
 		}
 	}
 	end := len(d.data) - wire.ICRCLen

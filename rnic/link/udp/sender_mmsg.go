@@ -96,7 +96,7 @@ func (t *sender) send(batch []link.Packet) error {
 // segments are allowed. Then there is no GSO from now on.
 func (t *sender) sendPlainly(batch []link.Packet) error {
 	why := t.refused
-	t.s.count.gsoRefused.Add(1)
+	t.s.count.GSORefused.Add(1)
 	t.build(batch, 1) // all of it: it was one send
 	if err := t.run(); err != nil {
 		return err
@@ -104,7 +104,7 @@ func (t *sender) sendPlainly(batch []link.Packet) error {
 	if t.failed == t.end || why != unix.EIO && why != unix.EINVAL {
 		return nil
 	}
-	t.s.count.gsoReduced.Add(1)
+	t.s.count.GSOReduced.Add(1)
 	t.limit = 1
 	return nil
 }
@@ -137,9 +137,9 @@ func (t *sender) build(batch []link.Packet, limit int) int {
 	at := 0
 	for bytes := 0; at < len(batch) && bytes < chunk; {
 		first := &batch[at]
-		drop, to := &t.s.count.malformed, (*peer)(nil)
+		drop, to := &t.s.count.Malformed, (*peer)(nil)
 		if len(first.Head) >= wire.BTHLen {
-			drop, to = &t.s.count.unreachable, t.peers.to(t.s.local, first.Peer)
+			drop, to = &t.s.refused.Unreachable, t.peers.to(t.s.local, first.Peer)
 		}
 		if to == nil {
 			if t.end > 0 {
@@ -150,7 +150,7 @@ func (t *sender) build(batch []link.Packet, limit int) int {
 			continue
 		}
 		if first.Alone && to.gso.alone() {
-			t.s.count.gsoSuspended.Add(1)
+			t.s.count.GSOSuspended.Add(1)
 		}
 		most := limit
 		if !to.gso.allowed() {
@@ -204,8 +204,8 @@ func (t *sender) add(run []link.Packet, to *peer, size int) {
 	h.SetControllen(0)
 	if len(run) > 1 {
 		e.setSegments(h, size)
-		t.s.count.gsoSends.Add(1)
-		t.s.count.gsoPackets.Add(uint64(len(run)))
+		t.s.count.GSOSends.Add(1)
+		t.s.count.GSOPackets.Add(uint64(len(run)))
 	}
 }
 
@@ -268,7 +268,7 @@ func (t *sender) flush(fd uintptr) bool {
 			t.again++
 		case errno == unix.ENOBUFS:
 			// The interface's queue has dropped it, all of a GSO send: a loss.
-			t.s.count.noBuffer.Add(uint64(t.size[t.next]))
+			t.s.refused.NoBuffer.Add(uint64(t.size[t.next]))
 			t.skip()
 		case t.size[t.next] > 1:
 			t.refused = errno

@@ -32,6 +32,7 @@ type socket struct {
 	groups  groups
 	errors  errorQueue
 	count   counters
+	refused refusals
 	waits   atomic.Uint64 // how often Wait returned
 }
 
