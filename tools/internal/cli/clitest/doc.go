@@ -3,5 +3,7 @@
 //
 // A package with commands calls Main from its TestMain, with its constructors.
 // RunTool then starts the binary again, as if it were rdmashim with those
-// commands, and returns exit status and output; Tool only prepares it.
+// commands, and returns exit status and output; Tool only prepares it. Serve
+// starts a server and waits until it listens, on an address of Host, and
+// Refused runs command lines that end with an error.
 package clitest
