@@ -91,7 +91,7 @@ func (q *Unreliable) Receive(_ Time, from netip.Addr, p *wire.Packet) {
 	if !q.inOrder(p) {
 		return
 	}
-	if e := q.check(p); e.refuses() {
+	if e := q.checkRequest(p); e.refuses() {
 		q.drop(e)
 		return
 	}
@@ -123,22 +123,6 @@ func (q *Unreliable) inOrder(p *wire.Packet) bool {
 		return starts
 	}
 	return true
-}
-
-// check holds a packet against the checks of the service.
-func (q *Unreliable) check(p *wire.Packet) refusal {
-	if e := q.checkOperation(p); e.refuses() {
-		return e
-	}
-	if op := p.Opcode; op.IsSend() && op.StartsMessage() || op.IsWrite() && op.HasImm() {
-		if e := q.takeReceive(); e.refuses() {
-			return e
-		}
-	}
-	if e := q.checkLength(p); e.refuses() {
-		return e
-	}
-	return q.checkRKey(p)
 }
 
 // drop ends the present message without a word. Only faults of the receive
