@@ -68,7 +68,7 @@ func (d *Device) share(r *mem.Region, memory []byte) {
 	}
 }
 
-// unshare ends that. When it returns nobody reads the memory any more.
+// unshare ends that. When it returns no peer reads the memory any more.
 func (d *Device) unshare(r *mem.Region) {
 	if l, ok := r.Tag().(*wire.Lease); ok {
 		r.SetTag(nil)
@@ -98,7 +98,7 @@ func (q *QP) takeWay(near uint64) {
 }
 
 // quiesce takes back what the queue pair has lent: its requests are about to be
-// flushed or forgotten. When it returns nobody reads their memory any more.
+// flushed or forgotten. When it returns no peer reads their memory any more.
 func (q *QP) quiesce() {
 	if q.lease == nil {
 		return

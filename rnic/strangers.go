@@ -11,7 +11,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// strangers holds a device's guards against packets that anybody can send.
+// strangers holds a device's guards against packets of strangers.
 // Guarded by Device.mu.
 type strangers struct {
 	numbers  *guard.Numbers // of queue pairs

@@ -30,7 +30,7 @@ type returnedDatagram struct {
 }
 
 // undelivered takes the reports of packets that came back. Queue pairs find out
-// about theirs by the silence: ICMP, which anybody can send, ends no
+// about theirs by the silence: ICMP, which any host can send, ends no
 // connection.
 func (d *Device) undelivered(u link.Undelivered) {
 	const headers = wire.BTHLen + wire.DETHLen

@@ -56,7 +56,7 @@ func (m *Manager) Listen(service wire.ServiceID, addr netip.Addr, backlog int) (
 	}
 	for _, l := range m.services[service] {
 		if covers(l.addr, addr) || covers(addr, l.addr) {
-			return 0, fmt.Errorf("cm: somebody listens for service %v: %w", service, syscall.EADDRINUSE)
+			return 0, fmt.Errorf("cm: service %v has a listener already: %w", service, syscall.EADDRINUSE)
 		}
 	}
 	for m.nextListen++; m.nextListen == 0 || m.listeners[m.nextListen] != nil; m.nextListen++ {

@@ -36,7 +36,7 @@ func (m *Manager) receiveREQ(now Time, msg *message) {
 		return
 	}
 	if l == nil {
-		refuse(m.nobody(r.ServiceID))
+		refuse(m.refusal(r.ServiceID))
 		return
 	}
 	if l.redirect != 0 {
@@ -55,9 +55,9 @@ func (m *Manager) receiveREQ(now Time, msg *message) {
 	m.request(c, l, &r, peer, msg, &ip)
 }
 
-// nobody returns why a service refuses an address: there is no listener, or, as
-// Linux says it, none for this address (cma.c: cma_ib_req_handler).
-func (m *Manager) nobody(service wire.ServiceID) wire.RejectReason {
+// refusal returns why a service refuses an address: there is no listener, or,
+// as Linux says it, none for this address (cma.c: cma_ib_req_handler).
+func (m *Manager) refusal(service wire.ServiceID) wire.RejectReason {
 	if len(m.services[service]) > 0 {
 		return wire.RejConsumer
 	}

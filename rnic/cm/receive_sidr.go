@@ -40,7 +40,7 @@ func (m *Manager) receiveSIDRREQ(now Time, msg *message) {
 	switch {
 	case l == nil && m.waitsForListener(r.ServiceID, now, msg):
 		return
-	case l == nil && m.nobody(r.ServiceID) == wire.RejConsumer:
+	case l == nil && m.refusal(r.ServiceID) == wire.RejConsumer:
 		refuse(wire.SIDRRejected)
 		return
 	case l == nil:

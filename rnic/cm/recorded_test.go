@@ -78,6 +78,16 @@ var ten1, ten2 = netip.MustParseAddrPort("10.99.0.1:4791"), netip.MustParseAddrP
 
 const guid1, guid2 = 0xb44303fffe180973, 0xe08eadfffe4bcbd2
 
+// manager makes the manager of a side that listens at ports.
+func manager(t *testing.T, guid uint64, ports ...uint16) *cm.Manager {
+	m := cm.New(cm.Config{CAGUID: guid, Random: rand.NewPCG(1, 1)})
+	for _, port := range ports {
+		_, err := m.Listen(wire.TCPService(port), netip.Addr{}, 1)
+		require.NoError(t, err)
+	}
+	return m
+}
+
 // reqParams makes the parameters of REQ n.
 func (p *tape) reqParams(n int) *cm.ConnectParams {
 	var q wire.REQ
@@ -113,7 +123,7 @@ func from(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr(),
 // Packets 1, 2, 3, 6 and 7, our side active.
 func TestRecordedActive(t *testing.T) {
 	p := loadTape(t)
-	m := cm.New(cm.Config{CAGUID: guid1, Random: rand.NewPCG(1, 1)})
+	m := manager(t, guid1)
 	id, err := m.Connect(1, p.reqParams(1))
 	require.NoError(t, err)
 	req := one(t, m)
@@ -138,9 +148,7 @@ func TestRecordedActive(t *testing.T) {
 // The same packets, our side passive.
 func TestRecordedPassive(t *testing.T) {
 	p := loadTape(t)
-	m := cm.New(cm.Config{CAGUID: guid2, Random: rand.NewPCG(1, 1)})
-	_, err := m.Listen(wire.TCPService(7471), ten2.Addr(), 1)
-	require.NoError(t, err)
+	m := manager(t, guid2, 7471)
 	m.Receive(1, from(ten1), p.get(1, 0, 0))
 	e := event(t, m, cm.ConnectRequest)
 	require.Equal(t, "hello from the active side", string(e.Private[:26]))
@@ -166,7 +174,7 @@ func TestRecordedRejects(t *testing.T) {
 	for req, rej := range map[int]int{15: 16, 17: 18, 19: 20} {
 		want := map[int]wire.RejectReason{15: wire.RejInvalidServiceID, 17: wire.RejConsumer, 19: wire.RejVendorUnsupported}[req]
 		// Linux refuses us.
-		m := cm.New(cm.Config{CAGUID: guid1, Random: rand.NewPCG(1, 1)})
+		m := manager(t, guid1)
 		id, err := m.Connect(1, p.reqParams(req))
 		require.NoError(t, err)
 		p.same(req, one(t, m), tid, local, [2]int{atREQPSN, 3})
@@ -179,7 +187,7 @@ func TestRecordedRejects(t *testing.T) {
 		require.Equal(t, cm.Idle, m.State(id))
 
 		// We refuse Linux.
-		m = cm.New(cm.Config{CAGUID: guid2, Random: rand.NewPCG(1, 1)})
+		m = manager(t, guid2)
 		if req != 15 {
 			_, err := m.Listen(wire.TCPService(7480), netip.Addr{}, 1)
 			require.NoError(t, err)
@@ -200,7 +208,7 @@ func TestRecordedRejects(t *testing.T) {
 // Packets 21 to 23: a REP is rejected. 24 and 25: a REQ is called off.
 func TestRecordedActiveRejects(t *testing.T) {
 	p := loadTape(t)
-	m := cm.New(cm.Config{CAGUID: guid1, Random: rand.NewPCG(1, 1)})
+	m := manager(t, guid1)
 	id, err := m.Connect(1, p.reqParams(21))
 	require.NoError(t, err)
 	one(t, m)
@@ -215,11 +223,7 @@ func TestRecordedActiveRejects(t *testing.T) {
 	require.NoError(t, m.Destroy(2, id))
 	p.same(25, one(t, m), tid, local)
 
-	m = cm.New(cm.Config{CAGUID: guid2, Random: rand.NewPCG(1, 1)})
-	_, err = m.Listen(wire.TCPService(7481), netip.Addr{}, 1)
-	require.NoError(t, err)
-	_, err = m.Listen(wire.TCPService(7482), netip.Addr{}, 1)
-	require.NoError(t, err)
+	m = manager(t, guid2, 7481, 7482)
 	m.Receive(1, from(ten1), p.get(21, 0, 0))
 	e := event(t, m, cm.ConnectRequest)
 	require.NoError(t, m.Accept(2, e.Conn, &cm.AcceptParams{QPN: 0x8c, MaxDestRdAtomic: 1, MaxRdAtomic: 1, RNRRetryCount: 7, Private: []byte("yes")}))
@@ -239,9 +243,7 @@ func TestRecordedActiveRejects(t *testing.T) {
 func TestRecordedMRA(t *testing.T) {
 	p := loadTape(t)
 	require.Equal(t, p.mads[32], p.mads[33])
-	m := cm.New(cm.Config{CAGUID: guid2, Random: rand.NewPCG(1, 1)})
-	_, err := m.Listen(wire.TCPService(7499), netip.Addr{}, 1)
-	require.NoError(t, err)
+	m := manager(t, guid2, 7499)
 	m.Receive(1, from(ten1), p.get(32, 0, 0))
 	e := event(t, m, cm.ConnectRequest)
 	m.Receive(2, from(ten1), p.get(33, 0, 0))
@@ -253,7 +255,7 @@ func TestRecordedMRA(t *testing.T) {
 	m.Receive(5, from(ten1), p.get(38, 0, e.Conn))
 	event(t, m, cm.Connected)
 
-	m = cm.New(cm.Config{CAGUID: guid1, Random: rand.NewPCG(1, 1)})
+	m = manager(t, guid1)
 	id, err := m.Connect(1, p.reqParams(32))
 	require.NoError(t, err)
 	one(t, m)
@@ -272,7 +274,7 @@ func TestRecordedMRA(t *testing.T) {
 func TestRecordedSIDR(t *testing.T) {
 	p := loadTape(t)
 	const port, qpn, qkey = 0x1d42, 0x123456, 0x01234567
-	m := cm.New(cm.Config{CAGUID: guid2, Random: rand.NewPCG(1, 1)})
+	m := manager(t, guid2)
 	for i := range uint16(2) {
 		_, err := m.Listen(wire.UDPService(port+i), netip.Addr{}, 1)
 		require.NoError(t, err)
@@ -294,7 +296,7 @@ func TestRecordedSIDR(t *testing.T) {
 	m.Receive(4, from(ten1), p.get(30, 0, 0))
 	p.same(31, one(t, m))
 
-	m = cm.New(cm.Config{CAGUID: guid1, Random: rand.NewPCG(1, 1)})
+	m = manager(t, guid1)
 	for i, status := range []wire.SIDRStatus{wire.SIDRValid, wire.SIDRRejected, wire.SIDRUnsupportedService} {
 		var q wire.SIDRREQ
 		var ip wire.IPCM
@@ -330,7 +332,7 @@ func TestRecordedSIDR(t *testing.T) {
 // Datagrams that are not for a manager are dropped and counted.
 func TestRecordedDrops(t *testing.T) {
 	p := loadTape(t)
-	m := cm.New(cm.Config{CAGUID: guid2, Random: rand.NewPCG(1, 1)})
+	m := manager(t, guid2)
 	for _, a := range []wire.CMAttribute{wire.AttrLAP, wire.AttrAPR} {
 		b := p.get(1, 0, 0)
 		binary.BigEndian.PutUint16(b[16:], uint16(a))

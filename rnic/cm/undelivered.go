@@ -25,7 +25,7 @@ var refusedAgain = [...]Duration{20 * Millisecond, 40 * Millisecond}
 // ECONNREFUSED, EHOSTUNREACH or ENETUNREACH by ICMP or the system, EPERM by its
 // packet filter. Like a TCP connect (tcp_ipv4.c: tcp_v4_err), an attempt ends
 // that no program of the peer has answered yet: with Rejected for a REQ that
-// was refused, else with Unreachable. mad is the datagram's beginning; anybody
+// was refused, else with Unreachable. mad is the datagram's beginning; any host
 // can send ICMP, so that a report without the attempt's transaction and
 // identifier, which only the way to the peer has seen, is dropped. So is one
 // about an attempt that was answered, or a connection. Next: Transmit, Event,

@@ -121,7 +121,7 @@ type Undelivered struct {
 	Why syscall.Errno
 	// Head is the packet's beginning, from the BTH on, as much of it as was
 	// returned. ICMP is not authenticated: without the secrets that a packet
-	// carries, anybody may have made it up.
+	// carries, any host may have made it up.
 	Head []byte
 }
 

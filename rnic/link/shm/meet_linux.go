@@ -208,7 +208,7 @@ func (l *Link) meet(peer netip.AddrPort, token nonce) uint64 {
 	switch {
 	case err == nil:
 		return d.id
-	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, net.ErrClosed): // nobody is there
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, net.ErrClosed): // no device is there
 		return 0
 	}
 	l.count.Fallback.Add(1)
@@ -223,7 +223,7 @@ func (l *Link) meet(peer netip.AddrPort, token nonce) uint64 {
 }
 
 // Probe tells whether a device at an address would be met: ECONNREFUSED says
-// that there is none in this network namespace, or that it meets nobody, EPERM
+// that there is none in this network namespace, or that it meets none, EPERM
 // that it belongs to another user.
 func Probe(device netip.AddrPort) error {
 	conn, err := net.DialTimeout("unixpacket", socketName(device), time.Second)
