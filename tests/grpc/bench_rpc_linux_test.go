@@ -2,22 +2,11 @@ package grpctest
 
 import (
 	"context"
-	"fmt"
-	"math"
 	"net"
-	"net/netip"
 	"os"
 	"os/exec"
 	"runtime"
 	"testing"
-
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/interop"
-	testgrpc "google.golang.org/grpc/interop/grpc_testing"
-
-	"github.com/rdmashim/rdmashim/uapi"
-	"github.com/rdmashim/rdmashim/uapi/rpc"
 )
 
 // BenchmarkRPC compares uapi/rpc with grpc-go, ttrpc and dRPC: calls of 64 B by
@@ -54,81 +43,12 @@ func BenchmarkRPC(b *testing.B) {
 	compare(b, "Callers64/drpc", servers.side(unaryOf(ours).by(callers)), servers.side(drpc.by(callers))).
 		row(b, byDRPC, atLeast(1.5), rate).row(b, byDRPC, none, cpu)
 
-	allocate(b)
-
 	compare(b, "Stream1MiB", servers.side(streamOf(ours)), servers.side(streamOf(tcp))).
 		row(b, overTCP, atLeast(2), megabytes).row(b, overTCP, none, cpu)
 	compare(b, "RawStream1MiB/protobuf", servers.side(rawStreamOf(ours)), servers.side(streamOf(tcp))).
 		row(b, overTCP+", protobuf", atLeast(2.8), megabytes).row(b, overTCP+", protobuf", none, cpu)
 	compare(b, "RawStream1MiB/raw", servers.side(rawStreamOf(ours)), servers.side(rawStreamOf(tcp))).
 		row(b, overTCP+", raw bytes", none, megabytes).row(b, overTCP+", raw bytes", none, cpu)
-}
-
-// allocate prints how many allocations a call makes at both ends, which are in
-// this process, besides its four messages; and one of grpc-go, all told. A
-// context that can be cancelled makes three more.
-func allocate(b *testing.B) {
-	if !b.Run("Allocations", func(b *testing.B) {
-		for b.Loop() { // the servers are made once
-		}
-		b.ReportMetric(0, "ns/op")
-	}) {
-		return
-	}
-	device, err := uapi.Open("soft")
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer device.Close()
-	l, err := device.Listen(":0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer l.Close()
-	server := rpc.NewServer(rpc.ServerConfig{})
-	defer server.Stop()
-	testgrpc.RegisterTestServiceServer(server, interop.NewTestServer())
-	go server.Serve(l)
-	info, err := device.QueryDevice()
-	if err != nil {
-		b.Fatal(err)
-	}
-	at := netip.AddrPortFrom(info.Address.Addr(), l.Addr().Port()).String()
-	ours, err := rpc.Dial(b.Context(), at, rpc.ClientConfig{Context: device})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer ours.Close()
-
-	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	reference := grpc.NewServer()
-	defer reference.Stop()
-	testgrpc.RegisterTestServiceServer(reference, interop.NewTestServer())
-	go reference.Serve(tcp)
-	theirs, err := grpc.NewClient(tcp.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer theirs.Close()
-
-	perCall := func(c grpc.ClientConnInterface) float64 {
-		stub := testgrpc.NewTestServiceClient(c)
-		least := math.Inf(1)
-		for range 10 { // a busy machine wakes more goroutines, which allocate, too
-			least = min(least, testing.AllocsPerRun(500, func() {
-				if _, err := stub.EmptyCall(context.Background(), &testgrpc.Empty{}); err != nil {
-					b.Fatal(err)
-				}
-			}))
-		}
-		return least
-	}
-	const messages = 4 // the caller's, and what its stub and the server's make of bytes
-	mine, other := perCall(ours)-messages, perCall(theirs)
-	fmt.Printf("reference: grpc-go over TCP\n%s/Allocations/both\t1\t%.4g ours-allocations\t%.4g ref-allocations\t%.3g ratio\t%s\n", b.Name(), mine, other, mine/other, none)
 }
 
 func dialUNIX(ctx context.Context, addr string) (net.Conn, error) {

@@ -38,15 +38,11 @@ func (s *suite) rpcTable() []comparison {
 		{"RPCs of 64 callers", "calls/s", "Callers64/tcp/rate", overTCP, 4, false},
 		{"RPCs of 64 callers", "calls/s", "Callers64/drpc/rate", drpc, 1.5, false},
 		{"RPCs of 64 callers, processor time", "µs", "Callers64/tcp/CPU", overTCP, 0.5, true},
-		{"RPC, allocations at both ends besides the messages", "", "Allocations/both", bound.name, 8, true},
 		{"RPC, a stream of 1 MiB messages", "MB/s", "Stream1MiB/rate", overTCP, 2, false},
 		{"RPC, a stream of 1 MiB messages of bytes in lent memory", "MB/s", "RawStream1MiB/protobuf/rate", overTCP, 2.8, false},
 	} {
-		c := comparison{x.work, x.unit, pick(x.work, run, rpcFigure(x.row, true)), bound, x.target, x.atMost}
-		if x.reference != bound.name {
-			c.reference = pick(x.reference, run, rpcFigure(x.row, false))
-		}
-		table = append(table, c)
+		reference := pick(x.reference, run, rpcFigure(x.row, false))
+		table = append(table, comparison{x.work, x.unit, pick(x.work, run, rpcFigure(x.row, true)), reference, x.target, x.atMost})
 	}
 	return table
 }

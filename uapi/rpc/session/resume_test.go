@@ -33,24 +33,8 @@ func TestCutsCountExactly(t *testing.T) {
 		}
 		pair(t, "loss=2%&reorder=10%&dup=2%&seed=7", add, func(t *testing.T, c *session.Client, s *session.Server) {
 			const callers, each = 30, 20
-			var seen sync.Map
-			var all sync.WaitGroup
-			for range callers {
-				all.Go(func() {
-					for range each {
-						err := c.Call(t.Context(), &session.Call{Method: "add", WaitForReady: true, Reply: func(a *session.Answer) error {
-							if _, twice := seen.LoadOrStore(binary.BigEndian.Uint64(a.Body), true); twice {
-								t.Error("two calls have one answer")
-							}
-							return nil
-						}})
-						if err != nil {
-							t.Error(err)
-						}
-					}
-				})
-			}
-			require.NotZero(t, cutUntil(s, &all, seed, 30*time.Millisecond))
+			all := addEach(t, c, callers, each)
+			require.NotZero(t, cutUntil(s, all, seed, 30*time.Millisecond))
 			require.EqualValues(t, callers*each, sum.Load())
 			require.EqualValues(t, callers*each, s.Stats().Executed)
 			require.Zero(t, c.Stats().Unknown)

@@ -80,29 +80,33 @@ func TestCountsExactly(t *testing.T) {
 	}
 	pair(t, "loss=5%&reorder=25%&dup=2%&seed=1", add, func(t *testing.T, c *session.Client, s *session.Server) {
 		const callers, each = 300, 4
-		var seen sync.Map
-		var all sync.WaitGroup
-		for range callers {
-			all.Go(func() {
-				for range each {
-					err := c.Call(t.Context(), &session.Call{Method: "add", Reply: func(a *session.Answer) error {
-						_, twice := seen.LoadOrStore(binary.BigEndian.Uint64(a.Body), true)
-						if twice {
-							t.Error("two calls have one answer")
-						}
-						return nil
-					}})
-					if err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		all.Wait()
+		addEach(t, c, callers, each).Wait()
 		require.EqualValues(t, callers*each, sum.Load())
 		require.EqualValues(t, callers*each, s.Stats().Executed)
 		require.EqualValues(t, 1, c.Stats().Connections)
 	})
+}
+
+// addEach has callers make calls, each of which has an answer of its own.
+func addEach(t *testing.T, c *session.Client, callers, each int) (all *sync.WaitGroup) {
+	var seen sync.Map
+	all = &sync.WaitGroup{}
+	for range callers {
+		all.Go(func() {
+			for range each {
+				err := c.Call(t.Context(), &session.Call{Method: "add", WaitForReady: true, Reply: func(a *session.Answer) error {
+					if _, twice := seen.LoadOrStore(binary.BigEndian.Uint64(a.Body), true); twice {
+						t.Error("two calls have one answer")
+					}
+					return nil
+				}})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	return all
 }
 
 func TestCancelFreesTheCallerAndKeepsTheConnection(t *testing.T) {
