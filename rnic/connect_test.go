@@ -154,15 +154,6 @@ func (h *cmHost) gauges(q *verbs.QP) engine.Gauges {
 	return h.dev.qps[wire.QPN(q.Num())].engine.Gauges()
 }
 
-// left is how many connections the device knows.
-func (h *cmHost) left() (n int) {
-	_ = h.dev.withCM(func(_ cm.Time, m *cm.Manager) error {
-		n, _ = m.Len()
-		return nil
-	})
-	return n + len(h.dev.gsi.users.conns)
-}
-
 // A closed port is refused at once, a silent address after the documented time.
 func TestConnectInVain(t *testing.T) {
 	net := sim.NewNetwork(sim.Options{})
