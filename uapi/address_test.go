@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // named lets a host name have addresses for the length of a test.
@@ -30,8 +32,7 @@ func named(t *testing.T, name string, addrs ...string) {
 
 // simAt opens a device at an address of a network.
 func simAt(t *testing.T, net, addr string) *Context {
-	c, err := Open("sim:" + addr + "?net=" + net)
-	require.NoError(t, err)
+	c := must.Get(Open("sim:" + addr + "?net=" + net))(t)
 	t.Cleanup(func() {
 		require.Empty(t, c.OpenHandles())
 		require.NoError(t, c.Close())
@@ -65,8 +66,7 @@ func accepting(t *testing.T, l *Listener) {
 // and from another of the process, although it is a wildcard.
 func TestDialListenerAddr(t *testing.T) {
 	a, b := twoDevices(t, "")
-	l, err := b.Listen(":0")
-	require.NoError(t, err)
+	l := must.Get(b.Listen(":0"))(t)
 	require.True(t, l.Addr().Addr().IsUnspecified())
 	accepting(t, l)
 	_, port, err := net.SplitHostPort(l.Addr().String())
@@ -75,8 +75,7 @@ func TestDialListenerAddr(t *testing.T) {
 		for _, c := range []*Context{a, b} {
 			qp, err := c.Dial(t.Context(), addr, DialConfig{})
 			require.NoError(t, err, addr)
-			info, err := c.QueryConn(qp)
-			require.NoError(t, err)
+			info := must.Get(c.QueryConn(qp))(t)
 			require.Equal(t, addrOf(b), info.RemoteAddr.Addr())
 			require.NoError(t, c.DestroyQP(qp))
 		}
@@ -89,11 +88,9 @@ func TestListenName(t *testing.T) {
 	named(t, "localhost", "2001:db8::1", "10.1.0.9", "10.1.0.1")
 	for _, addr := range []string{"10.1.0.1", "2001:db8::1"} {
 		c := simAt(t, "listen-name", addr)
-		l, err := c.Listen("localhost:0")
-		require.NoError(t, err)
+		l := must.Get(c.Listen("localhost:0"))(t)
 		require.Equal(t, addr, l.Addr().Addr().String())
-		same, err := Listen("localhost:0")
-		require.NoError(t, err)
+		same := must.Get(Listen("localhost:0"))(t)
 		require.Equal(t, addr, same.Addr().Addr().String())
 		require.NoError(t, same.Close())
 		require.NoError(t, l.Close())
@@ -115,20 +112,17 @@ func TestDialTriesAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := simAt(t, "all", "10.1.0.1"), simAt(t, "all", "10.1.0.2")
 		simAt(t, "all", "10.1.0.3") // no listener there
-		l, err := b.Listen(":7471")
-		require.NoError(t, err)
+		l := must.Get(b.Listen(":7471"))(t)
 		accepting(t, l)
 		prepared := 0
 		start := time.Now()
 		config := DialConfig{Prepare: func(QP) error { prepared++; return nil }}
-		qp, err := a.Dial(t.Context(), "peer:7471", config)
-		require.NoError(t, err)
+		qp := must.Get(a.Dial(t.Context(), "peer:7471", config))(t)
 		require.Equal(t, 1, prepared)
 		share := DefaultConnectTimeout / 4
 		require.GreaterOrEqual(t, time.Since(start), share)
 		require.Less(t, time.Since(start), share+time.Second)
-		info, err := a.QueryConn(qp)
-		require.NoError(t, err)
+		info := must.Get(a.QueryConn(qp))(t)
 		require.Equal(t, "10.1.0.2:7471", info.RemoteAddr.String())
 		require.NoError(t, a.DestroyQP(qp))
 
@@ -136,7 +130,7 @@ func TestDialTriesAll(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		start = time.Now()
-		_, err = a.Dial(ctx, "peer:1", DialConfig{})
+		_, err := a.Dial(ctx, "peer:1", DialConfig{})
 		require.ErrorIs(t, err, ErrRefused)
 		require.ErrorIs(t, err, ErrUnreachable)
 		require.ErrorIs(t, err, syscall.EAFNOSUPPORT)
@@ -153,11 +147,9 @@ func TestDialStops(t *testing.T) {
 	named(t, "peer", "10.1.0.2", "10.1.0.3")
 	synctest.Test(t, func(t *testing.T) {
 		a, b, c := simAt(t, "stop", "10.1.0.1"), simAt(t, "stop", "10.1.0.2"), simAt(t, "stop", "10.1.0.3")
-		refusing, err := b.Listen(":1")
-		require.NoError(t, err)
+		refusing := must.Get(b.Listen(":1"))(t)
 		defer refusing.Close()
-		l, err := c.Listen(":1")
-		require.NoError(t, err)
+		l := must.Get(c.Listen(":1"))(t)
 		accepting(t, l)
 		go func() {
 			if r, err := refusing.Accept(t.Context()); err == nil {
@@ -165,7 +157,7 @@ func TestDialStops(t *testing.T) {
 			}
 		}()
 		var rejected *RejectError
-		_, err = a.Dial(t.Context(), "peer:1", DialConfig{})
+		_, err := a.Dial(t.Context(), "peer:1", DialConfig{})
 		require.ErrorAs(t, err, &rejected)
 		require.Equal(t, RejectedByProgram, rejected.Reason)
 		prepared := 0
@@ -186,8 +178,7 @@ func TestListenErrors(t *testing.T) {
 	_, err := c.Listen("10.1.0.2:7000")
 	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
 	require.EqualError(t, err, "rdma Listen 10.1.0.2:7000: on sim:10.1.0.1?net=listen-errors: the device has the address 10.1.0.1, not 10.1.0.2 (cannot assign requested address)")
-	l, err := c.Listen(":7000")
-	require.NoError(t, err)
+	l := must.Get(c.Listen(":7000"))(t)
 	defer l.Close()
 	for _, addr := range []string{":7000", "10.1.0.1:7000"} {
 		_, err = c.Listen(addr)

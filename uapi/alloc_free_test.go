@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // Posting and polling allocate nothing; nor does the device beneath, which
@@ -15,20 +17,15 @@ func TestPostAndPollAllocateNothing(t *testing.T) {
 	}
 	for _, device := range []string{"sim?net=allocs", "soft?port=0"} {
 		t.Run(device, func(t *testing.T) {
-			a, err := Open(device)
-			require.NoError(t, err)
+			a := must.Get(Open(device))(t)
 			defer a.Close()
-			b, err := Open(device)
-			require.NoError(t, err)
+			b := must.Get(Open(device))(t)
 			defer b.Close()
 			qa, qb := linked(t, a, b, 8, 8)
 			buf, target := make([]byte, 4096), make([]byte, 4096)
-			mr, err := a.RegMR(buf, AccessLocalWrite)
-			require.NoError(t, err)
-			peer, err := b.RegMR(target, AccessLocalWrite|AccessRemoteWrite)
-			require.NoError(t, err)
-			info, err := b.QueryMR(peer)
-			require.NoError(t, err)
+			mr := must.Get(a.RegMR(buf, AccessLocalWrite))(t)
+			peer := must.Get(b.RegMR(target, AccessLocalWrite|AccessRemoteWrite))(t)
+			info := must.Get(b.QueryMR(peer))(t)
 
 			wc := make([]WC, 8)
 			drain := func(c *Context, qp QP) {
@@ -68,8 +65,7 @@ func TestPostAndPollAllocateNothing(t *testing.T) {
 				}
 				drain(a, qa)
 			}
-			pair, err := a.QueryQP(qa)
-			require.NoError(t, err)
+			pair := must.Get(a.QueryQP(qa))(t)
 			cqs := []CQ{pair.SendCQ}
 			wake := func() {
 				for _, wait := range []func() (int, error){

@@ -10,13 +10,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/internal/pages"
 )
 
 func TestAlloc(t *testing.T) {
 	for _, n := range []int{1, 4095, 4096, 4097, 1 << 20} {
-		mem, err := Alloc(n)
-		require.NoError(t, err)
+		mem := must.Get(Alloc(n))(t)
 		require.Len(t, mem, n)
 		require.Equal(t, n, cap(mem))
 		require.Zero(t, reflect.ValueOf(mem).Pointer()%uintptr(os.Getpagesize()))
@@ -38,8 +38,7 @@ func TestAllocRefuses(t *testing.T) {
 }
 
 func TestFreeRefuses(t *testing.T) {
-	mem, err := Alloc(2 * os.Getpagesize())
-	require.NoError(t, err)
+	mem := must.Get(Alloc(2 * os.Getpagesize()))(t)
 	require.ErrorIs(t, Free(nil), syscall.EINVAL)
 	require.ErrorIs(t, Free(make([]byte, 10)), syscall.EINVAL)
 	require.ErrorIs(t, Free(mem[1:]), syscall.EINVAL)
@@ -54,8 +53,7 @@ func TestFreeRefuses(t *testing.T) {
 
 	var two [2][]byte
 	for i := range two {
-		two[i], err = Alloc(1)
-		require.NoError(t, err)
+		two[i] = must.Get(Alloc(1))(t)
 	}
 	if reflect.ValueOf(two[0]).Pointer() > reflect.ValueOf(two[1]).Pointer() {
 		two[0], two[1] = two[1], two[0]
@@ -68,8 +66,7 @@ func TestFreeRefuses(t *testing.T) {
 // Memory that is freed while its region's context is being closed goes with the
 // region.
 func TestFreeBesideClose(t *testing.T) {
-	mem, err := Alloc(2 * os.Getpagesize())
-	require.NoError(t, err)
+	mem := must.Get(Alloc(2 * os.Getpagesize()))(t)
 	ending, other := pages.Register(mem), pages.Register(mem)
 	ending.End()
 	require.ErrorIs(t, Free(mem), syscall.EBUSY)
@@ -84,12 +81,10 @@ func TestWordsInMemory(t *testing.T) {
 	mem, err := Alloc(64)
 	require.NoError(t, err)
 	defer Free(mem)
-	w, err := Uint64At(mem, 56)
-	require.NoError(t, err)
+	w := must.Get(Uint64At(mem, 56))(t)
 	w.Store(math.MaxUint64)
 	require.Equal(t, byte(0xff), mem[63])
-	h, err := Uint32At(mem, 60)
-	require.NoError(t, err)
+	h := must.Get(Uint32At(mem, 60))(t)
 	require.Equal(t, uint32(math.MaxUint32), h.Load())
 	for _, off := range []int{-8, 4, 57, 64, math.MaxInt} {
 		_, err = Uint64At(mem, off)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -21,8 +22,7 @@ func TestPeerAnswersNoReads(t *testing.T) {
 			return qa, qb
 		},
 		"addresses": func(t *testing.T, a, b *uapi.Context) (uapi.QP, uapi.QP) {
-			l, err := b.Listen(":0")
-			require.NoError(t, err)
+			l := must.Get(b.Listen(":0"))(t)
 			t.Cleanup(func() { l.Close() })
 			accepted := make(chan uapi.QP, 1)
 			go func() {
@@ -41,8 +41,7 @@ func TestPeerAnswersNoReads(t *testing.T) {
 					t.Error(err)
 				}
 			}()
-			qa, err := a.Dial(t.Context(), l.Addr().String(), uapi.DialConfig{QPConfig: uapi.QPConfig{SendDepth: 8}})
-			require.NoError(t, err)
+			qa := must.Get(a.Dial(t.Context(), l.Addr().String(), uapi.DialConfig{QPConfig: uapi.QPConfig{SendDepth: 8}}))(t)
 			qb, ok := <-accepted
 			require.True(t, ok)
 			t.Cleanup(func() { a.DestroyQP(qa); b.DestroyQP(qb) })
@@ -60,10 +59,8 @@ func TestPeerAnswersNoReads(t *testing.T) {
 				{a, qa, "the peer answers none: it offered no resources for READs and atomics"},
 				{b, qb, "its QPConfig has MaxRdAtomic -1"},
 			} {
-				mem, err := uapi.Alloc(64)
-				require.NoError(t, err)
-				mr, err := side.at.RegMR(mem, uapitest.AllAccess)
-				require.NoError(t, err)
+				mem := must.Get(uapi.Alloc(64))(t)
+				mr := must.Get(side.at.RegMR(mem, uapitest.AllAccess))(t)
 				sge := []uapi.SGE{{MR: mr, Length: 8}}
 				for _, op := range []uapi.Op{uapi.OpRead, uapi.OpFetchAdd, uapi.OpCompareSwap} {
 					n, err := side.at.Post(side.qp, []uapi.WR{{Op: uapi.OpWrite, Flags: uapi.Signaled}, {Op: op, Flags: uapi.Signaled, SGE: sge}})
@@ -72,8 +69,7 @@ func TestPeerAnswersNoReads(t *testing.T) {
 					require.ErrorContains(t, err, side.reason)
 					require.ErrorContains(t, err, op.String())
 					var wc [1]uapi.WC
-					_, err = side.at.WaitCQ(t.Context(), side.qp, wc[:])
-					require.NoError(t, err)
+					must.Get(side.at.WaitCQ(t.Context(), side.qp, wc[:]))(t)
 					require.NoError(t, wc[0].Err(), "the connection stays")
 				}
 				require.NoError(t, side.at.DeregMR(mr))

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // causeRig is a connection between two machines, and a region.
@@ -26,9 +27,7 @@ func causes(t *testing.T, interval time.Duration, config QPConfig, f func(t *tes
 		r := &causeRig{a: startHost(t, network, 1), b: startHost(t, network, 2)}
 		l := listening(t, r.b, ListenConfig{KeepAlive: interval})
 		r.joined = join(t, r.a.Context, r.b.Context, l, DialConfig{KeepAlive: interval, QPConfig: config})
-		var err error
-		r.mr, err = r.a.RegMR(make([]byte, 64), AccessLocalWrite)
-		require.NoError(t, err)
+		r.mr = must.Get(r.a.RegMR(make([]byte, 64), AccessLocalWrite))(t)
 		f(t, r)
 		r.leave(t)
 		require.NoError(t, r.a.DeregMR(r.mr))
@@ -39,11 +38,8 @@ func causes(t *testing.T, interval time.Duration, config QPConfig, f func(t *tes
 // then.
 func (r *causeRig) wrongKey(t *testing.T) WRID {
 	t.Helper()
-	_, err := r.a.PostRecv(r.qa, r.mr, 0, 8)
-	require.NoError(t, err)
-	id, err := r.a.PostWrite(r.qa, r.mr, 0, 4096, 12345, 8)
-	require.NoError(t, err)
-	return id
+	must.Get(r.a.PostRecv(r.qa, r.mr, 0, 8))(t)
+	return must.Get(r.a.PostWrite(r.qa, r.mr, 0, 4096, 12345, 8))(t)
 }
 
 // ownFault is the Cause of that write.
@@ -85,11 +81,9 @@ func TestOwnFailureEndsAtOnce(t *testing.T) {
 
 					time.Sleep(DefaultKeepAlive + time.Second) // a keepalive was answered
 					id := r.wrongKey(t)
-					info, err := r.a.QueryQP(r.qa)
-					require.NoError(t, err)
+					info := must.Get(r.a.QueryQP(r.qa))(t)
 					start, wc := time.Now(), make([]WC, 2)
-					n, err := take(r, info.SendCQ, wc)
-					require.NoError(t, err)
+					n := must.Get(take(r, info.SendCQ, wc))(t)
 					require.Positive(t, n)
 					require.Equal(t, WCRemAccessErr, wc[0].Status)
 					require.True(t, over(r.a.Context, r.qa))
@@ -112,8 +106,7 @@ func TestOwnFailureThatNobodyPolls(t *testing.T) {
 		<-r.a.Done(r.qa)
 		r.ownFault(t, id)
 		wc := make([]WC, 4)
-		n, err := r.a.PollCQ(r.qa, wc)
-		require.NoError(t, err)
+		n := must.Get(r.a.PollCQ(r.qa, wc))(t)
 		require.Equal(t, 2, n)
 		require.Equal(t, WCRemAccessErr, wc[0].Status)
 		require.Equal(t, WCWRFlushErr, wc[1].Status)
@@ -128,20 +121,16 @@ func TestOwnFailureOnAnotherQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoDevices(t, "")
 		l := listening(t, b, ListenConfig{})
-		var err error
 		var cq [2]CQ
 		for i := range cq {
-			cq[i], err = a.CreateCQ(4)
-			require.NoError(t, err)
+			cq[i] = must.Get(a.CreateCQ(4))(t)
 		}
 		j := join(t, a, b, l, DialConfig{KeepAlive: None, QPConfig: QPConfig{SendCQ: cq[0], RecvCQ: cq[1], SendDepth: 3, RecvDepth: 3}})
 		r := &causeRig{joined: j, a: &cmHost{Context: a}}
-		r.mr, err = a.RegMR(make([]byte, 64), AccessLocalWrite)
-		require.NoError(t, err)
+		r.mr = must.Get(a.RegMR(make([]byte, 64), AccessLocalWrite))(t)
 		id := r.wrongKey(t)
 		var wc [1]WC
-		_, err = a.Wait(t.Context(), cq[1], wc[:])
-		require.NoError(t, err)
+		must.Get(a.Wait(t.Context(), cq[1], wc[:]))(t)
 		require.Equal(t, WCWRFlushErr, wc[0].Status)
 		require.True(t, over(a, j.qa))
 		r.ownFault(t, id)
@@ -168,14 +157,11 @@ func TestFlushedSaysWhy(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				network := sim.NewNetwork(sim.Options{})
 				r := &causeRig{a: startHost(t, network, 1), b: startHost(t, network, 2)}
-				l, err := r.b.Listen(":0")
-				require.NoError(t, err)
+				l := must.Get(r.b.Listen(":0"))(t)
 				r.joined = join(t, r.a.Context, r.b.Context, l, DialConfig{})
-				r.mr, err = r.a.RegMR(make([]byte, 64), AccessLocalWrite)
-				require.NoError(t, err)
+				r.mr = must.Get(r.a.RegMR(make([]byte, 64), AccessLocalWrite))(t)
 				for range 2 {
-					_, err = r.a.PostRecv(r.qa, r.mr, 0, 8)
-					require.NoError(t, err)
+					must.Get(r.a.PostRecv(r.qa, r.mr, 0, 8))(t)
 				}
 				type result struct {
 					list []WC
@@ -223,15 +209,11 @@ func TestFlushedSaysWhy(t *testing.T) {
 func TestFlushedWithoutConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := twoDevices(t, "")
-		qp, err := a.CreateQP(1, 1)
-		require.NoError(t, err)
-		e, err := a.LocalEndpoint(qp)
-		require.NoError(t, err)
+		qp := must.Get(a.CreateQP(1, 1))(t)
+		e := must.Get(a.LocalEndpoint(qp))(t)
 		require.NoError(t, a.ConnectQP(qp, e))
-		mr, err := a.RegMR(make([]byte, 8), AccessLocalWrite)
-		require.NoError(t, err)
-		_, err = a.PostRecv(qp, mr, 0, 8)
-		require.NoError(t, err)
+		mr := must.Get(a.RegMR(make([]byte, 8), AccessLocalWrite))(t)
+		must.Get(a.PostRecv(qp, mr, 0, 8))(t)
 		require.NoError(t, a.Disconnect(qp))
 		var failed *WCError
 		require.ErrorAs(t, one(t, a, qp).Err(), &failed)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -25,28 +26,23 @@ func TestReRegMR(t *testing.T) {
 	const remote = uapi.AccessLocalWrite | uapi.AccessRemoteWrite
 
 	require.NoError(t, b.ReRegMR(mr, nil, remote))
-	now, err := b.QueryMR(mr)
-	require.NoError(t, err)
+	now := must.Get(b.QueryMR(mr))(t)
 	info.Access = remote
 	require.Equal(t, info, now)
 	write := func(info uapi.MRInfo, at uint64) uapi.Status {
 		t.Helper()
-		_, err := a.PostWrite(qa, src, 0, info.Addr+at, info.RKey, 16)
-		require.NoError(t, err)
+		must.Get(a.PostWrite(qa, src, 0, info.Addr+at, info.RKey, 16))(t)
 		wc := make([]uapi.WC, 1)
-		_, err = a.WaitCQ(context.Background(), qa, wc)
-		require.NoError(t, err)
+		must.Get(a.WaitCQ(context.Background(), qa, wc))(t)
 		return wc[0].Status
 	}
 	require.Equal(t, uapi.WCSuccess, write(now, 0))
 	require.Equal(t, "0123456789abcdef", string(old[:16]))
 
-	mem, err := uapi.Alloc(4096)
-	require.NoError(t, err)
+	mem := must.Get(uapi.Alloc(4096))(t)
 	require.NoError(t, b.ReRegMR(mr, mem[:2048], remote))
 	require.ErrorIs(t, uapi.Free(mem), syscall.EBUSY, "it is registered")
-	now, err = b.QueryMR(mr)
-	require.NoError(t, err)
+	now = must.Get(b.QueryMR(mr))(t)
 	require.EqualValues(t, 2048, now.Length)
 	clear(old)
 	require.Equal(t, uapi.WCSuccess, write(now, 2032))
@@ -55,8 +51,7 @@ func TestReRegMR(t *testing.T) {
 
 	require.NoError(t, b.ReRegMR(mr, make([]byte, 16), uapi.AccessLocalWrite))
 	require.NoError(t, uapi.Free(mem), "it is registered no more")
-	now, err = b.QueryMR(mr)
-	require.NoError(t, err)
+	now = must.Get(b.QueryMR(mr))(t)
 	require.Equal(t, uapi.WCRemAccessErr, write(now, 0), "no remote writing any more")
 }
 
@@ -65,12 +60,9 @@ func TestReRegMRAmongDereg(t *testing.T) {
 	t.Parallel()
 	a, _ := uapitest.Pair(t, "")
 	for range 50 {
-		first, err := uapi.Alloc(4096)
-		require.NoError(t, err)
-		second, err := uapi.Alloc(4096)
-		require.NoError(t, err)
-		mr, err := a.RegMR(first, uapi.AccessLocalWrite)
-		require.NoError(t, err)
+		first := must.Get(uapi.Alloc(4096))(t)
+		second := must.Get(uapi.Alloc(4096))(t)
+		mr := must.Get(a.RegMR(first, uapi.AccessLocalWrite))(t)
 		var both sync.WaitGroup
 		both.Go(func() {
 			if err := a.ReRegMR(mr, second, uapi.AccessLocalWrite); err != nil {
@@ -97,10 +89,8 @@ func TestAddressHandles(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EAFNOSUPPORT)
 	require.ErrorIs(t, a.DestroyAH(0), syscall.EBADF)
 
-	left, err := uapi.Open("sim")
-	require.NoError(t, err)
-	ah, err := left.CreateAH(netip.MustParseAddrPort("198.18.0.9:0"))
-	require.NoError(t, err)
+	left := must.Get(uapi.Open("sim"))(t)
+	ah := must.Get(left.CreateAH(netip.MustParseAddrPort("198.18.0.9:0")))(t)
 	require.Len(t, left.OpenHandles(), 1)
 	require.NoError(t, left.Close())
 	require.ErrorIs(t, left.DestroyAH(ah), net.ErrClosed)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // TestDialClosedPort: where no device has the UDP port, the host says so, and
@@ -22,10 +24,9 @@ func TestDialClosedPort(t *testing.T) {
 	addr := func(n int) string { return fmt.Sprintf("127.%d.%d.%d", 33+(pid>>8)%192, pid%256, n) }
 	for i, options := range []string{"", "&shm=off", "&delay=1us", "&pcap=" + filepath.Join(t.TempDir(), "refused.pcapng")} {
 		t.Run(options, func(t *testing.T) {
-			c, err := Open("soft:" + addr(1+i) + "?port=0" + options)
-			require.NoError(t, err)
+			c := must.Get(Open("soft:" + addr(1+i) + "?port=0" + options))(t)
 			defer c.Close()
-			_, err = c.Dial(context.Background(), addr(200)+":7471", DialConfig{})
+			_, err := c.Dial(context.Background(), addr(200)+":7471", DialConfig{})
 			require.ErrorIs(t, err, ErrRefused)
 			require.ErrorIs(t, err, syscall.ECONNREFUSED)
 			require.NotErrorIs(t, err, ErrUnreachable)
@@ -42,10 +43,9 @@ func TestDialClosedPort(t *testing.T) {
 // TestDialUnreachable: a network that the socket does not reach is an error at
 // once.
 func TestDialUnreachable(t *testing.T) {
-	c, err := Open("soft:127.0.0.1?port=0")
-	require.NoError(t, err)
+	c := must.Get(Open("soft:127.0.0.1?port=0"))(t)
 	defer c.Close()
-	_, err = c.Dial(context.Background(), "203.0.113.7:7471", DialConfig{})
+	_, err := c.Dial(context.Background(), "203.0.113.7:7471", DialConfig{})
 	require.ErrorIs(t, err, syscall.ENETUNREACH)
 }
 
@@ -53,12 +53,11 @@ func TestDialUnreachable(t *testing.T) {
 func TestDialSilence(t *testing.T) {
 	pid := os.Getpid()
 	host := fmt.Sprintf("127.%d.%d.", 33+(pid>>8)%192, pid%256)
-	a, err := Open("soft:" + host + "9?port=0&loss=100%")
-	require.NoError(t, err)
+	a := must.Get(Open("soft:" + host + "9?port=0&loss=100%"))(t)
 	defer a.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	_, err = a.Dial(ctx, host+"200:7471", DialConfig{})
+	_, err := a.Dial(ctx, host+"200:7471", DialConfig{})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.NotErrorIs(t, err, ErrUnreachable)
 	require.ErrorContains(t, err, "no answer for ")

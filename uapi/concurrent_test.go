@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -63,8 +64,7 @@ func TestSpinningInBubble(t *testing.T) {
 			id := x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 20000))
 			var wc [1]uapi.WC
 			for {
-				n, err := x.PollCQ(x.QP, wc[:])
-				require.NoError(t, err)
+				n := must.Get(x.PollCQ(x.QP, wc[:]))(t)
 				if n != 0 {
 					break
 				}
@@ -82,8 +82,7 @@ func TestSpinningOnMemory(t *testing.T) {
 	eachDevice(t, func(t *testing.T, a, b *uapi.Context) {
 		x, y := uapitest.Connect(t, a, b)
 		const size = 10000
-		word, err := uapi.Uint64At(y.Buf, size-8)
-		require.NoError(t, err)
+		word := must.Get(uapi.Uint64At(y.Buf, size-8))(t)
 		ctx := within(t)
 		for round := range uint64(50) {
 			for at := 0; at < size; at += 8 {
@@ -93,8 +92,7 @@ func TestSpinningOnMemory(t *testing.T) {
 			for word.Load() != round+1 {
 				require.NoError(t, ctx.Err())
 			}
-			first, err := uapi.Uint64At(y.Buf, 0)
-			require.NoError(t, err)
+			first := must.Get(uapi.Uint64At(y.Buf, 0))(t)
 			require.Equal(t, round+1, first.Load())
 			require.NoError(t, x.Next(1)[0].Err())
 		}

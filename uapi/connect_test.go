@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -31,8 +32,7 @@ func TestConnectOverRefuses(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded, "nobody answers")
 
 		// The peer introduces itself but never connects.
-		e, err := b.LocalEndpoint(mustQP(t, b, uapi.QPConfig{}))
-		require.NoError(t, err)
+		e := must.Get(b.LocalEndpoint(mustQP(t, b, uapi.QPConfig{})))(t)
 		ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		go uapi.Exchange(ctx, there, uapi.Introduction{Endpoint: e})

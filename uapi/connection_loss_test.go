@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // TestPeerDiesInEachState: in each state in which the other machine loses its
@@ -36,8 +37,7 @@ func TestPeerDiesInEachState(t *testing.T) {
 	}
 	run("listener with the request", func(t *testing.T, a, b *cmHost, l *Listener) {
 		go func() {
-			r, err := l.Accept(t.Context())
-			require.NoError(t, err)
+			r := must.Get(l.Accept(t.Context()))(t)
 			b.off.Store(true)
 			_ = r
 		}()
@@ -69,11 +69,9 @@ func TestPeerDiesInEachState(t *testing.T) {
 	})
 	run("with requests outstanding", func(t *testing.T, a, b *cmHost, l *Listener) {
 		j := join(t, a.Context, b.Context, l, DialConfig{})
-		mr, err := a.RegMR(make([]byte, 64), AccessLocalWrite)
-		require.NoError(t, err)
+		mr := must.Get(a.RegMR(make([]byte, 64), AccessLocalWrite))(t)
 		b.off.Store(true)
-		_, err = a.PostSend(j.qa, mr, 64)
-		require.NoError(t, err)
+		must.Get(a.PostSend(j.qa, mr, 64))(t)
 		within(t, keepAliveBound(DefaultKeepAlive), func() {
 			require.Equal(t, WCRetryExcErr, one(t, a.Context, j.qa).Status)
 			<-a.Done(j.qa)

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 var cmNets atomic.Int64
@@ -23,9 +25,7 @@ func twoDevices(t *testing.T, options string) (a, b *Context) {
 	t.Helper()
 	name := fmt.Sprintf("sim?net=cm-%d%s", cmNets.Add(1), options)
 	for _, c := range []**Context{&a, &b} {
-		var err error
-		*c, err = Open(name)
-		require.NoError(t, err)
+		*c = must.Get(Open(name))(t)
 		t.Cleanup(func() {
 			require.Empty(t, (*c).OpenHandles())
 			require.NoError(t, (*c).Close())
@@ -45,8 +45,7 @@ func listening(t *testing.T, c interface {
 	ListenWith(string, ListenConfig) (*Listener, error)
 }, config ListenConfig) *Listener {
 	t.Helper()
-	l, err := c.ListenWith(":0", config)
-	require.NoError(t, err)
+	l := must.Get(c.ListenWith(":0", config))(t)
 	t.Cleanup(func() { require.NoError(t, l.Close()) })
 	return l
 }
@@ -70,9 +69,7 @@ func join(t *testing.T, a, b *Context, l *Listener, config DialConfig) joined {
 		}
 		done <- err
 	}()
-	var err error
-	j.qa, err = a.Dial(ctx, dialable(b, l), config)
-	require.NoError(t, err)
+	j.qa = must.Get(a.Dial(ctx, dialable(b, l), config))(t)
 	require.NoError(t, <-done)
 	return j
 }
@@ -88,11 +85,8 @@ func linked(t *testing.T, a, b *Context, sends, receives int) (qa, qb QP) {
 	var qps [2]QP
 	var ends [2]Endpoint
 	for i, c := range []*Context{a, b} {
-		var err error
-		qps[i], err = c.CreateQP(sends, receives)
-		require.NoError(t, err)
-		ends[i], err = c.LocalEndpoint(qps[i])
-		require.NoError(t, err)
+		qps[i] = must.Get(c.CreateQP(sends, receives))(t)
+		ends[i] = must.Get(c.LocalEndpoint(qps[i]))(t)
 	}
 	require.NoError(t, a.ConnectQP(qps[0], ends[1]))
 	require.NoError(t, b.ConnectQP(qps[1], ends[0]))
@@ -103,8 +97,7 @@ func linked(t *testing.T, a, b *Context, sends, receives int) (qa, qb QP) {
 func one(t *testing.T, c *Context, qp QP) WC {
 	t.Helper()
 	var wc [1]WC
-	_, err := c.WaitCQ(t.Context(), qp, wc[:])
-	require.NoError(t, err)
+	must.Get(c.WaitCQ(t.Context(), qp, wc[:]))(t)
 	return wc[0]
 }
 
@@ -116,27 +109,21 @@ func TestDialAndListen(t *testing.T) {
 			a, b := twoDevices(t, options)
 			l := listening(t, b, ListenConfig{})
 			page := make([]byte, 4096)
-			mb, err := b.RegMR(page, AccessLocalWrite|AccessRemoteWrite)
-			require.NoError(t, err)
+			mb := must.Get(b.RegMR(page, AccessLocalWrite|AccessRemoteWrite))(t)
 			src := []byte("by address and port")
-			ma, err := a.RegMR(src, AccessLocalWrite)
-			require.NoError(t, err)
+			ma := must.Get(a.RegMR(src, AccessLocalWrite))(t)
 			accepted := make(chan QP)
 			go func() {
-				r, err := l.Accept(t.Context())
-				require.NoError(t, err)
+				r := must.Get(l.Accept(t.Context()))(t)
 				require.Same(t, b, r.Context)
 				require.Equal(t, addrOf(a), r.RemoteAddr.Addr())
 				require.Equal(t, "ask\x00", string(r.PrivateData[:4]))
 				require.Len(t, r.PrivateData, MaxDialPrivate)
-				qp, err := r.CreateQP(QPConfig{SendDepth: 4, RecvDepth: 4})
-				require.NoError(t, err)
-				_, err = r.CreateQP(QPConfig{})
+				qp := must.Get(r.CreateQP(QPConfig{SendDepth: 4, RecvDepth: 4}))(t)
+				_, err := r.CreateQP(QPConfig{})
 				require.ErrorIs(t, err, syscall.EINVAL)
-				_, err = b.PostRecv(qp, mb, 0, 4096)
-				require.NoError(t, err)
-				got, err := r.Accept(t.Context(), []byte("answer"))
-				require.NoError(t, err)
+				must.Get(b.PostRecv(qp, mb, 0, 4096))(t)
+				got := must.Get(r.Accept(t.Context(), []byte("answer")))(t)
 				require.Equal(t, qp, got)
 				_, err = r.Accept(t.Context(), nil)
 				require.ErrorIs(t, err, syscall.EINVAL)
@@ -144,31 +131,26 @@ func TestDialAndListen(t *testing.T) {
 				accepted <- qp
 			}()
 			prepared, private := QP(0), make([]byte, 3)
-			qa, err := a.Dial(t.Context(), dialable(b, l), DialConfig{Private: private, Prepare: func(qp QP) error {
+			qa := must.Get(a.Dial(t.Context(), dialable(b, l), DialConfig{Private: private, Prepare: func(qp QP) error {
 				prepared = qp
 				copy(private, "ask")
 				return nil
-			}})
-			require.NoError(t, err)
+			}}))(t)
 			require.Equal(t, prepared, qa)
 			qb := <-accepted
-			info, err := a.QueryConn(qa)
-			require.NoError(t, err)
+			info := must.Get(a.QueryConn(qa))(t)
 			require.Equal(t, "answer\x00", string(info.PrivateData[:7]))
 			require.Len(t, info.PrivateData, MaxAcceptPrivate)
 			require.Equal(t, dialable(b, l), info.RemoteAddr.String())
-			theirs, err := b.QueryConn(qb)
-			require.NoError(t, err)
+			theirs := must.Get(b.QueryConn(qb))(t)
 			require.Equal(t, info.LocalAddr, theirs.RemoteAddr)
-			q, err := a.QueryQP(qa)
-			require.NoError(t, err)
+			q := must.Get(a.QueryQP(qa))(t)
 			require.Equal(t, StateRTS, q.State)
 			require.Equal(t, uint32(qb), q.Remote.QPN)
 			require.Equal(t, defaultMinRNRTimer, q.MinRNRTimer)
 			require.ErrorIs(t, a.ConnectQP(qa, q.Remote), syscall.EISCONN)
 
-			_, err = a.PostSend(qa, ma, uint64(len(src)))
-			require.NoError(t, err)
+			must.Get(a.PostSend(qa, ma, uint64(len(src))))(t)
 			require.Equal(t, WCSuccess, one(t, a, qa).Status)
 			wc := one(t, b, qb)
 			require.Equal(t, WCSuccess, wc.Status)
@@ -206,14 +188,12 @@ func TestDialRefused(t *testing.T) {
 		var refusing sync.WaitGroup
 		defer refusing.Wait() // the refusal arrives before Reject has taken back the queue pair
 		refusing.Go(func() {
-			r, err := l.Accept(t.Context())
-			require.NoError(t, err)
-			_, err = r.CreateQP(QPConfig{})
-			require.NoError(t, err)
+			r := must.Get(l.Accept(t.Context()))(t)
+			must.Get(r.CreateQP(QPConfig{}))(t)
 			require.ErrorIs(t, r.Reject(1, nil), syscall.EINVAL)
 			require.ErrorIs(t, r.Reject(0, make([]byte, MaxRejectPrivate+1)), syscall.EINVAL)
 			require.NoError(t, r.Reject(RejectedUnsupportedOption, []byte("not you")))
-			_, err = r.Accept(t.Context(), nil)
+			_, err := r.Accept(t.Context(), nil)
 			require.ErrorIs(t, err, syscall.EINVAL)
 		})
 		_, err = a.Dial(t.Context(), dialable(b, l), DialConfig{})
@@ -271,14 +251,12 @@ func TestAcceptGaveUp(t *testing.T) {
 			_, err := a.Dial(ctx, dialable(b, l), DialConfig{})
 			dialled <- err
 		}()
-		r, err := l.Accept(t.Context())
-		require.NoError(t, err)
-		_, err = r.CreateQP(QPConfig{})
-		require.NoError(t, err)
+		r := must.Get(l.Accept(t.Context()))(t)
+		must.Get(r.CreateQP(QPConfig{}))(t)
 		cancel()
 		require.ErrorIs(t, <-dialled, context.Canceled)
 		synctest.Wait()
-		_, err = r.Accept(t.Context(), nil)
+		_, err := r.Accept(t.Context(), nil)
 		require.ErrorIs(t, err, ErrGaveUp)
 		require.Empty(t, b.OpenHandles())
 	})
@@ -310,16 +288,14 @@ func TestDialMistakes(t *testing.T) {
 		_, err := a.Listen(addr)
 		require.ErrorIs(t, err, want, addr)
 	}
-	l, err := a.Listen(":7471")
-	require.NoError(t, err)
-	_, err = a.Listen(":7471")
+	l := must.Get(a.Listen(":7471"))(t)
+	_, err := a.Listen(":7471")
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
 	require.NoError(t, l.Close())
 	require.NoError(t, l.Close())
 	_, err = l.Accept(t.Context())
 	require.ErrorIs(t, err, net.ErrClosed)
-	qp, err := a.CreateQP(1, 1)
-	require.NoError(t, err)
+	qp := must.Get(a.CreateQP(1, 1))(t)
 	<-a.Done(qp)
 	require.ErrorIs(t, a.Cause(qp), syscall.ENOTCONN)
 	require.ErrorIs(t, a.Disconnect(qp), syscall.ENOTCONN)
@@ -339,9 +315,8 @@ func TestDialNarrowRoute(t *testing.T) {
 			l := listening(t, b, ListenConfig{})
 			accepted := make(chan error)
 			go func() {
-				r, err := l.Accept(t.Context())
-				require.NoError(t, err)
-				_, err = r.Accept(t.Context(), nil)
+				r := must.Get(l.Accept(t.Context()))(t)
+				_, err := r.Accept(t.Context(), nil)
 				accepted <- err
 			}()
 			_, err := a.Dial(t.Context(), dialable(b, l), DialConfig{})
@@ -360,8 +335,7 @@ func TestListenEverywhere(t *testing.T) {
 	c, err := Open(b.device.OpenName()) // another context on the same device
 	require.NoError(t, err)
 	defer c.Close()
-	l, err := listen(netip.AddrPortFrom(netip.IPv6Unspecified(), 0), []*Context{a, b, c}, ListenConfig{})
-	require.NoError(t, err)
+	l := must.Get(listen(netip.AddrPortFrom(netip.IPv6Unspecified(), 0), []*Context{a, b, c}, ListenConfig{}))(t)
 	defer l.Close()
 	require.Len(t, l.parts, 2)
 	for _, to := range []*Context{a, b} {
@@ -371,8 +345,7 @@ func TestListenEverywhere(t *testing.T) {
 		}
 		var refusing sync.WaitGroup
 		refusing.Go(func() {
-			r, err := l.Accept(t.Context())
-			require.NoError(t, err)
+			r := must.Get(l.Accept(t.Context()))(t)
 			require.Same(t, to, r.Context)
 			require.NoError(t, r.Reject(0, nil))
 		})
@@ -386,10 +359,8 @@ func TestListenEverywhere(t *testing.T) {
 func TestContextCloseEndsConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoDevices(t, "")
-		c, err := Open(b.device.OpenName())
-		require.NoError(t, err)
-		l, err := c.Listen(":0")
-		require.NoError(t, err)
+		c := must.Get(Open(b.device.OpenName()))(t)
+		l := must.Get(c.Listen(":0"))(t)
 		j := join(t, a, c, l, DialConfig{})
 		done := c.Done(j.qb)
 		accepted := make(chan error)
@@ -403,7 +374,7 @@ func TestContextCloseEndsConnections(t *testing.T) {
 		require.NoError(t, l.Close())
 		<-a.Done(j.qa)
 		require.ErrorIs(t, a.Cause(j.qa), ErrPeerDisconnected)
-		_, err = c.Dial(t.Context(), "10.0.0.1:1", DialConfig{})
+		_, err := c.Dial(t.Context(), "10.0.0.1:1", DialConfig{})
 		require.ErrorIs(t, err, net.ErrClosed)
 		_, err = c.Listen(":0")
 		require.ErrorIs(t, err, net.ErrClosed)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -20,14 +21,12 @@ func TestScatterGather(t *testing.T) {
 	x, y := uapitest.ConnectWith(t, a, b, uapi.QPConfig{SendDepth: 8, RecvDepth: 8, SendSGE: 3, RecvSGE: 3, Inline: 64}, 4096)
 	copy(x.Buf, "abcdefghij")
 	second, _ := mustMR(t, x.Context, []byte("0123456789"), 0)
-	n, err := y.Post(y.QP, []uapi.WR{{ID: -5, Op: uapi.OpRecv, SGE: []uapi.SGE{piece(y.MR, 0, 2), piece(y.MR, 100, 3), piece(y.MR, 200, 50)}}})
-	require.NoError(t, err)
+	n := must.Get(y.Post(y.QP, []uapi.WR{{ID: -5, Op: uapi.OpRecv, SGE: []uapi.SGE{piece(y.MR, 0, 2), piece(y.MR, 100, 3), piece(y.MR, 200, 50)}}}))(t)
 	require.Equal(t, 1, n)
 	const own = uapi.WRID(-1 << 63)
-	n, err = x.Post(x.QP, []uapi.WR{
+	n = must.Get(x.Post(x.QP, []uapi.WR{
 		{ID: own, Op: uapi.OpSend, Flags: uapi.Signaled, SGE: []uapi.SGE{piece(x.MR, 1, 2), piece(second, 0, 10), piece(x.MR, 5, 0)}},
-	})
-	require.NoError(t, err)
+	}))(t)
 	require.Equal(t, 1, n)
 	require.Equal(t, own, x.Next(1)[0].WRID, "all 64 bits of the caller's id")
 	wc := y.Next(1)[0]
@@ -36,10 +35,8 @@ func TestScatterGather(t *testing.T) {
 	require.Equal(t, "bc"+"012"+"3456789", string(y.Buf[0:2])+string(y.Buf[100:103])+string(y.Buf[200:207]))
 
 	// Inline: the memory may change as soon as Post returns.
-	_, err = y.Post(y.QP, []uapi.WR{{Op: uapi.OpRecv, SGE: []uapi.SGE{piece(y.MR, 0, 100)}}})
-	require.NoError(t, err)
-	_, err = x.Post(x.QP, []uapi.WR{{Op: uapi.OpSend, Flags: uapi.Signaled | uapi.Inline, SGE: []uapi.SGE{piece(x.MR, 0, 3), piece(second, 8, 2)}}})
-	require.NoError(t, err)
+	must.Get(y.Post(y.QP, []uapi.WR{{Op: uapi.OpRecv, SGE: []uapi.SGE{piece(y.MR, 0, 100)}}}))(t)
+	must.Get(x.Post(x.QP, []uapi.WR{{Op: uapi.OpSend, Flags: uapi.Signaled | uapi.Inline, SGE: []uapi.SGE{piece(x.MR, 0, 3), piece(second, 8, 2)}}}))(t)
 	clear(x.Buf)
 	require.NoError(t, x.Next(1)[0].Err())
 	require.Equal(t, uint64(5), y.Next(1)[0].ByteLen)
@@ -71,19 +68,17 @@ func TestPostRefuses(t *testing.T) {
 		require.Equal(t, 1, n, "%s: the one before it was posted", name)
 		require.Equal(t, uapi.WRID(1), x.Next(1)[0].WRID, name)
 	}
-	n, err := x.Post(x.QP, nil)
-	require.NoError(t, err)
+	n := must.Get(x.Post(x.QP, nil))(t)
 	require.Zero(t, n)
 }
 
 func TestMessageLongerThanTheDeviceAllows(t *testing.T) {
 	t.Parallel()
 	a, b := uapitest.Pair(t, "")
-	info, err := a.QueryDevice()
-	require.NoError(t, err)
+	info := must.Get(a.QueryDevice())(t)
 	require.GreaterOrEqual(t, info.MaxMessage, uint64(8<<20))
 	x, _ := uapitest.ConnectWith(t, a, b, uapi.QPConfig{SendDepth: 2, SendSGE: 2}, int(info.MaxMessage)+1)
-	_, err = x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, info.MaxMessage+1)
+	_, err := x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, info.MaxMessage+1)
 	require.ErrorIs(t, err, syscall.EINVAL)
 	_, err = x.Post(x.QP, []uapi.WR{{Op: uapi.OpWrite, SGE: []uapi.SGE{piece(x.MR, 0, info.MaxMessage), piece(x.MR, 0, 1)}}})
 	require.ErrorIs(t, err, syscall.EINVAL, "also in pieces")

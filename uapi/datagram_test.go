@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -30,20 +31,17 @@ func newDgrams(t *testing.T, c *uapi.Context, config uapi.QPConfig) *dgrams {
 	t.Helper()
 	config.Type, config.QKey, config.SendDepth, config.RecvDepth = uapi.TypeUD, qkey, 8, 8
 	d := &dgrams{Context: c, t: t, qp: mustQP(t, c, config), buf: make([]byte, 1<<16)}
-	e, err := c.LocalEndpoint(d.qp)
-	require.NoError(t, err)
+	e := must.Get(c.LocalEndpoint(d.qp))(t)
 	require.EqualValues(t, d.qp, e.QPN)
 	d.at = e.Addr
-	d.mr, err = c.RegMR(d.buf, uapi.AccessLocalWrite)
-	require.NoError(t, err)
+	d.mr = must.Get(c.RegMR(d.buf, uapi.AccessLocalWrite))(t)
 	t.Cleanup(func() { require.NoError(t, c.DeregMR(d.mr)) })
 	return d
 }
 
 func (d *dgrams) way(to *dgrams) uapi.AH {
 	d.t.Helper()
-	ah, err := d.CreateAH(to.at)
-	require.NoError(d.t, err)
+	ah := must.Get(d.CreateAH(to.at))(d.t)
 	d.t.Cleanup(func() { require.NoError(d.t, d.DestroyAH(ah)) })
 	return ah
 }
@@ -51,8 +49,7 @@ func (d *dgrams) way(to *dgrams) uapi.AH {
 func (d *dgrams) next() uapi.WC {
 	d.t.Helper()
 	var wc [1]uapi.WC
-	n, err := d.WaitCQ(d.t.Context(), d.qp, wc[:])
-	require.NoError(d.t, err)
+	n := must.Get(d.WaitCQ(d.t.Context(), d.qp, wc[:]))(d.t)
 	require.Equal(d.t, 1, n)
 	return wc[0]
 }
@@ -96,8 +93,7 @@ func TestDatagramErrors(t *testing.T) {
 	}
 	_, err := a.PostSend(a.qp, a.mr, 1)
 	require.ErrorContains(t, err, "PostSendTo")
-	e, err := b.LocalEndpoint(b.qp)
-	require.NoError(t, err)
+	e := must.Get(b.LocalEndpoint(b.qp))(t)
 	require.ErrorIs(t, a.ConnectQP(a.qp, e), syscall.EINVAL)
 
 	rc := mustQP(t, a.Context, uapi.QPConfig{SendDepth: 1})
@@ -110,12 +106,10 @@ func TestDatagramErrors(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EINVAL)
 
 	// The error state flushes, as for connections.
-	_, err = a.PostRecv(a.qp, a.mr, 0, 100)
-	require.NoError(t, err)
+	must.Get(a.PostRecv(a.qp, a.mr, 0, 100))(t)
 	require.NoError(t, a.Disconnect(a.qp))
 	require.Equal(t, uapi.WCWRFlushErr, a.next().Status)
-	_, err = a.PostSendTo(a.qp, ah, uint32(b.qp), qkey, a.mr, 0, 1)
-	require.NoError(t, err)
+	must.Get(a.PostSendTo(a.qp, ah, uint32(b.qp), qkey, a.mr, 0, 1))(t)
 	require.Equal(t, uapi.WCWRFlushErr, a.next().Status)
 }
 
@@ -133,8 +127,7 @@ func TestDatagramSource(t *testing.T) {
 		"50" + zeros + zeros:  "",
 		zeros + v4[:2] + "ff": "",
 	} {
-		raw, err := hex.DecodeString(header)
-		require.NoError(t, err)
+		raw := must.Get(hex.DecodeString(header))(t)
 		addr, err := uapi.DatagramSource(raw)
 		if want == "" {
 			require.ErrorIs(t, err, syscall.EINVAL, header)

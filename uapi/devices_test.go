@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -39,8 +40,7 @@ func openDevice(t *testing.T, device string) *uapi.Context {
 
 func openDeviceWith(t *testing.T, device string, config uapi.OpenConfig) *uapi.Context {
 	t.Helper()
-	c, err := uapi.OpenWith(device, config)
-	require.NoError(t, err)
+	c := must.Get(uapi.OpenWith(device, config))(t)
 	t.Cleanup(func() {
 		require.Empty(t, c.OpenHandles())
 		require.NoError(t, c.Close())
@@ -65,19 +65,16 @@ func within(t *testing.T) context.Context {
 // mustMR registers memory until the end of the test.
 func mustMR(t *testing.T, c *uapi.Context, buf []byte, access uapi.Access) (uapi.MR, uapi.MRInfo) {
 	t.Helper()
-	mr, err := c.RegMR(buf, access)
-	require.NoError(t, err)
+	mr := must.Get(c.RegMR(buf, access))(t)
 	t.Cleanup(func() { c.DeregMR(mr) })
-	info, err := c.QueryMR(mr)
-	require.NoError(t, err)
+	info := must.Get(c.QueryMR(mr))(t)
 	return mr, info
 }
 
 // mustQP creates a queue pair until the end of the test.
 func mustQP(t *testing.T, c *uapi.Context, config uapi.QPConfig) uapi.QP {
 	t.Helper()
-	qp, err := c.CreateQPWith(config)
-	require.NoError(t, err)
+	qp := must.Get(c.CreateQPWith(config))(t)
 	t.Cleanup(func() { c.DestroyQP(qp) })
 	return qp
 }
@@ -85,10 +82,8 @@ func mustQP(t *testing.T, c *uapi.Context, config uapi.QPConfig) uapi.QP {
 // connectPair connects two queue pairs.
 func connectPair(t *testing.T, a *uapi.Context, qa uapi.QP, b *uapi.Context, qb uapi.QP) {
 	t.Helper()
-	ea, err := a.LocalEndpoint(qa)
-	require.NoError(t, err)
-	eb, err := b.LocalEndpoint(qb)
-	require.NoError(t, err)
+	ea := must.Get(a.LocalEndpoint(qa))(t)
+	eb := must.Get(b.LocalEndpoint(qb))(t)
 	require.NoError(t, a.ConnectQP(qa, eb))
 	if a != b || qa != qb {
 		require.NoError(t, b.ConnectQP(qb, ea))
@@ -99,8 +94,7 @@ func connectPair(t *testing.T, a *uapi.Context, qa uapi.QP, b *uapi.Context, qb 
 func next(t *testing.T, c *uapi.Context, qp uapi.QP) uapi.WC {
 	t.Helper()
 	var wc [1]uapi.WC
-	n, err := c.WaitCQ(within(t), qp, wc[:])
-	require.NoError(t, err)
+	n := must.Get(c.WaitCQ(within(t), qp, wc[:]))(t)
 	require.Equal(t, 1, n)
 	return wc[0]
 }

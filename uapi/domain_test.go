@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -16,23 +17,20 @@ import (
 func TestDomainHandles(t *testing.T) {
 	t.Parallel()
 	a, b := uapitest.Pair(t, "")
-	pd, err := a.CreatePD()
-	require.NoError(t, err)
+	pd := must.Get(a.CreatePD())(t)
 	require.Len(t, a.OpenHandles(), 1)
 	require.Contains(t, a.OpenHandles()[0], "domain_test.go")
 	require.ErrorIs(t, b.DestroyPD(pd), syscall.EBADF)
-	mr, err := a.RegMRWith(make([]byte, 8), uapi.MRConfig{PD: pd})
-	require.NoError(t, err)
+	mr := must.Get(a.RegMRWith(make([]byte, 8), uapi.MRConfig{PD: pd}))(t)
 	require.ErrorContains(t, a.DestroyPD(pd), "destroy them first")
 
 	x, _ := uapitest.Connect(t, a, b)
-	_, err = x.PostSend(x.QP, mr, 8)
+	_, err := x.PostSend(x.QP, mr, 8)
 	require.ErrorIs(t, err, syscall.EINVAL)
 	require.ErrorContains(t, err, "in one protection domain")
 
 	if err := a.ReRegMR(mr, make([]byte, 16), 0); err == nil {
-		info, err := a.QueryMR(mr)
-		require.NoError(t, err)
+		info := must.Get(a.QueryMR(mr))(t)
 		require.Equal(t, pd, info.PD, "it stays where it is")
 	}
 	require.NoError(t, a.DeregMR(mr))

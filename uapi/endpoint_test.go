@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // endpoint4 in both of its forms, written down by hand after the layout in
@@ -20,16 +22,14 @@ var (
 )
 
 func TestEndpointForms(t *testing.T) {
-	b, err := endpoint4.MarshalBinary()
-	require.NoError(t, err)
+	b := must.Get(endpoint4.MarshalBinary())(t)
 	require.Equal(t, endpoint4Hex, hex.EncodeToString(b))
 	require.Equal(t, endpoint4Text, endpoint4.String())
 
 	var got Endpoint
 	require.NoError(t, got.UnmarshalBinary(b))
 	require.Equal(t, endpoint4, got)
-	got, err = ParseEndpoint(" rc1,127.0.0.1:4791,qpn=0x11,psn=0x900000,mtu=4096,rd=16\n")
-	require.NoError(t, err)
+	got = must.Get(ParseEndpoint(" rc1,127.0.0.1:4791,qpn=0x11,psn=0x900000,mtu=4096,rd=16\n"))(t)
 	require.Equal(t, endpoint4, got)
 }
 
@@ -39,21 +39,18 @@ func TestEndpointRoundTrip(t *testing.T) {
 		{Addr: netip.MustParseAddrPort("[fe80::1]:1"), QPN: 1, MTU: 256},
 		{Addr: netip.MustParseAddrPort("[2001:db8::1]:65535"), QPN: max24, PSN: max24, MTU: 1024, MaxRdAtomic: maxRdAtomic},
 	} {
-		b, err := e.MarshalBinary()
-		require.NoError(t, err)
+		b := must.Get(e.MarshalBinary())(t)
 		var fromBinary, fromJSON Endpoint
 		require.NoError(t, fromBinary.UnmarshalBinary(b))
 		require.Equal(t, e, fromBinary)
-		text, err := json.Marshal(e)
-		require.NoError(t, err)
+		text := must.Get(json.Marshal(e))(t)
 		require.NoError(t, json.Unmarshal(text, &fromJSON))
 		require.Equal(t, e, fromJSON)
 	}
 }
 
 func TestEndpointPrefixesAreErrors(t *testing.T) {
-	b, err := hex.DecodeString(endpoint4Hex)
-	require.NoError(t, err)
+	b := must.Get(hex.DecodeString(endpoint4Hex))(t)
 	var e Endpoint
 	for n := range b {
 		require.ErrorIs(t, e.UnmarshalBinary(b[:n]), syscall.EINVAL, "%d bytes", n)
@@ -95,8 +92,7 @@ func TestEndpointRefuses(t *testing.T) {
 		_, err := ParseEndpoint(text)
 		require.ErrorIs(t, err, errno, text)
 	}
-	b, err := hex.DecodeString(endpoint4Hex)
-	require.NoError(t, err)
+	b := must.Get(hex.DecodeString(endpoint4Hex))(t)
 	for at, errno := range map[int]syscall.Errno{0: syscall.EINVAL, 4: syscall.EPROTONOSUPPORT, 5: syscall.EINVAL, 24: syscall.EINVAL, 28: syscall.EINVAL, 32: syscall.EINVAL, 35: syscall.EINVAL, 39: syscall.EINVAL} {
 		bad := append([]byte(nil), b...)
 		bad[at] = 0x77
@@ -104,7 +100,7 @@ func TestEndpointRefuses(t *testing.T) {
 		require.ErrorIs(t, e.UnmarshalBinary(bad), errno, "byte %d", at)
 		require.Zero(t, e)
 	}
-	_, err = Endpoint{}.MarshalText()
+	_, err := Endpoint{}.MarshalText()
 	require.ErrorIs(t, err, syscall.EINVAL)
 	_, err = Endpoint{}.MarshalBinary()
 	require.ErrorIs(t, err, syscall.EINVAL)
@@ -119,8 +115,7 @@ func FuzzEndpointText(f *testing.F) {
 			require.Zero(t, e)
 			return
 		}
-		again, err := ParseEndpoint(e.String())
-		require.NoError(t, err)
+		again := must.Get(ParseEndpoint(e.String()))(t)
 		require.Equal(t, e, again)
 	})
 }
@@ -134,8 +129,7 @@ func FuzzEndpointBinary(f *testing.F) {
 			require.Zero(t, e)
 			return
 		}
-		again, err := e.MarshalBinary()
-		require.NoError(t, err)
+		again := must.Get(e.MarshalBinary())(t)
 		require.Equal(t, b, again)
 	})
 }

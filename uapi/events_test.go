@@ -16,6 +16,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // raiser is a kernel whose asynchronous events a test raises: those of the
@@ -64,12 +65,9 @@ func (f *raised) Close() error {
 
 func TestEvents(t *testing.T) {
 	r := &raiser{events: make(chan abi.AsyncEvent)}
-	c, err := OpenWith("sim", OpenConfig{wrap: r.wrap})
-	require.NoError(t, err)
-	qp, err := c.CreateQP(8, 8)
-	require.NoError(t, err)
-	cq, err := c.CreateCQ(8)
-	require.NoError(t, err)
+	c := must.Get(OpenWith("sim", OpenConfig{wrap: r.wrap}))(t)
+	qp := must.Get(c.CreateQP(8, 8))(t)
+	cq := must.Get(c.CreateCQ(8))(t)
 	ctx, stop := context.WithCancel(t.Context())
 	events, second := c.Events(ctx), c.Events(t.Context())
 	r.events <- abi.AsyncEvent{EventType: abi.EventPortErr, Element: 1}
@@ -121,7 +119,7 @@ func TestEvents(t *testing.T) {
 	}
 	require.Greater(t, lost, 0)
 
-	_, err = c.PollCQ(qp, make([]WC, 1))
+	_, err := c.PollCQ(qp, make([]WC, 1))
 	require.ErrorIs(t, err, syscall.EOVERFLOW, "the completion queue was said to have overrun")
 	require.NoError(t, c.DestroyQP(qp))
 	require.NoError(t, c.DestroyCQ(cq))
@@ -156,8 +154,7 @@ func TestLastRequestOfConnection(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				network := sim.NewNetwork(sim.Options{})
 				a, b := startHost(t, network, 1), startHost(t, network, 2)
-				srq, err := b.CreateSRQ(SRQConfig{Depth: 1})
-				require.NoError(t, err)
+				srq := must.Get(b.CreateSRQ(SRQConfig{Depth: 1}))(t)
 				l := listening(t, b, ListenConfig{})
 				j := joined{a: a.Context, b: b.Context}
 				accepted := make(chan error, 1)
@@ -171,8 +168,7 @@ func TestLastRequestOfConnection(t *testing.T) {
 					}
 					accepted <- err
 				}()
-				j.qa, err = a.Dial(t.Context(), dialable(b.Context, l), DialConfig{})
-				require.NoError(t, err)
+				j.qa = must.Get(a.Dial(t.Context(), dialable(b.Context, l), DialConfig{}))(t)
 				require.NoError(t, <-accepted)
 
 				ctx, stop := context.WithCancel(t.Context())

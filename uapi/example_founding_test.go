@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -25,14 +26,11 @@ func foundingExample(t *testing.T, connect func(qp uapi.QP)) (wc [1]uapi.WC, pos
 	copy(sendBuf, "Test message")
 	recvBuf := make([]byte, 4096)
 
-	sendMR, err := uapi.RegMR(sendBuf, uapi.AccessLocalWrite)
-	require.NoError(t, err)
-	recvMR, err := uapi.RegMR(recvBuf, uapi.AccessLocalWrite|uapi.AccessRemoteWrite)
-	require.NoError(t, err)
+	sendMR := must.Get(uapi.RegMR(sendBuf, uapi.AccessLocalWrite))(t)
+	recvMR := must.Get(uapi.RegMR(recvBuf, uapi.AccessLocalWrite|uapi.AccessRemoteWrite))(t)
 
 	// Create queue pair
-	qp, err := uapi.CreateQP(64, 64)
-	require.NoError(t, err)
+	qp := must.Get(uapi.CreateQP(64, 64))(t)
 	connect(qp)
 
 	// Post RDMA write
@@ -67,8 +65,7 @@ func TestFoundingExampleNotConnected(t *testing.T) {
 	for name, connect := range map[string]func(uapi.QP){
 		"as it stands": func(uapi.QP) {},
 		"with an endpoint that goes nowhere": func(qp uapi.QP) {
-			_, err := uapi.LocalEndpoint(qp)
-			require.NoError(t, err)
+			must.Get(uapi.LocalEndpoint(qp))(t)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -93,8 +90,7 @@ func TestFoundingExampleConnected(t *testing.T) {
 				t.Setenv("RDMASHIM_DEVICE", device)
 				t.Cleanup(func() { require.NoError(t, uapi.Close()) })
 				wc, postErr, _ := foundingExample(t, func(qp uapi.QP) {
-					c, err := uapi.Default()
-					require.NoError(t, err)
+					c := must.Get(uapi.Default())(t)
 					connectPair(t, c, qp, c, peer(c, qp))
 				})
 				require.NoError(t, postErr)
@@ -125,25 +121,21 @@ func TestPollBeforeConnecting(t *testing.T) {
 	}
 	qp := mustQP(t, a, uapi.QPConfig{SendDepth: 1, RecvDepth: 1})
 	poll(qp, true)
-	_, err := a.LocalEndpoint(qp)
-	require.NoError(t, err)
+	must.Get(a.LocalEndpoint(qp))(t)
 	poll(qp, false) // the peer is about to be asked for its endpoint
-	_, err = a.PostSend(qp, mr, 8)
+	_, err := a.PostSend(qp, mr, 8)
 	require.ErrorIs(t, err, syscall.EINVAL)
 	poll(qp, true)
-	_, err = a.PostRecv(qp, mr, 0, 8)
-	require.NoError(t, err)
+	must.Get(a.PostRecv(qp, mr, 0, 8))(t)
 	poll(qp, false)
 	connectPair(t, a, qp, b, mustQP(t, b, uapi.QPConfig{}))
 	poll(qp, false)
 	require.NoError(t, a.Disconnect(qp))
-	n, err := a.PollCQ(qp, wc)
-	require.NoError(t, err)
+	n := must.Get(a.PollCQ(qp, wc))(t)
 	require.Equal(t, 1, n)
 	poll(qp, false)
 
-	cq, err := a.CreateCQ(2)
-	require.NoError(t, err)
+	cq := must.Get(a.CreateCQ(2))(t)
 	one, other := mustQP(t, a, uapi.QPConfig{SendCQ: cq, SendDepth: 1}), mustQP(t, a, uapi.QPConfig{SendCQ: cq, SendDepth: 1})
 	poll(one, false)
 	require.NoError(t, a.DestroyQP(other))
@@ -156,10 +148,8 @@ func TestPollBeforeConnecting(t *testing.T) {
 
 	// A program that polls from another goroutine, with its receives posted.
 	late := mustQP(t, a, uapi.QPConfig{RecvDepth: 1})
-	_, err = a.LocalEndpoint(late)
-	require.NoError(t, err)
-	recv, err := a.PostRecv(late, mr, 0, 8)
-	require.NoError(t, err)
+	must.Get(a.LocalEndpoint(late))(t)
+	recv := must.Get(a.PostRecv(late, mr, 0, 8))(t)
 	got := make(chan uapi.WC)
 	go func() {
 		var wc [1]uapi.WC
@@ -176,8 +166,7 @@ func TestPollBeforeConnecting(t *testing.T) {
 	qb := mustQP(t, b, uapi.QPConfig{SendDepth: 1})
 	connectPair(t, a, late, b, qb)
 	there, _ := mustMR(t, b, make([]byte, 8), 0)
-	_, err = b.PostSend(qb, there, 8)
-	require.NoError(t, err)
+	must.Get(b.PostSend(qb, there, 8))(t)
 	require.Equal(t, recv, (<-got).WRID)
 }
 
@@ -190,13 +179,10 @@ func TestDefaultContext(t *testing.T) {
 	require.ErrorContains(t, err, "sim?loss=nonsense")
 
 	t.Setenv("RDMASHIM_DEVICE", "sim?mtu=512")
-	c, err := uapi.Default()
-	require.NoError(t, err)
-	info, err := c.QueryDevice()
-	require.NoError(t, err)
+	c := must.Get(uapi.Default())(t)
+	info := must.Get(c.QueryDevice())(t)
 	require.Equal(t, 512, info.MTU)
-	mr, err := uapi.RegMR(make([]byte, 10), 0)
-	require.NoError(t, err)
+	mr := must.Get(uapi.RegMR(make([]byte, 10), 0))(t)
 	require.NoError(t, uapi.Close())
 	require.NoError(t, uapi.Close())
 	_, err = uapi.QueryMR(mr)
@@ -221,18 +207,12 @@ func TestPackageFunctions(t *testing.T) {
 	t.Setenv("RDMASHIM_DEVICE", "sim")
 	t.Cleanup(func() { require.NoError(t, uapi.Close()) })
 	buf := make([]byte, 4096)
-	mr, err := uapi.RegMR(buf, uapitest.AllAccess)
-	require.NoError(t, err)
-	info, err := uapi.QueryMR(mr)
-	require.NoError(t, err)
-	c, err := uapi.Default()
-	require.NoError(t, err)
-	cq, err := c.CreateCQ(64)
-	require.NoError(t, err)
-	qp, err := c.CreateQPWith(uapi.QPConfig{SendCQ: cq, SendDepth: 16, RecvDepth: 16})
-	require.NoError(t, err)
-	peer, err := uapi.CreateQP(16, 16)
-	require.NoError(t, err)
+	mr := must.Get(uapi.RegMR(buf, uapitest.AllAccess))(t)
+	info := must.Get(uapi.QueryMR(mr))(t)
+	c := must.Get(uapi.Default())(t)
+	cq := must.Get(c.CreateCQ(64))(t)
+	qp := must.Get(c.CreateQPWith(uapi.QPConfig{SendCQ: cq, SendDepth: 16, RecvDepth: 16}))(t)
+	peer := must.Get(uapi.CreateQP(16, 16))(t)
 
 	// The two meet over a pipe.
 	here, there := net.Pipe()
@@ -243,40 +223,32 @@ func TestPackageFunctions(t *testing.T) {
 		_, err := uapi.ConnectOver(context.Background(), there, peer, nil, nil)
 		met <- err
 	}()
-	_, err = uapi.ConnectOver(within(t), here, qp, []uapi.MR{mr}, nil)
-	require.NoError(t, err)
+	must.Get(uapi.ConnectOver(within(t), here, qp, []uapi.MR{mr}, nil))(t)
 	require.NoError(t, <-met)
 
-	_, err = uapi.PostRecv(peer, mr, 3000, 100)
-	require.NoError(t, err)
+	must.Get(uapi.PostRecv(peer, mr, 3000, 100))(t)
 	copy(buf, "0123456789")
 	var wc [1]uapi.WC
 	wait := func(op uapi.Opcode, length uint64) {
 		t.Helper()
-		n, err := c.Wait(within(t), cq, wc[:])
-		require.NoError(t, err)
+		n := must.Get(c.Wait(within(t), cq, wc[:]))(t)
 		require.Equal(t, 1, n)
 		require.NoError(t, wc[0].Err())
 		require.Equal(t, op, wc[0].Opcode)
 		require.Equal(t, length, wc[0].ByteLen)
 	}
-	_, err = uapi.PostWrite(qp, mr, 1, info.Addr+100, info.RKey, 4)
-	require.NoError(t, err)
+	must.Get(uapi.PostWrite(qp, mr, 1, info.Addr+100, info.RKey, 4))(t)
 	wait(uapi.WCOpWrite, 4)
 	require.Equal(t, "1234", string(buf[100:104]))
-	_, err = uapi.PostRead(qp, mr, 300, info.Addr+3, info.RKey, 6)
-	require.NoError(t, err)
+	must.Get(uapi.PostRead(qp, mr, 300, info.Addr+3, info.RKey, 6))(t)
 	wait(uapi.WCOpRead, 6)
 	require.Equal(t, "345678", string(buf[300:306]))
-	_, err = uapi.PostSend(qp, mr, 7)
-	require.NoError(t, err)
+	must.Get(uapi.PostSend(qp, mr, 7))(t)
 	wait(uapi.WCOpSend, 7)
-	n, err := uapi.WaitCQ(within(t), peer, wc[:])
-	require.NoError(t, err)
+	n := must.Get(uapi.WaitCQ(within(t), peer, wc[:]))(t)
 	require.Equal(t, 1, n)
 	require.Equal(t, "0123456", string(buf[3000:3007]))
-	n, err = uapi.PollCQ(peer, wc[:])
-	require.NoError(t, err)
+	n = must.Get(uapi.PollCQ(peer, wc[:]))(t)
 	require.Zero(t, n)
 	require.NoError(t, uapi.DestroyQP(qp))
 	require.NoError(t, uapi.DestroyQP(peer))

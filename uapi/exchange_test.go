@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 var introduction = Introduction{
@@ -36,8 +38,7 @@ func TestExchange(t *testing.T) {
 				in, err := Exchange(t.Context(), b, other)
 				done <- result{in, err}
 			}()
-			got, err := Exchange(t.Context(), a, introduction)
-			require.NoError(t, err)
+			got := must.Get(Exchange(t.Context(), a, introduction))(t)
 			require.Equal(t, other, got)
 			r := <-done
 			require.NoError(t, r.err)
@@ -46,8 +47,7 @@ func TestExchange(t *testing.T) {
 			// The connection stays usable, and nothing of it was swallowed.
 			go a.Write([]byte("further"))
 			text := make([]byte, 7)
-			_, err = io.ReadFull(b, text)
-			require.NoError(t, err)
+			must.Get(io.ReadFull(b, text))(t)
 			require.Equal(t, "further", string(text))
 		})
 	}
@@ -57,13 +57,10 @@ func connected(t *testing.T, transport string) (a, b net.Conn) {
 	if transport == "pipe" {
 		a, b = net.Pipe()
 	} else {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
+		ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 		defer ln.Close()
-		a, err = net.Dial("tcp", ln.Addr().String())
-		require.NoError(t, err)
-		b, err = ln.Accept()
-		require.NoError(t, err)
+		a = must.Get(net.Dial("tcp", ln.Addr().String()))(t)
+		b = must.Get(ln.Accept())(t)
 	}
 	t.Cleanup(func() { a.Close(); b.Close() })
 	return a, b
@@ -71,8 +68,7 @@ func connected(t *testing.T, transport string) (a, b net.Conn) {
 
 // The frame as its documentation says, byte by byte.
 func TestIntroductionBytes(t *testing.T) {
-	payload, err := introduction.append(nil)
-	require.NoError(t, err)
+	payload := must.Get(introduction.append(nil))(t)
 	var frame bytes.Buffer
 	require.NoError(t, writeFrame(&frame, frameIntroduce, payload))
 	require.Equal(t, "5244494e"+"02"+"01"+"0000"+"00000065"+
@@ -94,8 +90,7 @@ func TestIntroductionBytes(t *testing.T) {
 
 func TestExchangeWithHostilePeer(t *testing.T) {
 	frame := func(edit func(b []byte) []byte) []byte {
-		payload, err := introduction.append(nil)
-		require.NoError(t, err)
+		payload := must.Get(introduction.append(nil))(t)
 		var w bytes.Buffer
 		require.NoError(t, writeFrame(&w, frameIntroduce, payload))
 		return edit(w.Bytes())
@@ -179,8 +174,7 @@ func TestExchangeReplacesDeadlines(t *testing.T) {
 					_, err := Exchange(t.Context(), b, introduction)
 					done <- err
 				}()
-				_, err := Exchange(t.Context(), a, introduction)
-				require.NoError(t, err)
+				must.Get(Exchange(t.Context(), a, introduction))(t)
 				require.NoError(t, <-done)
 			})
 		})

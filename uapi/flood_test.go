@@ -15,6 +15,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire/wiretest"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/internal/device"
 )
 
@@ -46,8 +47,7 @@ func TestListenFlood(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, b := twoDevices(t, "")
-				l, err := b.Listen(":0")
-				require.NoError(t, err)
+				l := must.Get(b.Listen(":0"))(t)
 				goroutines := runtime.NumGoroutine()
 				s := serveEach(l)
 				honest := func() {
@@ -62,8 +62,7 @@ func TestListenFlood(t *testing.T) {
 				defer leave()
 				for n := range rate * seconds {
 					at := from(n)
-					forger, err := network.Attach(at)
-					require.NoError(t, err)
+					forger := must.Get(network.Attach(at))(t)
 					mad := wiretest.Request(at.Addr(), addrOf(b), l.Addr().Port(), n)
 					require.NoError(t, forger.Send([]link.Packet{{Peer: b.chosen.addr, Head: wiretest.Datagram(mad)}}))
 					require.NoError(t, forger.Close())
@@ -158,17 +157,14 @@ func TestListenPending(t *testing.T) {
 			defer cancel()
 			return l.Accept(ctx)
 		}
-		one, err := next()
-		require.NoError(t, err)
-		_, err = next()
+		one := must.Get(next())(t)
+		_, err := next()
 		require.ErrorIs(t, err, context.DeadlineExceeded, "its address has its share")
 		require.NoError(t, one.Reject(0, nil))
-		two, err := next()
-		require.NoError(t, err)
+		two := must.Get(next())(t)
 		_, err = next()
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		qp, err := two.Accept(t.Context(), nil)
-		require.NoError(t, err)
+		qp := must.Get(two.Accept(t.Context(), nil))(t)
 		three, err := next()
 		require.NoError(t, err, "a connection takes no place")
 		require.NoError(t, three.Reject(0, nil))
@@ -186,8 +182,7 @@ func TestListenBurst(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoDevices(t, "")
-		l, err := b.Listen(":0")
-		require.NoError(t, err)
+		l := must.Get(b.Listen(":0"))(t)
 		s := serveEach(l)
 		began := time.Now()
 		var dialled sync.WaitGroup

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -57,8 +58,7 @@ var sentences = []struct {
 			require.Equal(t, access, info.Access)
 			for op, right := range map[uapi.Op]uapi.Access{uapi.OpWrite: remoteWrite, uapi.OpRead: remoteRead} {
 				x, _ := uapitest.Connect(t, x.Context, y.Context)
-				_, err := x.Post(x.QP, []uapi.WR{{Op: op, Flags: uapi.Signaled, SGE: []uapi.SGE{{MR: x.MR, Length: 8}}, RemoteAddr: info.Addr, RKey: info.RKey}})
-				require.NoError(t, err)
+				must.Get(x.Post(x.QP, []uapi.WR{{Op: op, Flags: uapi.Signaled, SGE: []uapi.SGE{{MR: x.MR, Length: 8}}, RemoteAddr: info.Addr, RKey: info.RKey}}))(t)
 				require.Equal(t, access&right == 0, x.Next(1)[0].Status == uapi.WCRemAccessErr, "%v with %v", op, access)
 			}
 		}
@@ -93,8 +93,7 @@ var sentences = []struct {
 		require.Equal(t, uapi.WCRemAccessErr, x.Next(1)[0].Status)
 	}},
 	{[]string{"For best performance, align memory regions to page boundaries (4096 bytes)"}, func(t *testing.T, x, y *uapitest.End) {
-		mem, err := uapi.Alloc(100)
-		require.NoError(t, err)
+		mem := must.Get(uapi.Alloc(100))(t)
 		mr, info := mustMR(t, x.Context, mem, localWrite)
 		require.Zero(t, info.Addr%4096)
 		require.ErrorIs(t, uapi.Free(mem), syscall.EBUSY)
@@ -114,8 +113,7 @@ var sentences = []struct {
 		wc := next(t, x.Context, qa)
 		require.NoError(t, wc.Err())
 		require.Equal(t, qa, wc.QP)
-		n, err := x.PollCQ(x.QP, make([]uapi.WC, 1))
-		require.NoError(t, err)
+		n := must.Get(x.PollCQ(x.QP, make([]uapi.WC, 1)))(t)
 		require.Zero(t, n, "of the other one")
 	}},
 	{[]string{"Number of entries in send completion queue"}, func(t *testing.T, x, y *uapitest.End) {
@@ -140,10 +138,9 @@ var sentences = []struct {
 		require.ErrorIs(t, err, syscall.ENOMEM, "exactly so many")
 	}},
 	{[]string{"Destroy a queue pair."}, func(t *testing.T, x, y *uapitest.End) {
-		qp, err := x.CreateQP(1, 1)
-		require.NoError(t, err)
+		qp := must.Get(x.CreateQP(1, 1))(t)
 		require.NoError(t, x.DestroyQP(qp))
-		_, err = x.QueryQP(qp)
+		_, err := x.QueryQP(qp)
 		require.ErrorIs(t, err, syscall.EBADF)
 		n, err := x.PollCQ(qp, make([]uapi.WC, 1))
 		require.ErrorIs(t, err, syscall.EBADF)
@@ -158,8 +155,7 @@ var sentences = []struct {
 				connectPair(t, x.Context, qa, y.Context, qb)
 				for range 8 {
 					at := uint64(i) * 4096
-					_, err := x.PostWrite(qa, x.MR, at, x.Peer.Addr+at, x.Peer.RKey, 4096)
-					require.NoError(t, err)
+					must.Get(x.PostWrite(qa, x.MR, at, x.Peer.Addr+at, x.Peer.RKey, 4096))(t)
 				}
 				for range 8 {
 					require.NoError(t, next(t, x.Context, qa).Err())
@@ -213,8 +209,7 @@ var sentences = []struct {
 		"RDMA operations are asynchronous - always poll for completions",
 	}, func(t *testing.T, x, y *uapitest.End) {
 		y.Must(y.PostRecv(y.QP, y.MR, 0, 100))
-		n, err := y.PollCQ(y.QP, make([]uapi.WC, 1))
-		require.NoError(t, err)
+		n := must.Get(y.PollCQ(y.QP, make([]uapi.WC, 1)))(t)
 		require.Zero(t, n, "the post returned before there was a message")
 		mr, _ := mustMR(t, x.Context, []byte("message"), 0)
 		x.Must(x.PostSend(x.QP, mr, 7))
@@ -243,8 +238,7 @@ var sentences = []struct {
 		"Maximum number of completions to retrieve", "Work request ID",
 	}, func(t *testing.T, x, y *uapitest.End) {
 		var wc [2]uapi.WC
-		n, err := x.PollCQ(x.QP, wc[:])
-		require.NoError(t, err)
+		n := must.Get(x.PollCQ(x.QP, wc[:]))(t)
 		require.Zero(t, n, "nothing was posted")
 		var want, got []uapi.WRID
 		for range 5 {
@@ -252,16 +246,14 @@ var sentences = []struct {
 		}
 		want = append(want, x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, 0, 1))) // fails
 		for len(got) < 6 {
-			n, err := x.PollCQ(x.QP, wc[:])
-			require.NoError(t, err)
+			n := must.Get(x.PollCQ(x.QP, wc[:]))(t)
 			require.LessOrEqual(t, n, 2)
 			for _, c := range wc[:n] {
 				got = append(got, c.WRID)
 			}
 		}
 		require.Equal(t, want, got)
-		n, err = x.PollCQ(x.QP, wc[:])
-		require.NoError(t, err)
+		n = must.Get(x.PollCQ(x.QP, wc[:]))(t)
 		require.Zero(t, n, "a completion comes once")
 	}},
 	{[]string{"Operation type"}, func(t *testing.T, x, y *uapitest.End) {
@@ -299,11 +291,9 @@ var sentences = []struct {
 			require.ErrorIs(t, err, syscall.EINVAL)
 			require.Equal(t, uapi.MR(-1), mr)
 		}
-		qp, err := x.CreateQP(64, 64)
-		require.NoError(t, err)
+		qp := must.Get(x.CreateQP(64, 64))(t)
 		require.GreaterOrEqual(t, qp, uapi.QP(0))
-		e, err := x.LocalEndpoint(qp)
-		require.NoError(t, err)
+		e := must.Get(x.LocalEndpoint(qp))(t)
 		require.Equal(t, uint32(qp), e.QPN, "the handle is the number on the wire")
 		require.NoError(t, x.DestroyQP(qp))
 		require.ErrorIs(t, x.DestroyQP(qp), syscall.EBADF)
@@ -364,12 +354,9 @@ var sentences = []struct {
 	{[]string{"Always deregister memory regions and destroy queue pairs before exit"}, func(t *testing.T, x, y *uapitest.End) {
 		// OpenHandles lists the handles that a program forgets, and Close
 		// destroys them.
-		c, err := uapi.Open("sim")
-		require.NoError(t, err)
-		_, err = c.RegMR(make([]byte, 10), 0)
-		require.NoError(t, err)
-		_, err = c.CreateQP(1, 1)
-		require.NoError(t, err)
+		c := must.Get(uapi.Open("sim"))(t)
+		must.Get(c.RegMR(make([]byte, 10), 0))(t)
+		must.Get(c.CreateQP(1, 1))(t)
 		left := c.OpenHandles()
 		require.Len(t, left, 2)
 		require.Contains(t, left[0], "mr ")
@@ -400,8 +387,7 @@ func TestFoundingSentences(t *testing.T) {
 
 // Every sentence of the document is in the table above.
 func TestFoundingDocument(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("testdata", "rdma-api.txt"))
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile(filepath.Join("testdata", "rdma-api.txt")))(t)
 	held := make(map[string]bool)
 	for _, s := range sentences {
 		for _, text := range s.texts {

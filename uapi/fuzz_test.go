@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // FuzzExchange connects a queue pair over a stream to a peer that sends any
@@ -20,23 +22,18 @@ import (
 // gives one of the documented errors; it reads its frames and not a byte more,
 // and leaks nothing.
 func FuzzExchange(f *testing.F) {
-	c, err := Open("sim?net=fuzz-exchange")
-	require.NoError(f, err)
+	c := must.Get(Open("sim?net=fuzz-exchange"))(f)
 	f.Cleanup(func() { require.NoError(f, c.Close()) })
-	other, err := c.CreateQP(1, 1)
-	require.NoError(f, err)
+	other := must.Get(c.CreateQP(1, 1))(f)
 	f.Cleanup(func() { require.NoError(f, c.DestroyQP(other)) })
 	buf := make([]byte, 100)
-	mr, err := c.RegMR(buf, AccessLocalWrite|AccessRemoteWrite)
-	require.NoError(f, err)
+	mr := must.Get(c.RegMR(buf, AccessLocalWrite|AccessRemoteWrite))(f)
 	f.Cleanup(func() { require.NoError(f, c.DeregMR(mr)) })
 	peer := Introduction{Regions: introduction.Regions, Data: introduction.Data}
-	peer.Endpoint, err = c.LocalEndpoint(other)
-	require.NoError(f, err)
+	peer.Endpoint = must.Get(c.LocalEndpoint(other))(f)
 	handles := len(c.OpenHandles())
 
-	payload, err := introduction.append(nil)
-	require.NoError(f, err)
+	payload := must.Get(introduction.append(nil))(f)
 	f.Add(byte(rawPeer), frame(frameIntroduce, payload))
 	f.Add(byte(rawPeer), []byte("RDIN\x02\x02\x00\x00\x00\x00\x00\x00"))
 	f.Add(byte(rawPeer), []byte("HTTP/1.1 400 Bad Request\r\n"))
@@ -51,17 +48,14 @@ func FuzzExchange(f *testing.F) {
 		all := stream(peer, how, sent)
 		used := 0
 		if in, err := Exchange(t.Context(), &scripted{in: bytes.NewReader(all)}, introduction); err == nil {
-			b, err := in.append(nil)
-			require.NoError(t, err)
+			b := must.Get(in.append(nil))(t)
 			used = frameHeader + len(b)
 			require.Equal(t, all[:used], frame(frameIntroduce, b), "there is one way to say it")
 		}
 		conn := &scripted{in: bytes.NewReader(all)}
-		qp, err := c.CreateQP(4, 4)
-		require.NoError(t, err)
+		qp := must.Get(c.CreateQP(4, 4))(t)
 		theirs, err := c.ConnectOver(t.Context(), conn, qp, []MR{mr}, []byte("mine"))
-		info, queried := c.QueryQP(qp)
-		require.NoError(t, queried)
+		info := must.Get(c.QueryQP(qp))(t)
 		if err != nil {
 			var op *OpError
 			require.ErrorAs(t, err, &op)
@@ -75,10 +69,8 @@ func FuzzExchange(f *testing.F) {
 			used += frameHeader + 4 + frameHeader
 			require.Equal(t, len(all)-used, conn.in.Len(), "not a byte more is read")
 		}
-		first, err := readFrame(&conn.out, frameIntroduce)
-		require.NoError(t, err)
-		mine, err := parseIntroduction(first)
-		require.NoError(t, err)
+		first := must.Get(readFrame(&conn.out, frameIntroduce))(t)
+		mine := must.Get(parseIntroduction(first))(t)
 		require.Equal(t, "mine", string(mine.Data))
 		require.NoError(t, c.DestroyQP(qp))
 		require.Len(t, c.OpenHandles(), handles)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -52,8 +53,7 @@ func TestForeignHandles(t *testing.T) {
 	t.Parallel()
 	a, b := uapitest.Pair(t, "")
 	mr, _ := mustMR(t, a, make([]byte, 8), 0)
-	cq, err := a.CreateCQ(1)
-	require.NoError(t, err)
+	cq := must.Get(a.CreateCQ(1))(t)
 	t.Cleanup(func() { require.NoError(t, a.DestroyCQ(cq)) })
 	qp := mustQP(t, a, uapi.QPConfig{})
 	for name, err := range callsOn(b, qp, mr, cq) {
@@ -67,10 +67,8 @@ func TestForeignHandlesOnTheSameDevice(t *testing.T) {
 	device := simNetwork() + "&mtu=1024"
 	a := openDevice(t, "sim:10.0.0.1?"+device[len("sim?"):])
 	b := openDevice(t, "sim:10.0.0.1?"+device[len("sim?"):])
-	ia, err := a.QueryDevice()
-	require.NoError(t, err)
-	ib, err := b.QueryDevice()
-	require.NoError(t, err)
+	ia := must.Get(a.QueryDevice())(t)
+	ib := must.Get(b.QueryDevice())(t)
 	require.Equal(t, ia.NodeGUID, ib.NodeGUID, "one device")
 	mr, _ := mustMR(t, a, make([]byte, 8), 0)
 	qp := mustQP(t, a, uapi.QPConfig{})
@@ -85,12 +83,9 @@ func TestForeignHandlesOnTheSameDevice(t *testing.T) {
 // handles makes an object of each kind on a context.
 func handles(t *testing.T) (a *uapi.Context, mr uapi.MR, cq uapi.CQ, qp uapi.QP) {
 	a, _ = uapitest.Pair(t, "")
-	mr, err := a.RegMR(make([]byte, 8), 0)
-	require.NoError(t, err)
-	cq, err = a.CreateCQ(1)
-	require.NoError(t, err)
-	qp, err = a.CreateQP(1, 1)
-	require.NoError(t, err)
+	mr = must.Get(a.RegMR(make([]byte, 8), 0))(t)
+	cq = must.Get(a.CreateCQ(1))(t)
+	qp = must.Get(a.CreateQP(1, 1))(t)
 	return a, mr, cq, qp
 }
 
@@ -130,12 +125,9 @@ func TestDestroyRaces(t *testing.T) {
 	t.Parallel()
 	a, _ := uapitest.Pair(t, "")
 	for range 20 {
-		mr, err := a.RegMR(make([]byte, 8), 0)
-		require.NoError(t, err)
-		qp, err := a.CreateQP(1, 1)
-		require.NoError(t, err)
-		cq, err := a.CreateCQ(1)
-		require.NoError(t, err)
+		mr := must.Get(a.RegMR(make([]byte, 8), 0))(t)
+		qp := must.Get(a.CreateQP(1, 1))(t)
+		cq := must.Get(a.CreateCQ(1))(t)
 		for _, destroy := range []func() error{
 			func() error { return a.DeregMR(mr) },
 			func() error { return a.DestroyQP(qp) },

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // idleHeap is how much the heap may grow, in bytes, while idleObjects come and
@@ -39,12 +40,10 @@ func TestIdleDeviceForgets(t *testing.T) {
 		t.Log("the race detector finds nothing in calls one after the other, and takes long")
 		return
 	}
-	c, err := OpenWith("sim", OpenConfig{})
-	require.NoError(t, err)
+	c := must.Get(OpenWith("sim", OpenConfig{}))(t)
 	defer c.Close()
 	at := openOwn(t, c)
-	shared, err := c.CreateSRQ(SRQConfig{Depth: 1})
-	require.NoError(t, err)
+	shared := must.Get(c.CreateSRQ(SRQConfig{Depth: 1}))(t)
 	mem, group := make([]byte, 64), netip.MustParseAddr("239.1.2.3")
 	pairs := idleObjects
 	if !testing.Short() {
@@ -162,10 +161,8 @@ func TestEndedConnectionsAreForgotten(t *testing.T) {
 // openOwn returns the address of a context's device.
 func openOwn(t *testing.T, c *Context) netip.AddrPort {
 	t.Helper()
-	qp, err := c.CreateQP(1, 1)
-	require.NoError(t, err)
-	e, err := c.LocalEndpoint(qp)
-	require.NoError(t, err)
+	qp := must.Get(c.CreateQP(1, 1))(t)
+	e := must.Get(c.LocalEndpoint(qp))(t)
 	require.NoError(t, c.DestroyQP(qp))
 	return e.Addr
 }

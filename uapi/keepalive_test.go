@@ -15,6 +15,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/internal/device"
 )
 
@@ -48,17 +49,14 @@ type cmHost struct {
 
 func startHost(t *testing.T, network *sim.Network, i int) *cmHost {
 	h := &cmHost{machine: emu.New()}
-	l, err := network.Attach(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), RoCEPort))
-	require.NoError(t, err)
+	l := must.Get(network.Attach(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), RoCEPort)))(t)
 	name := fmt.Sprintf("soft%d", i)
-	d, err := rnic.New(rnic.Config{Name: name, Link: mortal{l, &h.off, &h.sent}})
-	require.NoError(t, err)
+	d := must.Get(rnic.New(rnic.Config{Name: name, Link: mortal{l, &h.off, &h.sent}}))(t)
 	h.device = d
 	require.NoError(t, h.machine.Register(d))
 	s := &device.Device{Spec: device.Spec{Kind: device.Sim}, Addr: d.Addr(), Name: name, NetDev: d.NetDev(), MTU: 4096}
 	h.proc = h.machine.Process("test")
-	h.Context, err = newContext(h.proc, s, OpenConfig{})
-	require.NoError(t, err)
+	h.Context = must.Get(newContext(h.proc, s, OpenConfig{}))(t)
 	h.release = func() error { h.proc.Exit(); return nil }
 	t.Cleanup(func() {
 		_ = h.Close()
@@ -100,8 +98,7 @@ func death(t *testing.T, dialler bool, interval time.Duration, timeout int) {
 	time.Sleep(20 * interval)
 	require.NoError(t, a.Cause(j.qa), "an idle connection stays")
 	require.NoError(t, b.Cause(j.qb))
-	n, err := a.PollCQ(j.qa, make([]WC, 4))
-	require.NoError(t, err)
+	n := must.Get(a.PollCQ(j.qa, make([]WC, 4)))(t)
 	require.Zero(t, n, "keepalives do not show")
 
 	dead, live, qp := a, b, j.qb
@@ -114,8 +111,7 @@ func death(t *testing.T, dialler bool, interval time.Duration, timeout int) {
 	require.LessOrEqual(t, time.Since(start), keepAliveBound(interval))
 	require.ErrorIs(t, live.Cause(qp), ErrPeerSilent)
 	require.ErrorIs(t, live.Cause(qp), syscall.ETIMEDOUT)
-	n, err = live.PollCQ(qp, make([]WC, 4))
-	require.NoError(t, err)
+	n = must.Get(live.PollCQ(qp, make([]WC, 4)))(t)
 	require.Zero(t, n, "nor do those that failed")
 	<-dead.Done(j.qa + j.qb - qp)
 	j.leave(t)
@@ -146,12 +142,9 @@ func TestKeepAliveBesideWork(t *testing.T) {
 		for _, all := range []bool{false, true} {
 			j := join(t, a, b, l, DialConfig{KeepAlive: interval, QPConfig: QPConfig{SendDepth: 3, SignalAll: all}})
 			buf := make([]byte, 64)
-			ma, err := a.RegMR(buf, AccessLocalWrite)
-			require.NoError(t, err)
-			mb, err := b.RegMR(make([]byte, 64), AccessLocalWrite|AccessRemoteWrite)
-			require.NoError(t, err)
-			to, err := b.QueryMR(mb)
-			require.NoError(t, err)
+			ma := must.Get(a.RegMR(buf, AccessLocalWrite))(t)
+			mb := must.Get(b.RegMR(make([]byte, 64), AccessLocalWrite|AccessRemoteWrite))(t)
+			to := must.Get(b.QueryMR(mb))(t)
 			for round := range 20 {
 				for i := range 3 {
 					wr := WR{ID: WRID(i), Op: OpWrite, SGE: []SGE{{MR: ma, Length: 8}}, RemoteAddr: to.Addr, RKey: to.RKey}
@@ -163,8 +156,7 @@ func TestKeepAliveBesideWork(t *testing.T) {
 				}
 				time.Sleep(5 * interval) // unpolled, with keepalives
 				var wc [8]WC
-				n, err := a.PollCQ(j.qa, wc[:])
-				require.NoError(t, err)
+				n := must.Get(a.PollCQ(j.qa, wc[:]))(t)
 				want := 1
 				if all {
 					want = 3
@@ -187,10 +179,9 @@ func TestKeepAliveNeedsAnEntry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoDevices(t, "")
 		l := listening(t, b, ListenConfig{})
-		cq, err := a.CreateCQ(12)
-		require.NoError(t, err)
+		cq := must.Get(a.CreateCQ(12))(t)
 		config := DialConfig{QPConfig: QPConfig{SendCQ: cq, SendDepth: 6, RecvDepth: 6}}
-		_, err = a.Dial(t.Context(), dialable(b, l), config)
+		_, err := a.Dial(t.Context(), dialable(b, l), config)
 		require.ErrorIs(t, err, syscall.EINVAL)
 		require.ErrorContains(t, err, "make it 13")
 		require.NoError(t, a.ResizeCQ(cq, 13))

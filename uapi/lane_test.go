@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // A goroutine that posts receives, polls, or posts on another queue pair does
@@ -27,12 +29,9 @@ func TestReceivesDoNotWaitForADoorbell(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	letGo := sync.OnceFunc(func() { close(free) })
 	t.Cleanup(letGo)
-	mr, err := c.RegMR(make([]byte, 64), AccessLocalWrite)
-	require.NoError(t, err)
-	qp, err := c.CreateQP(4, 4)
-	require.NoError(t, err)
-	self, err := c.LocalEndpoint(qp)
-	require.NoError(t, err)
+	mr := must.Get(c.RegMR(make([]byte, 64), AccessLocalWrite))(t)
+	qp := must.Get(c.CreateQP(4, 4))(t)
+	self := must.Get(c.LocalEndpoint(qp))(t)
 	require.NoError(t, c.ConnectQP(qp, self))
 
 	sent := make(chan error, 1)
@@ -68,22 +67,18 @@ func await(t *testing.T, ch <-chan struct{}, what string) {
 
 // An id whose post failed is the next one's.
 func TestIDsOfFailedPostsAreUsedAgain(t *testing.T) {
-	c, err := Open("sim?net=ids")
-	require.NoError(t, err)
+	c := must.Get(Open("sim?net=ids"))(t)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	mr, err := c.RegMR(make([]byte, 64), AccessLocalWrite)
-	require.NoError(t, err)
-	qp, err := c.CreateQP(4, 4)
-	require.NoError(t, err)
-	_, err = c.LocalEndpoint(qp)
+	mr := must.Get(c.RegMR(make([]byte, 64), AccessLocalWrite))(t)
+	qp := must.Get(c.CreateQP(4, 4))(t)
+	_, err := c.LocalEndpoint(qp)
 	require.NoError(t, err)
 	for i := range 3 {
 		_, err = c.PostRecv(qp, mr, 60, 8) // past its end
 		require.Error(t, err)
 		_, err = c.PostSend(qp, mr, 8) // not connected
 		require.Error(t, err)
-		id, err := c.PostRecv(qp, mr, 0, 8)
-		require.NoError(t, err)
+		id := must.Get(c.PostRecv(qp, mr, 0, 8))(t)
 		require.Equal(t, WRID(i), id)
 	}
 }

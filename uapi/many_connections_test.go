@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // ownSoft names a soft device at an address that no other process's tests use,
@@ -28,9 +30,7 @@ func ownSoft(n int) string {
 func TestManyConnections(t *testing.T) {
 	var both [2]*Context
 	for i := range both {
-		var err error
-		both[i], err = Open(ownSoft(i))
-		require.NoError(t, err)
+		both[i] = must.Get(Open(ownSoft(i)))(t)
 		defer func() { require.NoError(t, both[i].Close()) }()
 	}
 	a, b := both[0], both[1]
@@ -43,8 +43,7 @@ func TestManyConnections(t *testing.T) {
 	}
 	// All at once have a place: how long one that must make way for others has
 	// to confirm is a matter of wall time (TestListenBurst has virtual time).
-	l, err := b.ListenWith(":0", ListenConfig{Pending: 2 * n})
-	require.NoError(t, err)
+	l := must.Get(b.ListenWith(":0", ListenConfig{Pending: 2 * n}))(t)
 	defer l.Close()
 	config := DialConfig{QPConfig: QPConfig{SendDepth: 1, RecvDepth: 1}}
 	var before int
@@ -115,12 +114,9 @@ func TestCloseAnytime(t *testing.T) {
 	for seed := range 60 {
 		synctest.Test(t, func(t *testing.T) {
 			a, b := twoDevices(t, "&delay=1ms")
-			c, err := Open(b.device.OpenName() + "&delay=1ms")
-			require.NoError(t, err)
-			d, err := Open(a.device.OpenName() + "&delay=1ms")
-			require.NoError(t, err)
-			l, err := c.Listen(":0")
-			require.NoError(t, err)
+			c := must.Get(Open(b.device.OpenName() + "&delay=1ms"))(t)
+			d := must.Get(Open(a.device.OpenName() + "&delay=1ms"))(t)
+			l := must.Get(c.Listen(":0"))(t)
 			addr := dialable(c, l)
 			var all sync.WaitGroup
 			for range 8 {

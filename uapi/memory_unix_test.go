@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -18,9 +19,7 @@ import (
 // page maps a page of memory that is not Go's.
 func page(t *testing.T, prot int) []byte {
 	t.Helper()
-	mem, err := syscall.Mmap(-1, 0, os.Getpagesize(), prot, syscall.MAP_ANON|syscall.MAP_PRIVATE)
-	require.NoError(t, err)
-	return mem
+	return must.Get(syscall.Mmap(-1, 0, os.Getpagesize(), prot, syscall.MAP_ANON|syscall.MAP_PRIVATE))(t)
 }
 
 // A mapping that vanishes while it is registered fails requests, the peer's and
@@ -47,13 +46,11 @@ func TestRegisteredMemoryIsNotTouched(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	c, err := uapi.Open("soft?port=0")
-	require.NoError(t, err)
+	c := must.Get(uapi.Open("soft?port=0"))(t)
 	defer c.Close()
 	mem, err := uapi.Alloc(5 << 20) // an arena of its own, where nothing was before
 	require.NoError(t, err)
-	mr, err := c.RegMR(mem, uapi.AccessLocalWrite|uapi.AccessRemoteWrite)
-	require.NoError(t, err)
+	mr := must.Get(c.RegMR(mem, uapi.AccessLocalWrite|uapi.AccessRemoteWrite))(t)
 	require.Zero(t, resident(t, mem))
 	mem[0] = 1
 	require.NotZero(t, resident(t, mem))

@@ -8,41 +8,35 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/internal/device"
 )
 
 // TestOneMachine: the process's soft devices are devices of one kernel, each
 // context sees its own, and a closed device is gone.
 func TestOneMachine(t *testing.T) {
-	a, err := Open("sim")
-	require.NoError(t, err)
-	b, err := Open("sim")
-	require.NoError(t, err)
+	a := must.Get(Open("sim"))(t)
+	b := must.Get(Open("sim"))(t)
 	p := device.Machine().Process("test")
 	defer p.Exit()
-	list, err := p.ReadDir("/sys/class/infiniband")
-	require.NoError(t, err)
+	list := must.Get(p.ReadDir("/sys/class/infiniband"))(t)
 	require.Subset(t, list, []string{a.device.Name, b.device.Name})
 	for _, c := range []*Context{a, b} {
-		list, err := c.kernel.ReadDir("/sys/class/infiniband")
-		require.NoError(t, err)
+		list := must.Get(c.kernel.ReadDir("/sys/class/infiniband"))(t)
 		require.Equal(t, []string{c.device.Name}, list)
 	}
 
-	again, err := Open(a.device.Name)
-	require.NoError(t, err)
+	again := must.Get(Open(a.device.Name))(t)
 	require.Same(t, a.device, again.device, "by the name it has in the kernel")
 	require.NoError(t, a.Close())
 	require.NoError(t, again.Close())
 	require.NoError(t, b.Close())
-	list, err = p.ReadDir("/sys/class/infiniband")
-	require.NoError(t, err)
+	list = must.Get(p.ReadDir("/sys/class/infiniband"))(t)
 	require.NotContains(t, list, a.device.Name)
 	require.NotContains(t, list, b.device.Name)
-	_, err = Open(a.device.Name)
+	_, err := Open(a.device.Name)
 	require.True(t, errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.ENOTSUP), "%v", err)
-	f, err := p.Open("/dev/kmsg")
-	require.NoError(t, err)
+	f := must.Get(p.Open("/dev/kmsg"))(t)
 	var log strings.Builder
 	for buf := make([]byte, 4096); ; {
 		n, err := f.Read(t.Context(), buf)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -16,8 +17,7 @@ func TestMulticast(t *testing.T) {
 	t.Parallel()
 	eachDevice(t, func(t *testing.T, c, _ *uapi.Context) { multicast(t, c) })
 	t.Run("through shared memory, faults and a capture", func(t *testing.T) {
-		c, err := uapi.Open("soft:127.0.0.1?port=0&shm=on&delay=1us&pcap=" + filepath.Join(t.TempDir(), "groups.pcapng"))
-		require.NoError(t, err)
+		c := must.Get(uapi.Open("soft:127.0.0.1?port=0&shm=on&delay=1us&pcap=" + filepath.Join(t.TempDir(), "groups.pcapng")))(t)
 		t.Cleanup(func() { require.NoError(t, c.Close()) })
 		multicast(t, c)
 	})
@@ -31,15 +31,12 @@ func multicast(t *testing.T, c *uapi.Context) {
 	}
 	for _, d := range []*dgrams{a, b, a} {
 		require.NoError(t, d.AttachMulticast(d.qp, group))
-		_, err := d.PostRecv(d.qp, d.mr, 0, 1000)
-		require.NoError(t, err)
+		must.Get(d.PostRecv(d.qp, d.mr, 0, 1000))(t)
 	}
-	ah, err := a.CreateAH(netip.AddrPortFrom(group, a.at.Port()))
-	require.NoError(t, err)
+	ah := must.Get(a.CreateAH(netip.AddrPortFrom(group, a.at.Port())))(t)
 	defer a.DestroyAH(ah)
 	copy(a.buf[2000:], "to all")
-	_, err = a.PostSendTo(a.qp, ah, uapi.MulticastQPN, qkey, a.mr, 2000, 6)
-	require.NoError(t, err)
+	must.Get(a.PostSendTo(a.qp, ah, uapi.MulticastQPN, qkey, a.mr, 2000, 6))(t)
 	require.Equal(t, uapi.WCOpRecv, b.next().Opcode)
 	require.Equal(t, "to all", string(b.buf[uapi.GRHLen:uapi.GRHLen+6]))
 	for range 2 { // its own send, and the message

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/vishvananda/netlink"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/netns"
 )
 
@@ -29,26 +30,21 @@ func TestDialLocalhost(t *testing.T) {
 	}
 	require.NoError(t, err)
 	defer server.Close()
-	l, err := Listen("localhost:7000")
-	require.NoError(t, err)
+	l := must.Get(Listen("localhost:7000"))(t)
 	require.Equal(t, "[::1]:7000", l.Addr().String())
 	accepting(t, l)
 	dial := func() {
 		start := time.Now()
-		qp, err := Dial(t.Context(), "localhost:7000", DialConfig{})
-		require.NoError(t, err)
-		c, err := Default()
-		require.NoError(t, err)
-		info, err := c.QueryConn(qp)
-		require.NoError(t, err)
+		qp := must.Get(Dial(t.Context(), "localhost:7000", DialConfig{}))(t)
+		c := must.Get(Default())(t)
+		info := must.Get(c.QueryConn(qp))(t)
 		require.Equal(t, "[::1]:7000", info.RemoteAddr.String())
 		require.Less(t, time.Since(start), DefaultConnectTimeout/2, "no share was waited for")
 		require.NoError(t, DestroyQP(qp))
 		require.NoError(t, Close())
 	}
 	dial()
-	other, err := Open("soft:127.0.0.1")
-	require.NoError(t, err)
+	other := must.Get(Open("soft:127.0.0.1"))(t)
 	defer other.Close()
 	dial()
 }
@@ -58,11 +54,9 @@ func TestDialSaysLoIsDown(t *testing.T) {
 	if !netns.Own(t) {
 		return
 	}
-	c, err := Open("soft:127.0.0.1")
-	require.NoError(t, err)
+	c := must.Get(Open("soft:127.0.0.1"))(t)
 	defer c.Close()
-	lo, err := netlink.LinkByName("lo")
-	require.NoError(t, err)
+	lo := must.Get(netlink.LinkByName("lo"))(t)
 	require.NoError(t, netlink.LinkSetDown(lo)) // with its address, to which there is a way
 	for name, dial := range map[string]func(context.Context, string, DialConfig) (QP, error){"Dial": Dial, "Context.Dial": c.Dial} {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -81,8 +75,7 @@ func TestOpenLocal(t *testing.T) {
 	}
 	opened := func(addr, device string, kinds ...string) {
 		t.Helper()
-		c, err := OpenLocal(addr, OpenConfig{Kinds: kinds})
-		require.NoError(t, err)
+		c := must.Get(OpenLocal(addr, OpenConfig{Kinds: kinds}))(t)
 		require.Regexp(t, device, c.device.OpenName())
 		require.NoError(t, c.Close())
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -18,9 +19,7 @@ func TestOffloadOptions(t *testing.T) {
 		t.Run(strings.TrimPrefix(options, "&"), func(t *testing.T) {
 			var c [2]*uapi.Context
 			for i := range c {
-				var err error
-				c[i], err = uapi.Open("soft?port=0&shm=off" + options)
-				require.NoError(t, err)
+				c[i] = must.Get(uapi.Open("soft?port=0&shm=off" + options))(t)
 				defer c[i].Close()
 			}
 			x, y := uapitest.Connect(t, c[0], c[1])
@@ -33,10 +32,8 @@ func TestOffloadOptions(t *testing.T) {
 			if runtime.GOOS != "linux" {
 				return
 			}
-			sent, err := x.Counters()
-			require.NoError(t, err)
-			got, err := y.Counters()
-			require.NoError(t, err)
+			sent := must.Get(x.Counters())(t)
+			got := must.Get(y.Counters())(t)
 			if strings.Contains(options, "gso=off") {
 				require.Zero(t, sent["gso_sends"])
 				require.Zero(t, got["gro_reads"], "plain datagrams are not merged on loopback")

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // OnDone calls each function once, with the cause, however the connection ends,
@@ -27,8 +29,7 @@ func TestOnDone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, b := twoDevices(t, "")
-				l, err := b.Listen(":0")
-				require.NoError(t, err)
+				l := must.Get(b.Listen(":0"))(t)
 				j := join(t, a, b, l, DialConfig{})
 				require.NoError(t, l.Close())
 				causes := make(chan error, 10)
@@ -49,7 +50,7 @@ func TestOnDone(t *testing.T) {
 				}
 				require.Empty(t, causes, "once")
 
-				err = b.OnDone(j.qb, told)
+				err := b.OnDone(j.qb, told)
 				synctest.Wait()
 				if errors.Is(err, syscall.EBADF) {
 					require.Empty(t, causes)
@@ -66,8 +67,7 @@ func TestOnDone(t *testing.T) {
 
 func TestOnDoneRefuses(t *testing.T) {
 	a, _ := twoDevices(t, "")
-	qp, err := a.CreateQP(1, 1)
-	require.NoError(t, err)
+	qp := must.Get(a.CreateQP(1, 1))(t)
 	never := func(error) { t.Error("called") }
 	require.ErrorIs(t, a.OnDone(qp, never), syscall.ENOTCONN)
 	require.NoError(t, a.DestroyQP(qp))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -60,8 +61,7 @@ func TestOpenSaysWhatToDo(t *testing.T) {
 func TestQueryDevice(t *testing.T) {
 	t.Parallel()
 	c := openDevice(t, "soft?port=0&mtu=1024")
-	info, err := c.QueryDevice()
-	require.NoError(t, err)
+	info := must.Get(c.QueryDevice())(t)
 	require.Equal(t, "soft", info.Kind)
 	require.True(t, strings.HasPrefix(info.Name, "soft"))
 	require.True(t, info.Address.Addr().IsLoopback())
@@ -74,10 +74,9 @@ func TestQueryDevice(t *testing.T) {
 
 	// The name it gives opens the same device, if the options are the same.
 	other := openDevice(t, info.Device+"&mtu=1024")
-	same, err := other.QueryDevice()
-	require.NoError(t, err)
+	same := must.Get(other.QueryDevice())(t)
 	require.Equal(t, info.NodeGUID, same.NodeGUID)
-	_, err = uapi.Open(info.Device)
+	_, err := uapi.Open(info.Device)
 	require.ErrorIs(t, err, syscall.EINVAL)
 	require.ErrorContains(t, err, "other options")
 }
@@ -88,12 +87,11 @@ func TestAddressTaken(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("this system has 127.0.0.1 only, not 127.0.0.0/8; run it on Linux")
 	}
-	holder, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.1.2.3:0")))
-	require.NoError(t, err)
+	holder := must.Get(net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.1.2.3:0"))))(t)
 	defer holder.Close()
 	port := holder.LocalAddr().(*net.UDPAddr).Port
 	device := fmt.Sprintf("soft:127.1.2.3?port=%d", port)
-	_, err = uapi.Open(device)
+	_, err := uapi.Open(device)
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
 	require.ErrorContains(t, err, fmt.Sprintf("taken by process %d (", os.Getpid()))
 	require.Equal(t, 1, strings.Count(err.Error(), "in use"), err)
@@ -101,8 +99,7 @@ func TestAddressTaken(t *testing.T) {
 	// Once it is free, it is free at once, and again after Close.
 	require.NoError(t, holder.Close())
 	for range 3 {
-		c, err := uapi.Open(device)
-		require.NoError(t, err)
+		c := must.Get(uapi.Open(device))(t)
 		require.NoError(t, c.Close())
 	}
 }
@@ -127,8 +124,7 @@ func TestSoftOnIPv6(t *testing.T) {
 
 	// One side IPv4 and the other IPv6 is caught when connecting.
 	v4 := openDevice(t, "soft?port=0")
-	e, err := v4.LocalEndpoint(mustQP(t, v4, uapi.QPConfig{}))
-	require.NoError(t, err)
+	e := must.Get(v4.LocalEndpoint(mustQP(t, v4, uapi.QPConfig{})))(t)
 	require.ErrorIs(t, a.ConnectQP(mustQP(t, a, uapi.QPConfig{}), e), syscall.EAFNOSUPPORT)
 }
 
@@ -140,11 +136,9 @@ func checkTransfer(t *testing.T, a, b *uapi.Context) {
 	mb, info := mustMR(t, b, bufs[1], uapi.AccessLocalWrite|uapi.AccessRemoteWrite|uapi.AccessRemoteRead)
 	qa, qb := mustQP(t, a, uapi.QPConfig{SendDepth: 1}), mustQP(t, b, uapi.QPConfig{})
 	connectPair(t, a, qa, b, qb)
-	_, err := a.PostWrite(qa, ma, 0, info.Addr, info.RKey, 5000)
-	require.NoError(t, err)
+	must.Get(a.PostWrite(qa, ma, 0, info.Addr, info.RKey, 5000))(t)
 	require.NoError(t, next(t, a, qa).Err())
-	_, err = a.PostRead(qa, ma, 0, info.Addr, info.RKey, 10000)
-	require.NoError(t, err)
+	must.Get(a.PostRead(qa, ma, 0, info.Addr, info.RKey, 10000))(t)
 	require.NoError(t, next(t, a, qa).Err())
 	require.Equal(t, strings.Repeat("a", 5000)+strings.Repeat("b", 5000), string(bufs[0]))
 	require.NoError(t, a.DestroyQP(qa))
@@ -159,10 +153,9 @@ func TestUnreachablePeer(t *testing.T) {
 	t.Parallel()
 	c := openDevice(t, "soft?port=0")
 	qp := mustQP(t, c, uapi.QPConfig{})
-	e, err := c.LocalEndpoint(qp)
-	require.NoError(t, err)
+	e := must.Get(c.LocalEndpoint(qp))(t)
 	e.Addr = netip.MustParseAddrPort("198.51.100.1:4791")
-	err = c.ConnectQP(qp, e)
+	err := c.ConnectQP(qp, e)
 	require.ErrorIs(t, err, syscall.ENETUNREACH)
 	require.ErrorContains(t, err, "soft:ADDRESS")
 }
@@ -170,10 +163,8 @@ func TestUnreachablePeer(t *testing.T) {
 func TestDevices(t *testing.T) {
 	t.Parallel()
 	c := openDevice(t, "soft?port=0")
-	mine, err := c.QueryDevice()
-	require.NoError(t, err)
-	list, err := uapi.Devices()
-	require.NoError(t, err)
+	mine := must.Get(c.QueryDevice())(t)
+	list := must.Get(uapi.Devices())(t)
 	var open, loopback bool
 	for _, d := range list {
 		require.NotEmpty(t, d.Device)
@@ -200,16 +191,12 @@ func TestDevices(t *testing.T) {
 func TestNothingLeaks(t *testing.T) {
 	const rounds = 20
 	use := func() {
-		a, err := uapi.Open("soft?port=0")
-		require.NoError(t, err)
-		b, err := uapi.Open("soft?port=0")
-		require.NoError(t, err)
+		a := must.Get(uapi.Open("soft?port=0"))(t)
+		b := must.Get(uapi.Open("soft?port=0"))(t)
 		checkTransfer(t, a, b)
 		// Handles that are left open go with the context.
-		_, err = a.RegMR(make([]byte, 100), 0)
-		require.NoError(t, err)
-		_, err = a.CreateQP(10, 10)
-		require.NoError(t, err)
+		must.Get(a.RegMR(make([]byte, 100), 0))(t)
+		must.Get(a.CreateQP(10, 10))(t)
 		require.NoError(t, a.Close())
 		require.NoError(t, b.Close())
 	}
@@ -228,8 +215,7 @@ func openFiles(t *testing.T) int {
 	if runtime.GOOS != "linux" {
 		return 0
 	}
-	list, err := os.ReadDir("/proc/self/fd")
-	require.NoError(t, err)
+	list := must.Get(os.ReadDir("/proc/self/fd"))(t)
 	return len(list)
 }
 
@@ -238,8 +224,7 @@ func mappings(t *testing.T) int {
 	if runtime.GOOS != "linux" {
 		return 0
 	}
-	text, err := os.ReadFile("/proc/self/maps")
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile("/proc/self/maps"))(t)
 	return bytes.Count(text, []byte("\n"))
 }
 

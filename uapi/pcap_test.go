@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
@@ -27,10 +28,8 @@ type tally struct {
 
 func readCapture(t *testing.T, path string, port uint16) (c tally) {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	require.NoError(t, err)
-	r, err := dissect.NewReader(bytes.NewReader(b), port, dissect.MaxUnzipped)
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(path))(t)
+	r := must.Get(dissect.NewReader(bytes.NewReader(b), port, dissect.MaxUnzipped))(t)
 	var p dissect.Packet
 	for {
 		err := r.Next(&p)
@@ -58,9 +57,7 @@ func readCapture(t *testing.T, path string, port uint16) (c tally) {
 
 func counters(t *testing.T, c *uapi.Context) map[string]uint64 {
 	t.Helper()
-	m, err := c.Counters()
-	require.NoError(t, err)
-	return m
+	return must.Get(c.Counters())(t)
 }
 
 // sentOut is how many packets left, below the faults, by a device's counters.
@@ -87,14 +84,11 @@ func TestPcapHoldsWhatTheCountersSay(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "a.pcapng")
-			a, err := uapi.Open(c.a + "&pcap=" + path)
-			require.NoError(t, err)
+			a := must.Get(uapi.Open(c.a + "&pcap=" + path))(t)
 			defer a.Close()
-			b, err := uapi.Open(c.b)
-			require.NoError(t, err)
+			b := must.Get(uapi.Open(c.b))(t)
 			defer b.Close()
-			info, err := a.QueryDevice()
-			require.NoError(t, err)
+			info := must.Get(a.QueryDevice())(t)
 			pcapTransfer(t, a, b)
 			// Until all that was sent has come, acknowledgements may be on
 			// their way.
@@ -143,8 +137,7 @@ func TestPcapOpenErrors(t *testing.T) {
 	require.ErrorContains(t, err, dir)
 
 	path := filepath.Join(dir, "x")
-	a, err := uapi.Open("sim:10.0.0.1?net=pcap2&pcap=" + path)
-	require.NoError(t, err)
+	a := must.Get(uapi.Open("sim:10.0.0.1?net=pcap2&pcap=" + path))(t)
 	again, err := uapi.Open("sim:10.0.0.1?net=pcap2&pcap=" + path)
 	require.NoError(t, err, "the same device")
 	_, err = uapi.Open("sim:10.0.0.1?net=pcap2")
@@ -158,24 +151,20 @@ func TestPcapOpenErrors(t *testing.T) {
 func TestPcapOfSeveralDevices(t *testing.T) {
 	dir := t.TempDir()
 	shared := "sim?pcap=" + filepath.Join(dir, "x.pcapng")
-	first, err := uapi.Open(shared)
-	require.NoError(t, err)
+	first := must.Get(uapi.Open(shared))(t)
 	defer first.Close()
-	_, err = uapi.Open(shared)
+	_, err := uapi.Open(shared)
 	require.ErrorIs(t, err, syscall.EBUSY)
 	require.ErrorContains(t, err, "{device} and {pid}")
 
 	each := "sim?net=pcap4&pcap=" + filepath.Join(dir, "{pid}-{device}.pcapng")
-	a, err := uapi.Open(each)
-	require.NoError(t, err)
+	a := must.Get(uapi.Open(each))(t)
 	defer a.Close()
-	b, err := uapi.Open(each)
-	require.NoError(t, err)
+	b := must.Get(uapi.Open(each))(t)
 	defer b.Close()
 	var files [2]string
 	for i, c := range []*uapi.Context{a, b} {
-		info, err := c.QueryDevice()
-		require.NoError(t, err)
+		info := must.Get(c.QueryDevice())(t)
 		files[i] = filepath.Join(dir, fmt.Sprintf("%d-%s.pcapng", os.Getpid(), info.Name))
 	}
 	pcapTransfer(t, a, b)
@@ -193,10 +182,8 @@ func TestPcapFullDisk(t *testing.T) {
 	}
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
-	a, err := uapi.OpenWith("sim?net=pcap3&pcap=/dev/full", uapi.OpenConfig{Logger: logger})
-	require.NoError(t, err)
-	b, err := uapi.Open("sim?net=pcap3")
-	require.NoError(t, err)
+	a := must.Get(uapi.OpenWith("sim?net=pcap3&pcap=/dev/full", uapi.OpenConfig{Logger: logger}))(t)
+	b := must.Get(uapi.Open("sim?net=pcap3"))(t)
 	defer b.Close()
 	pcapTransfer(t, a, b)
 	require.NoError(t, a.Close())

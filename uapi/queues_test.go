@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -16,10 +17,8 @@ import (
 func TestTwoCompletionQueues(t *testing.T) {
 	t.Parallel()
 	a, b := uapitest.Pair(t, "")
-	send, err := a.CreateCQ(8)
-	require.NoError(t, err)
-	recv, err := a.CreateCQ(8)
-	require.NoError(t, err)
+	send := must.Get(a.CreateCQ(8))(t)
+	recv := must.Get(a.CreateCQ(8))(t)
 	t.Cleanup(func() {
 		require.NoError(t, a.DestroyCQ(send))
 		require.NoError(t, a.DestroyCQ(recv))
@@ -28,19 +27,16 @@ func TestTwoCompletionQueues(t *testing.T) {
 	mr, _ := mustMR(t, a, buf, uapi.AccessLocalWrite)
 	qa := mustQP(t, a, uapi.QPConfig{SendCQ: send, RecvCQ: recv, SendDepth: 8, RecvDepth: 8})
 	connectPair(t, a, qa, b, mustQP(t, b, uapi.QPConfig{}))
-	_, err = a.PollCQ(qa, make([]uapi.WC, 1))
+	_, err := a.PollCQ(qa, make([]uapi.WC, 1))
 	require.ErrorIs(t, err, syscall.EINVAL)
 	_, err = a.WaitCQ(t.Context(), qa, make([]uapi.WC, 1))
 	require.ErrorIs(t, err, syscall.EINVAL)
-	_, err = a.PostRecv(qa, mr, 0, 8)
-	require.NoError(t, err)
+	must.Get(a.PostRecv(qa, mr, 0, 8))(t)
 	require.NoError(t, a.Disconnect(qa))
 	wc := make([]uapi.WC, 1)
-	n, err := a.Wait(within(t), recv, wc)
-	require.NoError(t, err)
+	n := must.Get(a.Wait(within(t), recv, wc))(t)
 	require.Equal(t, 1, n)
-	n, err = a.Poll(send, wc)
-	require.NoError(t, err)
+	n = must.Get(a.Poll(send, wc))(t)
 	require.Zero(t, n)
 }
 
@@ -92,8 +88,7 @@ func TestDeadPeerIsNoticed(t *testing.T) {
 func TestCompletionQueueTooSmall(t *testing.T) {
 	t.Parallel()
 	a, b := uapitest.Pair(t, "")
-	cq, err := a.CreateCQ(10)
-	require.NoError(t, err)
+	cq := must.Get(a.CreateCQ(10))(t)
 	refused := func(config uapi.QPConfig, numbers ...string) {
 		t.Helper()
 		_, err := a.CreateQPWith(config)
@@ -108,25 +103,22 @@ func TestCompletionQueueTooSmall(t *testing.T) {
 	refused(uapi.QPConfig{SendCQ: cq, RecvDepth: 5}, "6 can be outstanding", "5 on this one", "make it 11")
 
 	// Two of them: each holds its direction's.
-	other, err := a.CreateCQ(4)
-	require.NoError(t, err)
+	other := must.Get(a.CreateCQ(4))(t)
 	refused(uapi.QPConfig{SendCQ: cq, RecvCQ: other, SendDepth: 4, RecvDepth: 5}, "has 4 entries", "make it 5")
 	refused(uapi.QPConfig{SendCQ: cq, RecvCQ: other, SendDepth: 5, RecvDepth: 4}, "has 10 entries", "make it 11")
-	q, err := a.CreateQPWith(uapi.QPConfig{SendCQ: cq, RecvCQ: other, SendDepth: 4, RecvDepth: 4})
-	require.NoError(t, err)
+	q := must.Get(a.CreateQPWith(uapi.QPConfig{SendCQ: cq, RecvCQ: other, SendDepth: 4, RecvDepth: 4}))(t)
 	refused(uapi.QPConfig{RecvCQ: other, RecvDepth: 1}, "make it 5")
 	require.NoError(t, a.DestroyQP(q))
 	require.NoError(t, a.DestroyCQ(other), "what was refused does not use it")
 
 	// A queue pair that is destroyed gives its share back, and a completion
 	// queue can grow, but not shrink below the entries that are claimed.
-	q, err = a.CreateQPWith(uapi.QPConfig{SendCQ: cq, SendDepth: 4})
-	require.NoError(t, err)
+	q = must.Get(a.CreateQPWith(uapi.QPConfig{SendCQ: cq, SendDepth: 4}))(t)
 	require.NoError(t, a.DestroyQP(q))
 	require.NoError(t, a.ResizeCQ(cq, 11))
 	qb := mustQP(t, a, uapi.QPConfig{SendCQ: cq, SendDepth: 5})
 	require.NoError(t, a.ResizeCQ(cq, 11))
-	err = a.ResizeCQ(cq, 10)
+	err := a.ResizeCQ(cq, 10)
 	require.ErrorIs(t, err, syscall.EINVAL)
 	require.ErrorContains(t, err, "11 can be outstanding")
 
@@ -141,8 +133,7 @@ func TestCompletionQueueTooSmall(t *testing.T) {
 		n  int
 	}{{qa, uapi.OpRecv, 2}, {qa, uapi.OpSend, 4}, {qb, uapi.OpSend, 5}} {
 		for range posts.n { // SENDs without a receive
-			_, err := a.Post(posts.qp, []uapi.WR{{Op: posts.op, SGE: []uapi.SGE{{MR: mr, Length: 8}}}})
-			require.NoError(t, err)
+			must.Get(a.Post(posts.qp, []uapi.WR{{Op: posts.op, SGE: []uapi.SGE{{MR: mr, Length: 8}}}}))(t)
 			want++
 		}
 	}
@@ -150,8 +141,7 @@ func TestCompletionQueueTooSmall(t *testing.T) {
 	require.NoError(t, a.Disconnect(qb))
 	wc := make([]uapi.WC, 16)
 	for want > 0 {
-		n, err := a.Wait(within(t), cq, wc)
-		require.NoError(t, err)
+		n := must.Get(a.Wait(within(t), cq, wc))(t)
 		want -= n
 	}
 	require.Zero(t, want)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -14,14 +15,12 @@ import (
 func TestCreateRefuses(t *testing.T) {
 	t.Parallel()
 	a, b := uapitest.Pair(t, "")
-	info, err := a.QueryDevice()
-	require.NoError(t, err)
+	info := must.Get(a.QueryDevice())(t)
 	for _, n := range []int{0, -1, info.MaxCQE + 1, math.MaxInt32} {
 		_, err := a.CreateCQ(n)
 		require.ErrorIs(t, err, syscall.EINVAL, "%d entries", n)
 	}
-	foreign, err := b.CreateCQ(1)
-	require.NoError(t, err)
+	foreign := must.Get(b.CreateCQ(1))(t)
 	t.Cleanup(func() { b.DestroyCQ(foreign) })
 	for name, config := range map[string]uapi.QPConfig{
 		"depth":        {SendDepth: info.MaxDepth + 1},
@@ -41,7 +40,7 @@ func TestCreateRefuses(t *testing.T) {
 		_, err := a.CreateQPWith(config)
 		require.ErrorIs(t, err, syscall.EINVAL, name)
 	}
-	_, err = a.CreateQPWith(uapi.QPConfig{SendCQ: foreign})
+	_, err := a.CreateQPWith(uapi.QPConfig{SendCQ: foreign})
 	require.ErrorIs(t, err, syscall.EBADF)
 	_, err = a.CreateQPWith(uapi.QPConfig{RecvCQ: 99999})
 	require.ErrorIs(t, err, syscall.EBADF)
@@ -56,11 +55,9 @@ func TestConnectDefaultsAndNegotiation(t *testing.T) {
 	qa := mustQP(t, a, uapi.QPConfig{})
 	qb := mustQP(t, b, uapi.QPConfig{MTU: 512, MaxRdAtomic: 3, Timeout: 14, Retry: uapi.None, RNRRetry: 2, MinRNRTimer: uapi.None})
 	connectPair(t, a, qa, b, qb)
-	ia, err := a.QueryQP(qa)
-	require.NoError(t, err)
+	ia := must.Get(a.QueryQP(qa))(t)
 	require.Equal(t, []int{512, 16, 6, 7, 12, 3}, []int{ia.MTU, ia.Timeout, ia.Retry, ia.RNRRetry, ia.MinRNRTimer, ia.MaxRdAtomic})
-	ib, err := b.QueryQP(qb)
-	require.NoError(t, err)
+	ib := must.Get(b.QueryQP(qb))(t)
 	require.Equal(t, []int{512, 14, 0, 2, 0, 3}, []int{ib.MTU, ib.Timeout, ib.Retry, ib.RNRRetry, ib.MinRNRTimer, ib.MaxRdAtomic})
 }
 
@@ -86,22 +83,19 @@ func TestRefusedByItself(t *testing.T) {
 				connectPair(t, a, qp, a, qp)
 				mr, info := mustMR(t, a, make([]byte, 16), uapi.AccessLocalWrite|uapi.AccessRemoteWrite)
 				if c.recv > 0 {
-					_, err := a.PostRecv(qp, mr, 0, c.recv)
-					require.NoError(t, err)
+					must.Get(a.PostRecv(qp, mr, 0, c.recv))(t)
 				}
 				sge := []uapi.SGE{{MR: mr, Length: 8}}
 				good := uapi.WR{Op: uapi.OpWrite, Flags: uapi.Signaled, SGE: sge, RemoteAddr: info.Addr, RKey: info.RKey}
 				bad := c.wr
 				bad.SGE, bad.RemoteAddr = sge, info.Addr
-				_, err := a.Post(qp, []uapi.WR{good, bad, good})
-				require.NoError(t, err)
+				must.Get(a.Post(qp, []uapi.WR{good, bad, good}))(t)
 				var got list
 				for range c.want {
 					got = append(got, next(t, a, qp).Status)
 				}
 				require.ElementsMatch(t, c.want, got)
-				state, err := a.QueryQP(qp)
-				require.NoError(t, err)
+				state := must.Get(a.QueryQP(qp))(t)
 				require.Equal(t, uapi.StateError, state.State)
 			})
 		})
@@ -116,10 +110,8 @@ func TestReceivesAreTooEarlyInReset(t *testing.T) {
 	_, err := a.PostRecv(qp, mr, 0, 8)
 	require.ErrorIs(t, err, syscall.EINVAL)
 	require.ErrorContains(t, err, "LocalEndpoint")
-	_, err = a.LocalEndpoint(qp)
-	require.NoError(t, err)
-	_, err = a.PostRecv(qp, mr, 0, 8)
-	require.NoError(t, err)
+	must.Get(a.LocalEndpoint(qp))(t)
+	must.Get(a.PostRecv(qp, mr, 0, 8))(t)
 	_, err = a.PostSend(qp, mr, 8)
 	require.ErrorIs(t, err, syscall.EINVAL)
 	require.ErrorContains(t, err, "ConnectQP")

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 var region7 = Region{Addr: 0x7f0000001000, Length: 4096, RKey: 0xabcd01, Access: AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead}
@@ -19,18 +21,15 @@ const (
 )
 
 func TestRegionForms(t *testing.T) {
-	b, err := region7.MarshalBinary()
-	require.NoError(t, err)
+	b := must.Get(region7.MarshalBinary())(t)
 	require.Equal(t, region7Hex, hex.EncodeToString(b))
 	require.Equal(t, region7Text, region7.String())
 	for _, r := range []Region{region7, {Length: 1}, {Addr: math.MaxUint64 - 1, Length: 1, RKey: math.MaxUint32}} {
-		b, err := r.MarshalBinary()
-		require.NoError(t, err)
+		b := must.Get(r.MarshalBinary())(t)
 		var fromBinary, fromJSON Region
 		require.NoError(t, fromBinary.UnmarshalBinary(b))
 		require.Equal(t, r, fromBinary)
-		text, err := json.Marshal(r)
-		require.NoError(t, err)
+		text := must.Get(json.Marshal(r))(t)
 		require.NoError(t, json.Unmarshal(text, &fromJSON))
 		require.Equal(t, r, fromJSON)
 	}
@@ -54,8 +53,7 @@ func TestRegionRefuses(t *testing.T) {
 		require.ErrorIs(t, err, errno, text)
 		require.Zero(t, r)
 	}
-	b, err := hex.DecodeString(region7Hex)
-	require.NoError(t, err)
+	b := must.Get(hex.DecodeString(region7Hex))(t)
 	var r Region
 	for n := range b {
 		require.ErrorIs(t, r.UnmarshalBinary(b[:n]), syscall.EINVAL, "%d bytes", n)
@@ -63,20 +61,18 @@ func TestRegionRefuses(t *testing.T) {
 	require.ErrorIs(t, r.UnmarshalBinary(append(b, 0)), syscall.EINVAL)
 	require.ErrorIs(t, r.UnmarshalBinary(make([]byte, RegionSize)), syscall.EINVAL, "private data that was not given")
 	require.Zero(t, r)
-	_, err = Region{}.MarshalText()
+	_, err := Region{}.MarshalText()
 	require.ErrorIs(t, err, syscall.EINVAL)
 	_, err = Region{}.MarshalBinary()
 	require.ErrorIs(t, err, syscall.EINVAL)
 }
 
 func TestRegRegion(t *testing.T) {
-	c, err := Open("sim?net=region")
-	require.NoError(t, err)
+	c := must.Get(Open("sim?net=region"))(t)
 	defer c.Close()
 	mr, region, err := c.RegRegion(make([]byte, 100), MRConfig{Access: AccessRemoteRead})
 	require.NoError(t, err)
-	info, err := c.QueryMR(mr)
-	require.NoError(t, err)
+	info := must.Get(c.QueryMR(mr))(t)
 	require.Equal(t, info.Region(), region)
 	mr, region, err = c.RegRegion(nil, MRConfig{})
 	require.ErrorIs(t, err, syscall.EINVAL)
@@ -91,8 +87,7 @@ func FuzzRegion(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, text string) {
 		var r Region
 		if err := r.UnmarshalBinary(b); err == nil {
-			again, err := r.MarshalBinary()
-			require.NoError(t, err)
+			again := must.Get(r.MarshalBinary())(t)
 			require.Equal(t, b, again)
 		} else {
 			require.Zero(t, r)
@@ -102,8 +97,7 @@ func FuzzRegion(f *testing.F) {
 			require.Zero(t, r)
 			return
 		}
-		again, err := ParseRegion(r.String())
-		require.NoError(t, err)
+		again := must.Get(ParseRegion(r.String()))(t)
 		require.Equal(t, r, again)
 	})
 }

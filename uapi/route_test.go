@@ -8,23 +8,22 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // A route that carries less than both sides offer is told when connecting: no
 // packet would arrive.
 func TestRouteTooNarrow(t *testing.T) {
 	open := func(config OpenConfig) (*Context, QP) {
-		c, err := OpenWith("sim?net=narrow", config)
-		require.NoError(t, err)
+		c := must.Get(OpenWith("sim?net=narrow", config))(t)
 		t.Cleanup(func() { c.Close() })
-		qp, err := c.CreateQP(4, 4)
-		require.NoError(t, err)
+		qp := must.Get(c.CreateQP(4, 4))(t)
 		return c, qp
 	}
 	a, qp := open(OpenConfig{})
 	b, peer := open(OpenConfig{})
-	remote, err := b.LocalEndpoint(peer)
-	require.NoError(t, err)
+	remote := must.Get(b.LocalEndpoint(peer))(t)
 	require.Equal(t, 4096, remote.MTU)
 
 	var asked netip.Addr
@@ -36,7 +35,7 @@ func TestRouteTooNarrow(t *testing.T) {
 	require.ErrorIs(t, a.ConnectQP(qp, remote), syscall.EMSGSIZE)
 	require.Equal(t, remote.Addr.Addr(), asked)
 	most = 1024
-	err = a.ConnectQP(qp, remote)
+	err := a.ConnectQP(qp, remote)
 	require.ErrorIs(t, err, syscall.EMSGSIZE)
 	require.ErrorContains(t, err, "mtu=1024")
 
@@ -45,8 +44,7 @@ func TestRouteTooNarrow(t *testing.T) {
 	require.NoError(t, a.ConnectQP(qp, small), "not connected by what failed, and fits now")
 
 	failure = errors.New("no route")
-	c, err := a.CreateQP(4, 4)
-	require.NoError(t, err)
+	c := must.Get(a.CreateQP(4, 4))(t)
 	require.NoError(t, a.ConnectQP(c, remote), "a route may come later")
 }
 
@@ -57,12 +55,10 @@ func TestConnectOverAgreesOnMTU(t *testing.T) {
 		var ends [2]*Context
 		var qps [2]QP
 		for i, most := range routes {
-			c, err := Open("sim?net=agree")
-			require.NoError(t, err)
+			c := must.Get(Open("sim?net=agree"))(t)
 			t.Cleanup(func() { c.Close() })
 			c.device.Route = func(netip.Addr) (int, error) { return most, nil }
-			qps[i], err = c.CreateQP(4, 4)
-			require.NoError(t, err)
+			qps[i] = must.Get(c.CreateQP(4, 4))(t)
 			ends[i] = c
 		}
 		x, y := net.Pipe()
@@ -71,12 +67,10 @@ func TestConnectOverAgreesOnMTU(t *testing.T) {
 			_, err := ends[1].ConnectOver(t.Context(), y, qps[1], nil, nil)
 			failed <- err
 		}()
-		_, err := ends[0].ConnectOver(t.Context(), x, qps[0], nil, nil)
-		require.NoError(t, err)
+		must.Get(ends[0].ConnectOver(t.Context(), x, qps[0], nil, nil))(t)
 		require.NoError(t, <-failed)
 		for i, c := range ends {
-			info, err := c.QueryQP(qps[i])
-			require.NoError(t, err)
+			info := must.Get(c.QueryQP(qps[i]))(t)
 			require.Equal(t, min(routes[0], routes[1]), info.MTU)
 		}
 		x.Close()
@@ -85,20 +79,17 @@ func TestConnectOverAgreesOnMTU(t *testing.T) {
 }
 
 func TestConnectOverWithoutAWay(t *testing.T) {
-	a, err := Open("sim?net=noway")
-	require.NoError(t, err)
+	a := must.Get(Open("sim?net=noway"))(t)
 	defer a.Close()
 	a.device.Route = func(netip.Addr) (int, error) { return 0, nil }
-	qp, err := a.CreateQP(4, 4)
-	require.NoError(t, err)
-	peer, err := a.LocalEndpoint(qp)
-	require.NoError(t, err)
+	qp := must.Get(a.CreateQP(4, 4))(t)
+	peer := must.Get(a.LocalEndpoint(qp))(t)
 	x, y := net.Pipe()
 	defer x.Close()
 	go func() {
 		Exchange(t.Context(), y, Introduction{Endpoint: peer})
 		y.Close()
 	}()
-	_, err = a.ConnectOver(t.Context(), x, qp, nil, nil)
+	_, err := a.ConnectOver(t.Context(), x, qp, nil, nil)
 	require.ErrorIs(t, err, syscall.EMSGSIZE)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // demo works as a program does: it connects two contexts, moves a megabyte with
@@ -31,24 +32,20 @@ func demo(t *testing.T, a, b *Context) {
 		if i == 2 {
 			c = b
 		}
-		mr, err := c.RegMR(buf, AccessLocalWrite|AccessRemoteWrite|AccessRemoteRead|AccessRemoteAtomic)
-		require.NoError(t, err)
+		mr := must.Get(c.RegMR(buf, AccessLocalWrite|AccessRemoteWrite|AccessRemoteRead|AccessRemoteAtomic))(t)
 		mrs[i] = mr
 		defer func() { require.NoError(t, c.DeregMR(mr)) }()
 	}
 	qa, qb := linked(t, a, b, 32, 1)
 	defer func() { require.NoError(t, a.DestroyQP(qa)) }()
 	defer func() { require.NoError(t, b.DestroyQP(qb)) }()
-	peer, err := b.QueryMR(mrs[2])
-	require.NoError(t, err)
-	_, err = b.PostRecv(qb, mrs[2], 0, piece)
-	require.NoError(t, err)
+	peer := must.Get(b.QueryMR(mrs[2]))(t)
+	must.Get(b.PostRecv(qb, mrs[2], 0, piece))(t)
 
 	wc := make([]WC, 32)
 	finish := func(c *Context, qp QP, n int) {
 		for n > 0 {
-			got, err := c.WaitCQ(ctx, qp, wc)
-			require.NoError(t, err)
+			got := must.Get(c.WaitCQ(ctx, qp, wc))(t)
 			for _, c := range wc[:got] {
 				require.NoError(t, c.Err())
 			}
@@ -56,24 +53,19 @@ func demo(t *testing.T, a, b *Context) {
 		}
 	}
 	for at := uint64(0); at < total; at += piece {
-		_, err := a.PostWrite(qa, mrs[0], at, peer.Addr+at, peer.RKey, piece)
-		require.NoError(t, err)
+		must.Get(a.PostWrite(qa, mrs[0], at, peer.Addr+at, peer.RKey, piece))(t)
 	}
 	finish(a, qa, total/piece)
 	for at := uint64(0); at < total; at += piece {
-		_, err := a.PostRead(qa, mrs[1], at, peer.Addr+at, peer.RKey, piece)
-		require.NoError(t, err)
+		must.Get(a.PostRead(qa, mrs[1], at, peer.Addr+at, peer.RKey, piece))(t)
 	}
 	finish(a, qa, total/piece)
 	require.True(t, bytes.Equal(source, back))
-	_, err = a.PostSendImm(qa, mrs[0], 100, 7)
-	require.NoError(t, err)
-	_, err = a.PostFetchAdd(qa, mrs[1], 0, peer.Addr+1024, peer.RKey, 1)
-	require.NoError(t, err)
+	must.Get(a.PostSendImm(qa, mrs[0], 100, 7))(t)
+	must.Get(a.PostFetchAdd(qa, mrs[1], 0, peer.Addr+1024, peer.RKey, 1))(t)
 	finish(a, qa, 2)
 	finish(b, qb, 1)
-	_, err = a.Counters()
-	require.NoError(t, err)
+	must.Get(a.Counters())(t)
 }
 
 // A program's calls pass the system-call line as commands of the kernel's ABI,
@@ -87,9 +79,7 @@ func TestControlTrafficPassesTheSeam(t *testing.T) {
 			var both [2]*Context
 			var traces [2]lines
 			for i := range both {
-				var err error
-				both[i], err = OpenWith(device, OpenConfig{Trace: &traces[i]})
-				require.NoError(t, err)
+				both[i] = must.Get(OpenWith(device, OpenConfig{Trace: &traces[i]}))(t)
 				t.Cleanup(func() { require.NoError(t, both[i].Close()) })
 			}
 			demo(t, both[0], both[1])
@@ -105,8 +95,7 @@ func TestControlTrafficPassesTheSeam(t *testing.T) {
 						commands[i][m[1]]++
 					}
 					if m := moved.FindStringSubmatch(line); m != nil {
-						n, err := strconv.Atoi(m[1])
-						require.NoError(t, err)
+						n := must.Get(strconv.Atoi(m[1]))(t)
 						bytes += n
 					}
 					if call == "write" {
@@ -180,20 +169,15 @@ func TestNothingGoesAroundTheSeam(t *testing.T) {
 		}
 		return nil
 	}}
-	c, err := OpenWith("sim", OpenConfig{wrap: gate.wrap})
-	require.NoError(t, err)
+	c := must.Get(OpenWith("sim", OpenConfig{wrap: gate.wrap}))(t)
 	defer c.Close()
-	mr, err := c.RegMR(make([]byte, 8), 0)
-	require.NoError(t, err)
-	qp, err := c.CreateQP(4, 4)
-	require.NoError(t, err)
-	e, err := c.LocalEndpoint(qp)
-	require.NoError(t, err)
-	spare, err := c.CreateQP(4, 4)
-	require.NoError(t, err)
+	mr := must.Get(c.RegMR(make([]byte, 8), 0))(t)
+	qp := must.Get(c.CreateQP(4, 4))(t)
+	e := must.Get(c.LocalEndpoint(qp))(t)
+	spare := must.Get(c.CreateQP(4, 4))(t)
 
 	shut.Store(true)
-	_, err = c.RegMR(make([]byte, 8), 0)
+	_, err := c.RegMR(make([]byte, 8), 0)
 	require.ErrorIs(t, err, syscall.EIO)
 	_, err = c.CreateQP(1, 1)
 	require.ErrorIs(t, err, syscall.EIO)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -20,9 +21,7 @@ func near(t *testing.T, options string) (a, b *uapi.Context) {
 	t.Helper()
 	var c [2]*uapi.Context
 	for i := range c {
-		var err error
-		c[i], err = uapi.Open("soft?port=0&shm=on" + options)
-		require.NoError(t, err)
+		c[i] = must.Get(uapi.Open("soft?port=0&shm=on" + options))(t)
 		t.Cleanup(func() { require.NoError(t, c[i].Close()) })
 	}
 	return c[0], c[1]
@@ -43,8 +42,7 @@ func lent(t *testing.T, a, b *uapi.Context, config uapi.QPConfig, size int) (x, 
 
 func portCounter(t *testing.T, c *uapi.Context, name string) uint64 {
 	t.Helper()
-	counts, err := c.Counters()
-	require.NoError(t, err)
+	counts := must.Get(c.Counters())(t)
 	return counts[name]
 }
 
@@ -61,8 +59,7 @@ func move(t *testing.T, x, y *uapitest.End, seed uint64) {
 			list[0].Op = uapi.OpSend
 		}
 		y.Must(y.PostRecv(y.QP, y.MR, uint64(to), uint64(n)))
-		_, err := x.Post(x.QP, list)
-		require.NoError(t, err)
+		must.Get(x.Post(x.QP, list))(t)
 		require.NoError(t, y.Next(1)[0].Err())
 		require.True(t, bytes.Equal(x.Buf[from:from+n], y.Buf[to:to+n]), "%d bytes", n)
 		require.NoError(t, x.Next(1)[0].Err())
@@ -124,8 +121,7 @@ func TestBuffersComeBack(t *testing.T) {
 			if cycle%3 == 2 && i == depth/2 {
 				wr.Op, wr.RemoteAddr, wr.RKey = uapi.OpWrite, x.Peer.Addr, x.Peer.RKey^1
 			}
-			_, err := x.Post(x.QP, []uapi.WR{wr})
-			require.NoError(t, err)
+			must.Get(x.Post(x.QP, []uapi.WR{wr}))(t)
 		}
 		switch cycle % 3 {
 		case 0:
@@ -142,8 +138,7 @@ func TestBuffersComeBack(t *testing.T) {
 		}
 		var wc [depth]uapi.WC
 		for quiet := 0; quiet < 100; quiet++ {
-			n, err := y.PollCQ(y.QP, wc[:])
-			require.NoError(t, err)
+			n := must.Get(y.PollCQ(y.QP, wc[:]))(t)
 			for _, c := range wc[:n] {
 				quiet = 0
 				if c.Status != uapi.WCSuccess {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -17,11 +18,10 @@ import (
 func TestSharedQueueOfClosedContext(t *testing.T) {
 	t.Parallel()
 	a, _ := uapitest.Pair(t, "")
-	srq, err := a.CreateSRQ(uapi.SRQConfig{Depth: 2})
-	require.NoError(t, err)
+	srq := must.Get(a.CreateSRQ(uapi.SRQConfig{Depth: 2}))(t)
 	require.Regexp(t, `^srq \d+ \(2 receives\) from .*srq_test.go:\d+$`, a.OpenHandles()[0])
 	require.NoError(t, a.Close())
-	_, err = a.CreateSRQ(uapi.SRQConfig{Depth: 2})
+	_, err := a.CreateSRQ(uapi.SRQConfig{Depth: 2})
 	require.ErrorIs(t, err, net.ErrClosed)
 	_, err = a.PostSRQRecv(srq, 0, 0, 0)
 	require.ErrorIs(t, err, net.ErrClosed)
@@ -34,8 +34,7 @@ func TestSharedQueueOfClosedContext(t *testing.T) {
 func TestSharedReceivesAtOnce(t *testing.T) {
 	t.Parallel()
 	a, b := uapitest.Pair(t, "")
-	srq, err := b.CreateSRQ(uapi.SRQConfig{Depth: 64})
-	require.NoError(t, err)
+	srq := must.Get(b.CreateSRQ(uapi.SRQConfig{Depth: 64}))(t)
 	_, y := uapitest.ConnectWith(t, a, b, uapi.QPConfig{SendDepth: 1}, 64)
 	var all sync.WaitGroup
 	var mu sync.Mutex

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/stats"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
@@ -32,10 +33,8 @@ func TestStatsOfAWriteUnderLoss(t *testing.T) {
 		}
 		synctest.Wait()
 
-		out, err := a.Stats()
-		require.NoError(t, err)
-		in, err := b.Stats()
-		require.NoError(t, err)
+		out := must.Get(a.Stats())(t)
+		in := must.Get(b.Stats())(t)
 		require.Equal(t, []string{"sim", "ACTIVE"}, []string{out.Kind, out.Ports[0].State})
 		require.Equal(t, mtu, out.Ports[0].MTU)
 		require.Equal(t, os.Getpid(), out.PID)
@@ -72,8 +71,7 @@ func TestStatsOfAWriteUnderLoss(t *testing.T) {
 		require.Zero(t, q.Requester.InFlight)
 		require.Positive(t, q.Requester.Window)
 		require.Positive(t, q.Requester.RTO)
-		local, err := a.LocalEndpoint(x.QP)
-		require.NoError(t, err)
+		local := must.Get(a.LocalEndpoint(x.QP))(t)
 		require.EqualValues(t, (local.PSN+size/mtu)&(1<<24-1), q.SQPSN)
 		require.Equal(t, q.SQPSN, in.QueuePairs[0].RQPSN)
 	})
@@ -92,8 +90,7 @@ func TestStatsAddUp(t *testing.T) {
 			require.Equal(t, uapi.WCRemAccessErr, x.Next(1)[0].Status)
 			synctest.Wait()
 			for _, e := range []*uapitest.End{x, y} {
-				d, err := e.Stats()
-				require.NoError(t, err)
+				d := must.Get(e.Stats())(t)
 				require.Len(t, d.QueuePairs, 1)
 				for name, n := range d.QueuePairs[0].Counters {
 					sum[e.Context][name] += n
@@ -103,8 +100,7 @@ func TestStatsAddUp(t *testing.T) {
 				require.NoError(t, e.DestroyQP(e.QP))
 			}
 			time.Sleep(time.Second) // virtual: acknowledgements are repeated after the end
-			d, err := y.Stats()
-			require.NoError(t, err)
+			d := must.Get(y.Stats())(t)
 			sum[b]["sent_pkts"] += 5
 			require.Equal(t, sum[b]["sent_pkts"], d.Ports[0].Counters["sent_pkts"])
 		}
@@ -114,13 +110,10 @@ func TestStatsAddUp(t *testing.T) {
 // A queue pair of datagrams has no peer and no window; its drops are told by
 // cause.
 func TestStatsOfDatagrams(t *testing.T) {
-	a, err := uapi.Open("sim")
-	require.NoError(t, err)
+	a := must.Get(uapi.Open("sim"))(t)
 	defer a.Close()
-	qp, err := a.CreateQPWith(uapi.QPConfig{Type: uapi.TypeUD, SendDepth: 1, RecvDepth: 1})
-	require.NoError(t, err)
-	d, err := a.Stats()
-	require.NoError(t, err)
+	qp := must.Get(a.CreateQPWith(uapi.QPConfig{Type: uapi.TypeUD, SendDepth: 1, RecvDepth: 1}))(t)
+	d := must.Get(a.Stats())(t)
 	q := d.QueuePairs[0]
 	require.EqualValues(t, qp, q.QPN)
 	require.Equal(t, []string{"UD", "RTS"}, []string{q.Type, q.State})
@@ -139,16 +132,14 @@ func TestStatsInFlight(t *testing.T) {
 		require.NoError(t, b.DestroyQP(y.QP)) // its device drops the packets
 		x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 1<<20))
 		synctest.Wait()
-		d, err := a.Stats()
-		require.NoError(t, err)
+		d := must.Get(a.Stats())(t)
 		r := d.QueuePairs[0].Requester
 		require.Equal(t, 1, r.Outstanding)
 		require.Positive(t, r.InFlight)
 		require.LessOrEqual(t, r.InFlight, r.Window)
 		require.Zero(t, r.RTT)
 		require.Error(t, x.Next(1)[0].Err())
-		d, err = b.Stats()
-		require.NoError(t, err)
+		d = must.Get(b.Stats())(t)
 		require.Positive(t, d.Ports[0].Counters.Drops()["qpn"])
 		require.Empty(t, d.QueuePairs)
 	})
@@ -156,8 +147,7 @@ func TestStatsInFlight(t *testing.T) {
 
 func TestAllStats(t *testing.T) {
 	a, b := uapitest.Pair(t, "")
-	again, err := uapi.Open(deviceOf(t, a))
-	require.NoError(t, err)
+	again := must.Get(uapi.Open(deviceOf(t, a)))(t)
 	found := map[string]int{}
 	for _, d := range uapi.AllStats() {
 		found[d.Device]++
@@ -169,23 +159,20 @@ func TestAllStats(t *testing.T) {
 	require.GreaterOrEqual(t, len(list), 2)
 
 	require.NoError(t, again.Close())
-	_, err = again.Stats()
+	_, err := again.Stats()
 	require.ErrorContains(t, err, "closed")
 }
 
 func deviceOf(t *testing.T, c *uapi.Context) string {
-	info, err := c.QueryDevice()
-	require.NoError(t, err)
+	info := must.Get(c.QueryDevice())(t)
 	return info.Device
 }
 
 // Every counter of a soft device has a meaning that is written down.
 func TestEveryCounterIsExplained(t *testing.T) {
 	for _, device := range []string{"sim?loss=1%", "soft?port=0&shm=on&loss=1%&pcap=" + t.TempDir() + "/x.pcapng"} {
-		c, err := uapi.Open(device)
-		require.NoError(t, err)
-		d, err := c.Stats()
-		require.NoError(t, err)
+		c := must.Get(uapi.Open(device))(t)
+		d := must.Get(c.Stats())(t)
 		require.Greater(t, len(d.Ports[0].Counters), 50)
 		for name := range d.Ports[0].Counters {
 			require.NotEqual(t, stats.Lookup("no such counter").Help, stats.Lookup(name).Help, name)
@@ -197,10 +184,8 @@ func TestEveryCounterIsExplained(t *testing.T) {
 // Readings and Close get on with each other.
 func TestStatsWhileClosing(t *testing.T) {
 	for _, device := range []string{"sim", "soft?port=0"} {
-		c, err := uapi.Open(device)
-		require.NoError(t, err)
-		_, err = c.CreateQP(4, 4)
-		require.NoError(t, err)
+		c := must.Get(uapi.Open(device))(t)
+		must.Get(c.CreateQP(4, 4))(t)
 		started, done := make(chan struct{}), make(chan error)
 		go func() {
 			for n := 0; ; n++ {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/stats"
 )
@@ -17,8 +18,7 @@ import (
 // privateSockets gives the test a directory for sockets of its own.
 func privateSockets(t *testing.T) string {
 	t.Helper()
-	run, err := os.MkdirTemp("", "rdma")
-	require.NoError(t, err)
+	run := must.Get(os.MkdirTemp("", "rdma"))(t)
 	t.Cleanup(func() { os.RemoveAll(run) })
 	t.Setenv("XDG_RUNTIME_DIR", run)
 	t.Setenv("TMPDIR", filepath.Join(run, "tmp"))
@@ -27,8 +27,7 @@ func privateSockets(t *testing.T) string {
 
 func offered(t *testing.T, name string) *uapi.Context {
 	t.Helper()
-	c, err := uapi.Open(name)
-	require.NoError(t, err)
+	c := must.Get(uapi.Open(name))(t)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -52,8 +51,7 @@ func readAll(t *testing.T) (list []stats.Device, errs []error) {
 func TestOffer(t *testing.T) {
 	run := privateSockets(t)
 	sockets := func() int {
-		list, err := filepath.Glob(filepath.Join(run, "rdmashim", "*.sock"))
-		require.NoError(t, err)
+		list := must.Get(filepath.Glob(filepath.Join(run, "rdmashim", "*.sock")))(t)
 		return len(list)
 	}
 	silent := offered(t, "soft?port=0&stats=off")
@@ -88,8 +86,7 @@ func TestOfferThatCannotBe(t *testing.T) {
 	run := privateSockets(t)
 	require.NoError(t, os.WriteFile(filepath.Join(run, "rdmashim"), nil, 0o600))
 	c := offered(t, "soft?port=0")
-	_, err := c.Stats()
-	require.NoError(t, err)
+	must.Get(c.Stats())(t)
 	list, errs := readAll(t)
 	require.Empty(t, list)
 	require.Empty(t, errs)

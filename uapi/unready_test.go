@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // lines are those of a log that several goroutines write.
@@ -38,19 +40,14 @@ func (l *lines) take() []string {
 func TestWaitForReceiveIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lines
-		a, err := OpenWith("sim?net=unready", OpenConfig{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
-		require.NoError(t, err)
+		a := must.Get(OpenWith("sim?net=unready", OpenConfig{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))}))(t)
 		defer a.Close()
-		b, err := Open("sim?net=unready")
-		require.NoError(t, err)
+		b := must.Get(Open("sim?net=unready"))(t)
 		defer b.Close()
 		qa, qb := linked(t, a, b, 4, 4)
-		ma, err := a.RegMR(make([]byte, 8), AccessLocalWrite)
-		require.NoError(t, err)
-		mb, err := b.RegMR(make([]byte, 8), AccessLocalWrite|AccessRemoteWrite)
-		require.NoError(t, err)
-		to, err := b.QueryMR(mb)
-		require.NoError(t, err)
+		ma := must.Get(a.RegMR(make([]byte, 8), AccessLocalWrite))(t)
+		mb := must.Get(b.RegMR(make([]byte, 8), AccessLocalWrite|AccessRemoteWrite))(t)
+		to := must.Get(b.QueryMR(mb))(t)
 
 		for i, c := range []struct {
 			post   func() (WRID, error)
@@ -62,8 +59,7 @@ func TestWaitForReceiveIsLogged(t *testing.T) {
 			{func() (WRID, error) { return a.PostSend(qa, ma, 8) }, 900 * time.Millisecond, 0},
 			{func() (WRID, error) { return a.PostWriteImm(qa, ma, 0, to.Addr, to.RKey, 8, 1) }, 3 * time.Second, 1},
 		} {
-			_, err := c.post()
-			require.NoError(t, err)
+			must.Get(c.post())(t)
 			time.Sleep(c.wait)
 			lines := log.take()
 			require.Len(t, lines, c.logged, "message %d: %q", i, lines)
@@ -73,8 +69,7 @@ func TestWaitForReceiveIsLogged(t *testing.T) {
 				require.Contains(t, line, "peer_qp="+strconv.Itoa(int(qb)))
 				require.Contains(t, line, "for=1")
 			}
-			_, err = b.PostRecv(qb, mb, 0, 8)
-			require.NoError(t, err)
+			must.Get(b.PostRecv(qb, mb, 0, 8))(t)
 			require.NoError(t, one(t, a, qa).Err())
 			require.NoError(t, one(t, b, qb).Err())
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -26,8 +27,7 @@ func TestUnreliableRefuses(t *testing.T) {
 	_, err = c.CreateQPWith(uapi.QPConfig{Type: uapi.TypeUC, QKey: 1})
 	require.ErrorIs(t, err, syscall.EINVAL)
 
-	info, err := y.QueryQP(y.QP)
-	require.NoError(t, err)
+	info := must.Get(y.QueryQP(y.QP))(t)
 	require.Equal(t, "UC", info.Type.String())
 	require.Equal(t, uapi.StateRTS, info.State)
 	x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey+1, 8)) // dropped there

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -15,8 +16,7 @@ import (
 // cqOf is the completion queue of a queue pair that has one of its own.
 func cqOf(t *testing.T, e *uapitest.End) uapi.CQ {
 	t.Helper()
-	info, err := e.QueryQP(e.QP)
-	require.NoError(t, err)
+	info := must.Get(e.QueryQP(e.QP))(t)
 	return info.RecvCQ
 }
 
@@ -32,8 +32,7 @@ func TestWakeCQ(t *testing.T) {
 		require.NoError(t, self.WakeCQ(cq))
 		list := []int{}
 		for range 2 {
-			n, err := self.Wait(within(t), cq, wc)
-			require.NoError(t, err)
+			n := must.Get(self.Wait(within(t), cq, wc))(t)
 			list = append(list, n)
 		}
 		require.ElementsMatch(t, []int{0, 1}, list)
@@ -120,8 +119,7 @@ func TestWaitAny(t *testing.T) {
 		wc := make([]uapi.WC, 8)
 		for _, cq := range cqs {
 			require.NoError(t, b.WakeCQ(cq))
-			n, err := b.WaitAny(ctx, cqs, wc)
-			require.NoError(t, err)
+			n := must.Get(b.WaitAny(ctx, cqs, wc))(t)
 			require.Zero(t, n)
 		}
 		ended, cancel := context.WithCancel(ctx)
@@ -148,9 +146,7 @@ func TestWaitAnyOfADestroyedQueue(t *testing.T) {
 	a, _ := uapitest.Pair(t, "")
 	var cqs [2]uapi.CQ
 	for i := range cqs {
-		var err error
-		cqs[i], err = a.CreateCQ(4)
-		require.NoError(t, err)
+		cqs[i] = must.Get(a.CreateCQ(4))(t)
 	}
 	ctx := within(t)
 	got := make(chan error)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -25,8 +26,7 @@ func TestWaitWR(t *testing.T) {
 		wc, err := x.WaitWR(ctx, x.QP, id)
 		require.NoError(t, err)
 		require.Equal(t, uapi.WCOpSend, wc.Opcode)
-		wc, err = y.WaitWR(ctx, y.QP, in)
-		require.NoError(t, err)
+		wc = must.Get(y.WaitWR(ctx, y.QP, in))(t)
 		require.Equal(t, "message", string(y.Buf[:wc.ByteLen]))
 
 		first := x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 8))
@@ -34,8 +34,7 @@ func TestWaitWR(t *testing.T) {
 		wc, err = x.WaitWR(ctx, x.QP, second)
 		require.ErrorIs(t, err, syscall.EBUSY)
 		require.Equal(t, first, wc.WRID, "it is not lost")
-		_, err = x.WaitWR(ctx, x.QP, second)
-		require.NoError(t, err)
+		must.Get(x.WaitWR(ctx, x.QP, second))(t)
 
 		require.NoError(t, x.WakeCQ(cqOf(t, x)))
 		wc, err = x.WaitWR(ctx, x.QP, 9)
@@ -78,8 +77,7 @@ func TestWaitWRSays(t *testing.T) {
 		text = wait(x, x.Must(x.PostSend(x.QP, x.MR, 1)))
 		require.Regexp(t, `work request 1 has not completed: .* 1 sends outstanding; the peer had no receive posted, \d+ times$`, text)
 		require.Regexp(t, `a message of the peer's found no receive, \d+ times$`, wait(y, 9))
-		alone, err := a.CreateQP(1, 1)
-		require.NoError(t, err)
+		alone := must.Get(a.CreateQP(1, 1))(t)
 		defer a.DestroyQP(alone)
 		require.Contains(t, wait(&uapitest.End{Context: a, QP: alone}, 1), "state RESET")
 	})
@@ -91,8 +89,7 @@ func TestErrorsNameThePeer(t *testing.T) {
 	t.Parallel()
 	a, b := uapitest.Pair(t, "")
 	x, y := uapitest.Connect(t, a, b)
-	remote, err := y.LocalEndpoint(y.QP)
-	require.NoError(t, err)
+	remote := must.Get(y.LocalEndpoint(y.QP))(t)
 	x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey+1, 8))
 	x.Must(x.PostRecv(x.QP, x.MR, 0, 8))
 	for i, want := range []string{"RDMA_WRITE", "RECV"} {

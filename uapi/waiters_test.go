@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -19,8 +20,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := uapitest.Pair(t, "")
 		x, y := uapitest.Connect(t, a, b)
-		info, err := x.QueryQP(x.QP)
-		require.NoError(t, err)
+		info := must.Get(x.QueryQP(x.QP))(t)
 		wc := make([]uapi.WC, 1)
 		ended := func(op string, n int, is, err error) {
 			t.Helper()

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/tests/child"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/netns"
 	"github.com/rdmashim/rdmashim/uapi"
 )
@@ -97,8 +98,7 @@ func serve(t *testing.T, addrs string) *server {
 	t.Helper()
 	s := &server{Helper: child.Start(t, serveAt+"="+addrs, "-test.run=^TestServeHelper$")}
 	t.Cleanup(func() { s.end(t, false) })
-	line, err := s.Out.ReadString('\n')
-	require.NoError(t, err)
+	line := must.Get(s.Out.ReadString('\n'))(t)
 	s.said = strings.TrimSpace(line)
 	return s
 }
@@ -140,16 +140,13 @@ func reached(t *testing.T, c *uapi.Context, addr string) string {
 	}
 	require.NoError(t, err)
 	defer c.DestroyQP(qp)
-	info, err := c.QueryConn(qp)
-	require.NoError(t, err)
+	info := must.Get(c.QueryConn(qp))(t)
 	require.Equal(t, addr, info.RemoteAddr.String())
 	copy(buf, "over there")
-	_, err = c.PostSend(qp, mr, 10)
-	require.NoError(t, err)
+	must.Get(c.PostSend(qp, mr, 10))(t)
 	wc := make([]uapi.WC, 2)
 	for n := 0; n < 2; {
-		got, err := c.WaitCQ(ctx, qp, wc)
-		require.NoError(t, err)
+		got := must.Get(c.WaitCQ(ctx, qp, wc))(t)
 		for _, w := range wc[:got] {
 			require.Equal(t, uapi.WCSuccess, w.Status)
 		}
@@ -162,8 +159,7 @@ func reached(t *testing.T, c *uapi.Context, addr string) string {
 // client opens a device as a client of addr does.
 func client(t *testing.T, addr string) *uapi.Context {
 	t.Helper()
-	c, err := uapi.OpenRoute(t.Context(), addr, uapi.OpenConfig{})
-	require.NoError(t, err)
+	c := must.Get(uapi.OpenRoute(t.Context(), addr, uapi.OpenConfig{}))(t)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c
 }
@@ -194,19 +190,16 @@ func TestClientFirst(t *testing.T) {
 // addrOf is where the context's device answers.
 func addrOf(t *testing.T, c *uapi.Context) netip.AddrPort {
 	t.Helper()
-	info, err := c.QueryDevice()
-	require.NoError(t, err)
+	info := must.Get(c.QueryDevice())(t)
 	return info.Address
 }
 
 // addAddr gives lo an address that is no loopback address.
 func addAddr(t *testing.T, addr string) {
 	t.Helper()
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	require.NoError(t, err)
+	fd := must.Get(unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0))(t)
 	defer unix.Close(fd)
-	ifr, err := unix.NewIfreq("lo:1")
-	require.NoError(t, err)
+	ifr := must.Get(unix.NewIfreq("lo:1"))(t)
 	require.NoError(t, ifr.SetInet4Addr(netip.MustParseAddr(addr).AsSlice()))
 	require.NoError(t, unix.IoctlIfreq(fd, unix.SIOCSIFADDR, ifr))
 }
@@ -274,15 +267,13 @@ func TestShareStranger(t *testing.T) {
 	if !netns.Own(t) {
 		return
 	}
-	c, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:4791")))
-	require.NoError(t, err)
-	_, err = uapi.Listen("127.0.0.1:7000")
+	c := must.Get(net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:4791"))))(t)
+	_, err := uapi.Listen("127.0.0.1:7000")
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
 	require.ErrorContains(t, err, fmt.Sprintf("taken by process %d (", os.Getpid()))
 	require.NoError(t, c.Close())
 
-	owner, err := uapi.Open("soft:127.0.0.1")
-	require.NoError(t, err)
+	owner := must.Get(uapi.Open("soft:127.0.0.1"))(t)
 	defer owner.Close()
 	asStranger := exec.Command("/proc/self/exe", "-test.run=^TestStrangerHelper$")
 	asStranger.Env = append(os.Environ(), serveAt+"=", "RDMASHIM_TEST_STRANGER=1")
@@ -301,8 +292,7 @@ func TestStrangerHelper(t *testing.T) {
 	if os.Getenv("RDMASHIM_TEST_STRANGER") == "" {
 		return
 	}
-	c, err := net.Dial("unix", portMapper("127.0.0.1"))
-	require.NoError(t, err)
+	c := must.Get(net.Dial("unix", portMapper("127.0.0.1")))(t)
 	defer c.Close()
 	_, _ = fmt.Fprintln(c, "listen 17301504 40000")
 	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
@@ -328,12 +318,10 @@ func TestPortMapperHostile(t *testing.T) {
 }
 
 func portMapperHostile(t *testing.T, host string) {
-	owner, err := uapi.Open("soft:" + host)
-	require.NoError(t, err)
+	owner := must.Get(uapi.Open("soft:" + host))(t)
 	defer owner.Close()
 	say := func(lines ...string) (answers []string) {
-		c, err := net.Dial("unix", portMapper(host))
-		require.NoError(t, err)
+		c := must.Get(net.Dial("unix", portMapper(host)))(t)
 		defer c.Close()
 		in := bufio.NewScanner(c)
 		for _, l := range lines {
@@ -349,8 +337,7 @@ func portMapperHostile(t *testing.T, host string) {
 	require.Equal(t, []string{"hung up"}, say(strings.Repeat("x", 1000)))
 	taken := fmt.Sprintf("taken %d", os.Getpid())
 	require.Equal(t, []string{"ok", taken, "ok", "ok"}, say("listen 17301505 40000", "listen 17301505 40001", "end 17301505", "listen 17301505 40001"))
-	l, err := owner.Listen(host + ":9000")
-	require.NoError(t, err)
+	l := must.Get(owner.Listen(host + ":9000"))(t)
 	defer l.Close()
 	require.Equal(t, []string{taken}, say(fmt.Sprintf("listen %d 40000", 0x01060000+9000)))
 	require.Eventually(t, func() bool { return say("listen 17301505 40000")[0] == "ok" }, 10*time.Second, time.Millisecond, "the visit before has ended")
@@ -367,19 +354,15 @@ func TestPortMapperMoves(t *testing.T) {
 	if !netns.Own(t) {
 		return
 	}
-	owner, err := uapi.Open("soft:127.0.0.1")
-	require.NoError(t, err)
+	owner := must.Get(uapi.Open("soft:127.0.0.1"))(t)
 	defer owner.Close()
 	say := func(c net.Conn, line string) string {
-		_, err := fmt.Fprintln(c, line)
-		require.NoError(t, err)
-		answer, err := bufio.NewReader(c).ReadString('\n')
-		require.NoError(t, err)
+		must.Get(fmt.Fprintln(c, line))(t)
+		answer := must.Get(bufio.NewReader(c).ReadString('\n'))(t)
 		return strings.TrimSpace(answer)
 	}
 	visit := func() net.Conn {
-		c, err := net.Dial("unix", portMapper("127.0.0.1"))
-		require.NoError(t, err)
+		c := must.Get(net.Dial("unix", portMapper("127.0.0.1")))(t)
 		t.Cleanup(func() { c.Close() })
 		return c
 	}
@@ -403,29 +386,24 @@ func TestDialThenListen(t *testing.T) {
 		return
 	}
 	s := serve(t, "127.0.0.1:7001")
-	qp, err := uapi.Dial(t.Context(), "127.0.0.1:7001", uapi.DialConfig{})
-	require.NoError(t, err)
+	qp := must.Get(uapi.Dial(t.Context(), "127.0.0.1:7001", uapi.DialConfig{}))(t)
 	for _, addr := range []string{"127.0.0.1:7002", "127.0.0.9:7002"} {
-		l, err := uapi.Listen(addr)
-		require.NoError(t, err)
+		l := must.Get(uapi.Listen(addr))(t)
 		go echoAll(l, addr)
 		c := client(t, addr)
-		got, err := c.Dial(t.Context(), addr, uapi.DialConfig{})
-		require.NoError(t, err)
+		got := must.Get(c.Dial(t.Context(), addr, uapi.DialConfig{}))(t)
 		require.NoError(t, c.DestroyQP(got))
 	}
-	_, err = uapi.Listen("127.0.0.1:7001")
+	_, err := uapi.Listen("127.0.0.1:7001")
 	require.ErrorContains(t, err, fmt.Sprintf("taken by process %d (", s.Process.Pid))
-	dialler, err := uapi.Default()
-	require.NoError(t, err)
+	dialler := must.Get(uapi.Default())(t)
 	require.NoError(t, dialler.Cause(qp))
 	any, err := uapi.Listen(":7003") // where clients look, too
 	require.NoError(t, err)
 	go echoAll(any, "any")
 	c := client(t, "127.0.0.1")
 	for _, addr := range []string{"127.0.0.1:7003", any.Addr().String()} {
-		got, err := c.Dial(t.Context(), addr, uapi.DialConfig{})
-		require.NoError(t, err)
+		got := must.Get(c.Dial(t.Context(), addr, uapi.DialConfig{}))(t)
 		require.NoError(t, c.DestroyQP(got))
 	}
 
@@ -433,8 +411,7 @@ func TestDialThenListen(t *testing.T) {
 	s.end(t, false)
 	owner, err := uapi.Open("soft:127.0.0.1") // the successor's
 	require.NoError(t, err)
-	l, err := uapi.Listen("127.0.0.1:7005")
-	require.NoError(t, err)
+	l := must.Get(uapi.Listen("127.0.0.1:7005"))(t)
 	other := serve(t, "127.0.0.1:7006")
 	_, err = owner.Listen("127.0.0.1:7006")
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
@@ -457,12 +434,11 @@ func TestOpenLocalBeside(t *testing.T) {
 		return
 	}
 	serve(t, "127.0.0.1:7000")
-	c, err := uapi.OpenLocal("127.0.0.1", uapi.OpenConfig{})
-	require.NoError(t, err)
+	c := must.Get(uapi.OpenLocal("127.0.0.1", uapi.OpenConfig{}))(t)
 	require.Regexp(t, `^127\.0\.0\.1:\d+$`, addrOf(t, c).String())
 	require.NotEqual(t, "127.0.0.1:4791", addrOf(t, c).String())
 	require.NoError(t, c.Close())
-	_, err = uapi.Open("soft:127.0.0.1")
+	_, err := uapi.Open("soft:127.0.0.1")
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
 }
 
@@ -490,12 +466,10 @@ func TestListenWithOptions(t *testing.T) {
 				echoOnce(r, addr)
 			}
 		}()
-		c, err := uapi.OpenWith("soft:127.0.0.9", uapi.OpenConfig{})
-		require.NoError(t, err)
+		c := must.Get(uapi.OpenWith("soft:127.0.0.9", uapi.OpenConfig{}))(t)
 		require.Equal(t, addr, reached(t, c, to))
 		require.NoError(t, c.Close())
-		info, err := (<-asked).QueryDevice()
-		require.NoError(t, err)
+		info := must.Get((<-asked).QueryDevice())(t)
 		name := info.Device + "?"
 		if strings.Contains(info.Device, "?") {
 			name = info.Device + "&"

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/child"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -64,16 +65,14 @@ func shareAll(l *uapi.Listener) {
 // shared opens a device that meets others of this host.
 func shared(t *testing.T, n int, options string) *uapi.Context {
 	t.Helper()
-	c, err := uapi.Open(ownSoft(n) + "?shm=on" + options)
-	require.NoError(t, err)
+	c := must.Get(uapi.Open(ownSoft(n) + "?shm=on" + options))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 
 func reading(t *testing.T, c *uapi.Context, counter string) uint64 {
 	t.Helper()
-	s, err := c.Stats()
-	require.NoError(t, err)
+	s := must.Get(c.Stats())(t)
 	require.Contains(t, s.Ports[0].Counters, counter)
 	return s.Ports[0].Counters[counter]
 }
@@ -81,10 +80,8 @@ func reading(t *testing.T, c *uapi.Context, counter string) uint64 {
 // way is the way that a queue pair's packets take.
 func way(t *testing.T, c *uapi.Context, qp uapi.QP) string {
 	t.Helper()
-	s, err := c.Stats()
-	require.NoError(t, err)
-	at, err := c.LocalEndpoint(qp)
-	require.NoError(t, err)
+	s := must.Get(c.Stats())(t)
+	at := must.Get(c.LocalEndpoint(qp))(t)
 	for _, q := range s.QueuePairs {
 		if q.QPN == at.QPN {
 			return q.Way
@@ -100,19 +97,13 @@ func dialShared(t *testing.T, c *uapi.Context, port string, timeout int) (qp uap
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	qp, err := c.Dial(ctx, strings.TrimPrefix(ownSoft(1), "soft:")+":"+port, uapi.DialConfig{QPConfig: uapi.QPConfig{SendDepth: 4, RecvDepth: 1, Timeout: timeout}})
-	require.NoError(t, err)
-	info, err := c.QueryConn(qp)
-	require.NoError(t, err)
-	_, err = fmt.Sscan(string(info.PrivateData), &remote, &rkey)
-	require.NoError(t, err)
+	qp = must.Get(c.Dial(ctx, strings.TrimPrefix(ownSoft(1), "soft:")+":"+port, uapi.DialConfig{QPConfig: uapi.QPConfig{SendDepth: 4, RecvDepth: 1, Timeout: timeout}}))(t)
+	info := must.Get(c.QueryConn(qp))(t)
+	must.Get(fmt.Sscan(string(info.PrivateData), &remote, &rkey))(t)
 	sent, rcvd := reading(t, c, "shm_sent_pkts"), reading(t, c, "shm_rcvd_pkts")
-	mr, err := c.RegMR(make([]byte, 64), uapi.AccessLocalWrite)
-	require.NoError(t, err)
-	id, err := c.PostWrite(qp, mr, 0, remote, uint32(rkey), 64)
-	require.NoError(t, err)
-	_, err = c.WaitWR(ctx, qp, id)
-	require.NoError(t, err)
+	mr := must.Get(c.RegMR(make([]byte, 64), uapi.AccessLocalWrite))(t)
+	id := must.Get(c.PostWrite(qp, mr, 0, remote, uint32(rkey), 64))(t)
+	must.Get(c.WaitWR(ctx, qp, id))(t)
 	require.Greater(t, reading(t, c, "shm_sent_pkts"), sent)
 	require.Greater(t, reading(t, c, "shm_rcvd_pkts"), rcvd)
 	return qp, remote, rkey
@@ -128,10 +119,8 @@ func ownSoft(n int) string {
 // long as the peer lives.
 func sends(t *testing.T, c *uapi.Context, qp uapi.QP) {
 	t.Helper()
-	mr, err := c.RegMR(make([]byte, 64), uapi.AccessLocalWrite)
-	require.NoError(t, err)
-	_, err = c.PostSend(qp, mr, 64)
-	require.NoError(t, err)
+	mr := must.Get(c.RegMR(make([]byte, 64), uapi.AccessLocalWrite))(t)
+	must.Get(c.PostSend(qp, mr, 64))(t)
 }
 
 // ends waits for the failure of the SEND that sends posted, and for Done.
@@ -140,8 +129,7 @@ func ends(t *testing.T, c *uapi.Context, qp uapi.QP, status ...uapi.Status) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var wc [1]uapi.WC
-	n, err := c.WaitCQ(ctx, qp, wc[:])
-	require.NoError(t, err)
+	n := must.Get(c.WaitCQ(ctx, qp, wc[:]))(t)
 	require.Equal(t, 1, n)
 	require.Contains(t, status, wc[0].Status)
 	select {
@@ -176,27 +164,20 @@ func TestSharedMemoryKeepsReceives(t *testing.T) {
 	var qp [2]uapi.QP
 	var at [2]uapi.Endpoint
 	for i, c := range []*uapi.Context{a, b} {
-		var err error
-		qp[i], err = c.CreateQP(4, 4)
-		require.NoError(t, err)
-		at[i], err = c.LocalEndpoint(qp[i])
-		require.NoError(t, err)
+		qp[i] = must.Get(c.CreateQP(4, 4))(t)
+		at[i] = must.Get(c.LocalEndpoint(qp[i]))(t)
 	}
 	require.NoError(t, a.ConnectQP(qp[0], at[1]))
 	require.NoError(t, b.ConnectQP(qp[1], at[0]))
-	mr, err := a.RegMR(make([]byte, 64), uapi.AccessLocalWrite)
-	require.NoError(t, err)
-	_, err = a.PostRecv(qp[0], mr, 0, 64)
-	require.NoError(t, err)
+	mr := must.Get(a.RegMR(make([]byte, 64), uapi.AccessLocalWrite))(t)
+	must.Get(a.PostRecv(qp[0], mr, 0, 64))(t)
 	require.Equal(t, "shm", way(t, a, qp[0]))
 	require.NoError(t, b.Close())
 	require.Eventually(t, func() bool { return way(t, a, qp[0]) == "net" }, time.Minute, time.Millisecond)
-	s, err := a.Stats()
-	require.NoError(t, err)
+	s := must.Get(a.Stats())(t)
 	require.Equal(t, "RTS", s.QueuePairs[0].State)
 	var wc [1]uapi.WC
-	n, err := a.PollCQ(qp[0], wc[:])
-	require.NoError(t, err)
+	n := must.Get(a.PollCQ(qp[0], wc[:]))(t)
 	require.Zero(t, n)
 }
 
@@ -211,8 +192,7 @@ func victims(t *testing.T, n int, test func(i int, a *uapi.Context, victim *os.P
 	a := shared(t, 0, "")
 	for i := range n {
 		p := child.Start(t, shareAt+"="+ownSoft(1)+"?shm=on", "-test.run=^TestSharedHelper$")
-		text, err := p.Out.ReadString('\n')
-		require.NoError(t, err)
+		text := must.Get(p.Out.ReadString('\n'))(t)
 		port, ok := strings.CutPrefix(strings.TrimSpace(text), "listening ")
 		require.True(t, ok, text)
 		test(i, a, p.Process, port)
@@ -227,29 +207,23 @@ func victims(t *testing.T, n int, test func(i int, a *uapi.Context, victim *os.P
 func TestLendToVictims(t *testing.T) {
 	victims(t, 12, func(i int, a *uapi.Context, victim *os.Process, port string) {
 		qp, remote, rkey := dialShared(t, a, port, uapi.None)
-		mem, err := uapi.Alloc(1 << 20)
-		require.NoError(t, err)
-		mr, err := a.RegMR(mem, uapi.AccessLocalWrite)
-		require.NoError(t, err)
+		mem := must.Get(uapi.Alloc(1 << 20))(t)
+		mr := must.Get(a.RegMR(mem, uapi.AccessLocalWrite))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		before := reading(t, a, "shm_ref_bytes")
 		for n := 0; n < 1+i || reading(t, a, "shm_ref_bytes") == before; n++ {
-			id, err := a.PostWrite(qp, mr, 0, remote, uint32(rkey), 1<<20)
-			require.NoError(t, err)
-			_, err = a.WaitWR(ctx, qp, id)
-			require.NoError(t, err)
+			id := must.Get(a.PostWrite(qp, mr, 0, remote, uint32(rkey), 1<<20))(t)
+			must.Get(a.WaitWR(ctx, qp, id))(t)
 		}
 		for range 3 {
-			_, err := a.PostWrite(qp, mr, 0, remote, uint32(rkey), 1<<20)
-			require.NoError(t, err)
+			must.Get(a.PostWrite(qp, mr, 0, remote, uint32(rkey), 1<<20))(t)
 		}
 		if i%2 == 0 {
 			require.NoError(t, victim.Kill())
 			var wc [3]uapi.WC
 			for n := 0; n < len(wc); {
-				k, err := a.WaitCQ(ctx, qp, wc[n:])
-				require.NoError(t, err)
+				k := must.Get(a.WaitCQ(ctx, qp, wc[n:]))(t)
 				n += k
 			}
 		} else {
@@ -267,15 +241,12 @@ func TestLendToVictims(t *testing.T) {
 func TestSilentNeighbourOfClient(t *testing.T) {
 	server, client, other := shared(t, 1, ""), shared(t, 2, ""), shared(t, 3, "")
 	require.NoError(t, client.Close())
-	client, err := uapi.Open(ownSoft(2) + "?shm=off")
-	require.NoError(t, err)
+	client = must.Get(uapi.Open(ownSoft(2) + "?shm=off"))(t)
 	t.Cleanup(func() { _ = client.Close() })
 	name := "@rdmashim/1/" + addrOf(t, client).String()
-	silent, err := net.ListenUnix("unixpacket", &net.UnixAddr{Net: "unixpacket", Name: name})
-	require.NoError(t, err)
+	silent := must.Get(net.ListenUnix("unixpacket", &net.UnixAddr{Net: "unixpacket", Name: name}))(t)
 	defer silent.Close()
-	l, err := server.ListenWith(":0", uapi.ListenConfig{Pending: 1})
-	require.NoError(t, err)
+	l := must.Get(server.ListenWith(":0", uapi.ListenConfig{Pending: 1}))(t)
 	dialled, accepted := make(chan error, 2), make(chan error, 2)
 	go func() {
 		for range 2 {
@@ -295,8 +266,7 @@ func TestSilentNeighbourOfClient(t *testing.T) {
 			dialled <- err
 		}()
 		if c == client {
-			asked, err := silent.Accept()
-			require.NoError(t, err)
+			asked := must.Get(silent.Accept())(t)
 			defer asked.Close()
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // TestFoundingProgram takes the complete example out of the founding document
@@ -17,8 +19,7 @@ import (
 // connect, and ends without its message.
 func TestFoundingProgram(t *testing.T) {
 	home := installed(t)
-	document, err := os.ReadFile("testdata/rdma-api.txt")
-	require.NoError(t, err)
+	document := must.Get(os.ReadFile("testdata/rdma-api.txt"))(t)
 	_, example, _ := strings.Cut(string(document), "## Complete Example Program")
 	m := regexp.MustCompile("(?s)```c\n(.*?)```").FindStringSubmatch(example)
 	require.NotNil(t, m)
@@ -31,8 +32,7 @@ func TestFoundingProgram(t *testing.T) {
 
 // TestDeclarations holds rdma.h to the document's declarations.
 func TestDeclarations(t *testing.T) {
-	document, err := os.ReadFile("testdata/rdma-api.txt")
-	require.NoError(t, err)
+	document := must.Get(os.ReadFile("testdata/rdma-api.txt"))(t)
 	spaces := regexp.MustCompile(`\s+`)
 	plain := func(s string) string {
 		return spaces.ReplaceAllString(strings.NewReplacer("uint64_t", "uint64", "uint32_t", "uint32").Replace(s), " ")
@@ -72,22 +72,18 @@ func TestCalls(t *testing.T) {
 // TestSymbols: neither library has a symbol that another may have.
 func TestSymbols(t *testing.T) {
 	lib := filepath.Join(installed(t), ".local", "lib")
-	f, err := elf.Open(filepath.Join(lib, linkName))
-	require.NoError(t, err)
+	f := must.Get(elf.Open(filepath.Join(lib, linkName)))(t)
 	defer f.Close()
-	soname, err := f.DynString(elf.DT_SONAME)
-	require.NoError(t, err)
+	soname := must.Get(f.DynString(elf.DT_SONAME))(t)
 	require.Equal(t, []string{sharedName}, soname)
-	symbols, err := f.DynamicSymbols()
-	require.NoError(t, err)
+	symbols := must.Get(f.DynamicSymbols())(t)
 	var names []string
 	for _, s := range symbols {
 		if s.Section != elf.SHN_UNDEF {
 			names = append(names, s.Name)
 		}
 	}
-	out, err := exec.Command("nm", "-g", "--defined-only", filepath.Join(lib, staticName)).Output()
-	require.NoError(t, err)
+	out := must.Get(exec.Command("nm", "-g", "--defined-only", filepath.Join(lib, staticName)).Output())(t)
 	for line := range strings.Lines(string(out)) {
 		if fields := strings.Fields(line); len(fields) == 3 {
 			names = append(names, fields[2])
@@ -126,19 +122,16 @@ func TestDestDir(t *testing.T) {
 	lib, dest := filepath.Join(installed(t), ".local", "lib"), t.TempDir()
 	config := Config{Prefix: "/usr", DestDir: dest}
 	for range 2 { // also over what is there
-		paths, err := config.place(lib)
-		require.NoError(t, err)
+		paths := must.Get(config.place(lib))(t)
 		require.Len(t, paths, 7)
 		for _, path := range paths {
 			require.FileExists(t, path)
 			require.True(t, strings.HasPrefix(path, dest+"/usr/"), path)
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(dest, "usr/lib/pkgconfig/rdmashim.pc"))
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile(filepath.Join(dest, "usr/lib/pkgconfig/rdmashim.pc")))(t)
 	require.Contains(t, string(text), "prefix=/usr\n")
 	require.NotContains(t, string(text), dest)
-	target, err := os.Readlink(filepath.Join(dest, "usr/lib", linkName))
-	require.NoError(t, err)
+	target := must.Get(os.Readlink(filepath.Join(dest, "usr/lib", linkName)))(t)
 	require.Equal(t, sharedName, target)
 }

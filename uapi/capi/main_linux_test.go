@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/cbuild"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // patience bounds a hang.
@@ -115,8 +116,7 @@ func installed(t *testing.T) string {
 // compile compiles C with the installed library; static is the archive.
 func compile(t *testing.T, home string, static bool, args ...string) (program string) {
 	t.Helper()
-	cc, err := cbuild.Compiler()
-	require.NoError(t, err)
+	cc := must.Get(cbuild.Compiler())(t)
 	program = filepath.Join(t.TempDir(), "program")
 	lib := filepath.Join(home, ".local", "lib")
 	args = append(args, "-o", program, "-pthread", "-I"+filepath.Join(home, ".local", "include", "rdmashim"))

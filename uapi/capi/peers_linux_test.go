@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -19,8 +20,7 @@ func hello(t *testing.T) string { return filepath.Join(installed(t), "src", "hel
 
 // freePort is a TCP port for a program to listen on.
 func freePort(t *testing.T) string {
-	l, err := net.Listen("tcp", ":0")
-	require.NoError(t, err)
+	l := must.Get(net.Listen("tcp", ":0"))(t)
 	defer l.Close()
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
@@ -54,22 +54,18 @@ func TestValgrind(t *testing.T) {
 	}
 	program, port, log := hello(t), freePort(t), filepath.Join(t.TempDir(), "log")
 	start(t, newDevice(), "valgrind", "--log-file="+log, program, port).hears(program, port)
-	text, err := os.ReadFile(log)
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile(log))(t)
 	require.Contains(t, string(text), "client switching stacks?")
 }
 
 // peer is a Go program's side: a region and a queue pair.
 func peer(t *testing.T) (c *uapi.Context, mem []byte, mr uapi.MR, qp uapi.QP) {
 	t.Helper()
-	c, err := uapi.Open(newDevice())
-	require.NoError(t, err)
+	c = must.Get(uapi.Open(newDevice()))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	mem = make([]byte, 4096)
-	mr, err = c.RegMR(mem, uapi.AccessLocalWrite|uapi.AccessRemoteWrite)
-	require.NoError(t, err)
-	qp, err = c.CreateQP(4, 4)
-	require.NoError(t, err)
+	mr = must.Get(c.RegMR(mem, uapi.AccessLocalWrite|uapi.AccessRemoteWrite))(t)
+	qp = must.Get(c.CreateQP(4, 4))(t)
 	return c, mem, mr, qp
 }
 
@@ -77,8 +73,7 @@ func peer(t *testing.T) (c *uapi.Context, mem []byte, mr uapi.MR, qp uapi.QP) {
 func done(t *testing.T, c *uapi.Context, qp uapi.QP) {
 	t.Helper()
 	var wc [1]uapi.WC
-	_, err := c.WaitCQ(t.Context(), qp, wc[:])
-	require.NoError(t, err)
+	must.Get(c.WaitCQ(t.Context(), qp, wc[:]))(t)
 	require.NoError(t, wc[0].Err())
 }
 
@@ -86,20 +81,15 @@ func done(t *testing.T, c *uapi.Context, qp uapi.QP) {
 func TestGoReceives(t *testing.T) {
 	program := hello(t)
 	c, mem, mr, qp := peer(t)
-	_, err := c.LocalEndpoint(qp)
-	require.NoError(t, err)
-	_, err = c.PostRecv(qp, mr, 4000, 1)
-	require.NoError(t, err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	must.Get(c.LocalEndpoint(qp))(t)
+	must.Get(c.PostRecv(qp, mr, 4000, 1))(t)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	require.NoError(t, l.(*net.TCPListener).SetDeadline(time.Now().Add(patience)))
 	sender := start(t, newDevice(), program, strconv.Itoa(l.Addr().(*net.TCPAddr).Port), "127.0.0.1")
-	conn, err := l.Accept()
-	require.NoError(t, err)
+	conn := must.Get(l.Accept())(t)
 	defer conn.Close()
-	_, err = c.ConnectOver(t.Context(), conn, qp, []uapi.MR{mr}, nil)
-	require.NoError(t, err)
+	must.Get(c.ConnectOver(t.Context(), conn, qp, []uapi.MR{mr}, nil))(t)
 	done(t, c, qp)
 	require.Equal(t, "hello from C", string(mem[:12]))
 	sender.prints("sent\n")
@@ -117,15 +107,12 @@ func TestGoSends(t *testing.T) {
 		return err == nil
 	}, patience, time.Millisecond)
 	defer conn.Close()
-	introduction, err := c.ConnectOver(t.Context(), conn, qp, []uapi.MR{mr}, nil)
-	require.NoError(t, err)
+	introduction := must.Get(c.ConnectOver(t.Context(), conn, qp, []uapi.MR{mr}, nil))(t)
 	require.Len(t, introduction.Regions, 1)
 	there := introduction.Regions[0]
 	copy(mem, "hello from Go\x00")
-	_, err = c.PostWrite(qp, mr, 0, there.Addr, there.RKey, 14)
-	require.NoError(t, err)
-	_, err = c.PostSend(qp, mr, 1)
-	require.NoError(t, err)
+	must.Get(c.PostWrite(qp, mr, 0, there.Addr, there.RKey, 14))(t)
+	must.Get(c.PostSend(qp, mr, 1))(t)
 	done(t, c, qp)
 	done(t, c, qp)
 	receiver.prints("hello from Go\n")

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/nettest"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 )
@@ -88,19 +89,15 @@ func bothWays(t *testing.T, x, y net.Conn, n int) {
 func TestHalfClose(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		x, y := connect(t, rdmanet.Config{})
-		_, err := x.Write([]byte("question"))
-		require.NoError(t, err)
+		must.Get(x.Write([]byte("question")))(t)
 		require.NoError(t, x.CloseWrite())
-		_, err = x.Write([]byte("more"))
+		_, err := x.Write([]byte("more"))
 		require.ErrorIs(t, err, syscall.EPIPE)
-		got, err := io.ReadAll(y)
-		require.NoError(t, err)
+		got := must.Get(io.ReadAll(y))(t)
 		require.Equal(t, "question", string(got))
-		_, err = y.Write([]byte("answer"))
-		require.NoError(t, err)
+		must.Get(y.Write([]byte("answer")))(t)
 		require.NoError(t, y.Close())
-		got, err = io.ReadAll(x)
-		require.NoError(t, err)
+		got = must.Get(io.ReadAll(x))(t)
 		require.Equal(t, "answer", string(got))
 		_, err = x.Read(make([]byte, 1))
 		require.Equal(t, io.EOF, err, "unwrapped, and again")
@@ -126,12 +123,9 @@ func TestCloseRead(t *testing.T) {
 		n, err := x.WriteTo(io.Discard)
 		require.Zero(t, n)
 		require.NoError(t, err)
-		_, err = y.Write(make([]byte, 256<<10))
-		require.NoError(t, err)
-		_, err = x.Write([]byte("x"))
-		require.NoError(t, err)
-		_, err = io.ReadFull(y, make([]byte, 1))
-		require.NoError(t, err)
+		must.Get(y.Write(make([]byte, 256<<10)))(t)
+		must.Get(x.Write([]byte("x")))(t)
+		must.Get(io.ReadFull(y, make([]byte, 1)))(t)
 	})
 }
 
@@ -157,8 +151,7 @@ func TestCopies(t *testing.T) {
 			_ = x.CloseWrite()
 		}()
 		var got bytes.Buffer
-		n, err := y.WriteTo(&got)
-		require.NoError(t, err)
+		n := must.Get(y.WriteTo(&got))(t)
 		require.EqualValues(t, len(data), n)
 		require.True(t, bytes.Equal(data, got.Bytes()))
 	})
@@ -170,12 +163,10 @@ func TestCloseCarriesWhatWasWritten(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		x, y := connect(t, rdmanet.Config{})
 		data := make([]byte, 200<<10) // less than the ring
-		_, err := x.Write(data)
-		require.NoError(t, err)
+		must.Get(x.Write(data))(t)
 		require.NoError(t, x.CloseContext(limited(t)))
 		require.ErrorIs(t, x.Close(), net.ErrClosed)
-		got, err := io.ReadAll(y)
-		require.NoError(t, err)
+		got := must.Get(io.ReadAll(y))(t)
 		require.Len(t, got, len(data))
 	})
 }
@@ -196,13 +187,11 @@ func TestLingerZero(t *testing.T) {
 func TestUnreadDataResets(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		x, y := connect(t, rdmanet.Config{})
-		_, err := x.Write([]byte("nobody reads this"))
-		require.NoError(t, err)
+		must.Get(x.Write([]byte("nobody reads this")))(t)
 		require.NoError(t, y.SetReadDeadline(time.Now().Add(patience)))
-		_, err = io.ReadFull(y, make([]byte, 1))
-		require.NoError(t, err)
+		must.Get(io.ReadFull(y, make([]byte, 1)))(t)
 		require.NoError(t, y.Close())
-		_, err = x.Read(make([]byte, 1))
+		_, err := x.Read(make([]byte, 1))
 		requireOpError(t, err, "read", syscall.ECONNRESET)
 	})
 }
@@ -210,15 +199,12 @@ func TestUnreadDataResets(t *testing.T) {
 // TestPeersDeviceGoes: the peer's process ends without a word.
 func TestPeersDeviceGoes(t *testing.T) {
 	h := softHost(t, rdmanet.Config{})
-	device, err := uapi.Open("soft")
-	require.NoError(t, err)
+	device := must.Get(uapi.Open("soft"))(t)
 	d := rdmanet.Dialer{Context: device}
-	x, err := d.Dial("rdma", h.addr)
-	require.NoError(t, err)
-	y, err := h.Accept()
-	require.NoError(t, err)
+	x := must.Get(d.Dial("rdma", h.addr))(t)
+	y := must.Get(h.Accept())(t)
 	require.NoError(t, device.Close())
-	_, err = y.Read(make([]byte, 1))
+	_, err := y.Read(make([]byte, 1))
 	requireOpError(t, err, "read", syscall.ECONNRESET)
 	_, err = x.Read(make([]byte, 1))
 	require.ErrorIs(t, err, net.ErrClosed)
@@ -267,8 +253,7 @@ func TestUndelivered(t *testing.T) {
 		require.NoError(t, abrupt.SetLinger(0))
 		require.NoError(t, rdmanet.FlushDevice(limited(t), h.client))
 		for _, c := range []*rdmanet.Conn{x, abrupt} {
-			_, err = c.Write(make([]byte, 200<<10))
-			require.NoError(t, err)
+			must.Get(c.Write(make([]byte, 200<<10)))(t)
 		}
 		require.NoError(t, h.server.Close())
 		require.NoError(t, x.Close())

@@ -13,6 +13,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/udp"
 	"github.com/rdmashim/rdmashim/rnic/wire/wiretest"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/msgring"
 	"github.com/rdmashim/rdmashim/uapi/msgring/core"
@@ -127,8 +128,7 @@ func TestFallback(t *testing.T) {
 	host, _, err := net.SplitHostPort(h.addr)
 	require.NoError(t, err)
 	nobody := net.JoinHostPort(host, "9")
-	c, err := h.DialContext(limited(t), "rdma4", nobody)
-	require.NoError(t, err)
+	c := must.Get(h.DialContext(limited(t), "rdma4", nobody))(t)
 	require.NoError(t, c.Close())
 	require.Equal(t, fallback{"tcp4", nobody}, f)
 
@@ -175,11 +175,9 @@ func TestDeviceOfItsOwn(t *testing.T) {
 // never confirms.
 func forge(t *testing.T, h *host, n int) {
 	t.Helper()
-	to, err := netip.ParseAddrPort(h.addr)
-	require.NoError(t, err)
+	to := must.Get(netip.ParseAddrPort(h.addr))(t)
 	from := netip.AddrFrom4([4]byte{127, 99, byte(os.Getpid() >> 8), byte(os.Getpid())})
-	l, err := udp.Listen(netip.AddrPortFrom(from, uapi.RoCEPort), udp.Options{})
-	require.NoError(t, err)
+	l := must.Get(udp.Listen(netip.AddrPortFrom(from, uapi.RoCEPort), udp.Options{}))(t)
 	defer l.Close()
 	for i := range n {
 		forgeFrom(t, l, to, i)
@@ -201,10 +199,8 @@ func forgeFrom(t *testing.T, l link.Link, to netip.AddrPort, n int) {
 func TestListenerClose(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		h := newHost(t, rdmanet.Config{})
-		c, err := h.DialContext(limited(t), "rdma", h.addr)
-		require.NoError(t, err)
-		l, err := rdmanet.ListenOn(h.server, ":0", rdmanet.Config{})
-		require.NoError(t, err)
+		c := must.Get(h.DialContext(limited(t), "rdma", h.addr))(t)
+		l := must.Get(rdmanet.ListenOn(h.server, ":0", rdmanet.Config{}))(t)
 		accepting := make(chan error)
 		go func() {
 			_, err := l.Accept()
@@ -214,7 +210,7 @@ func TestListenerClose(t *testing.T) {
 		requireOpError(t, <-accepting, "accept", net.ErrClosed)
 		require.ErrorIs(t, l.Close(), net.ErrClosed)
 
-		_, err = rdmanet.ListenOn(h.server, h.addr, rdmanet.Config{})
+		_, err := rdmanet.ListenOn(h.server, h.addr, rdmanet.Config{})
 		requireOpError(t, err, "listen", syscall.EADDRINUSE)
 		_, err = rdmanet.ListenOn(h.server, ":0", rdmanet.Config{Mode: msgring.Messages})
 		requireOpError(t, err, "listen", syscall.EINVAL)

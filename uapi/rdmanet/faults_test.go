@@ -8,8 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 )
 
@@ -67,8 +66,7 @@ func TestBothCloseAtOnce(t *testing.T) {
 				_, _ = rand.NewChaCha8([32]byte{byte(n)}).Read(data)
 				var all sync.WaitGroup
 				for _, c := range []*rdmanet.Conn{x, y} {
-					_, err := c.Write(data)
-					require.NoError(t, err)
+					must.Get(c.Write(data))(t)
 					all.Go(func() {
 						got := make([]byte, n)
 						if _, err := io.ReadFull(c, got); err != nil || !bytes.Equal(got, data) {

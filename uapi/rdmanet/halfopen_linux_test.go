@@ -18,6 +18,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/udp"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/netns"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
@@ -51,9 +52,7 @@ func TestHalfOpen(t *testing.T) {
 			to := netip.MustParseAddrPort(h.addr)
 			var links [forgers]link.Link
 			for i := range links {
-				var err error
-				links[i], err = udp.Listen(netip.AddrPortFrom(addr(3+i), uapi.RoCEPort), udp.Options{})
-				require.NoError(t, err)
+				links[i] = must.Get(udp.Listen(netip.AddrPortFrom(addr(3+i), uapi.RoCEPort), udp.Options{}))(t)
 				defer links[i].Close()
 			}
 			go h.echoBytes()
@@ -106,8 +105,7 @@ func (h *host) echoBytes() {
 // openFiles counts the process's descriptors.
 func openFiles(t *testing.T) int {
 	t.Helper()
-	list, err := os.ReadDir("/proc/self/fd")
-	require.NoError(t, err)
+	list := must.Get(os.ReadDir("/proc/self/fd"))(t)
 	return len(list)
 }
 
@@ -115,18 +113,15 @@ func openFiles(t *testing.T) int {
 // as well.
 func resident(t *testing.T) int {
 	t.Helper()
-	text, err := os.ReadFile("/proc/self/statm")
-	require.NoError(t, err)
-	pages, err := strconv.Atoi(strings.Fields(string(text))[1])
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile("/proc/self/statm"))(t)
+	pages := must.Get(strconv.Atoi(strings.Fields(string(text))[1]))(t)
 	return pages * os.Getpagesize()
 }
 
 // addAddress gives lo an address of IPv6.
 func addAddress(t *testing.T, a netip.Addr) {
 	t.Helper()
-	lo, err := netlink.LinkByName("lo")
-	require.NoError(t, err)
+	lo := must.Get(netlink.LinkByName("lo"))(t)
 	require.NoError(t, netlink.AddrAdd(lo, &netlink.Addr{
 		IPNet: &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(128, 128)}, Flags: unix.IFA_F_NODAD,
 	}))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 )
 
@@ -130,18 +131,14 @@ func TestHijack(t *testing.T) {
 			}
 			_, _ = io.WriteString(conn, line)
 		}, false, false)
-		request, err := http.NewRequestWithContext(limited(t), http.MethodGet, s.URL, nil)
-		require.NoError(t, err)
+		request := must.Get(http.NewRequestWithContext(limited(t), http.MethodGet, s.URL, nil))(t)
 		request.Header.Set("Connection", "Upgrade")
 		request.Header.Set("Upgrade", "echo")
-		r, err := client.Do(request)
-		require.NoError(t, err)
+		r := must.Get(client.Do(request))(t)
 		require.Equal(t, http.StatusSwitchingProtocols, r.StatusCode)
 		conn := r.Body.(io.ReadWriteCloser)
-		_, err = fmt.Fprintln(conn, "hello")
-		require.NoError(t, err)
-		line, err := bufio.NewReader(conn).ReadString('\n')
-		require.NoError(t, err)
+		must.Get(fmt.Fprintln(conn, "hello"))(t)
+		line := must.Get(bufio.NewReader(conn).ReadString('\n'))(t)
 		require.Equal(t, "hello\n", line)
 		require.NoError(t, conn.Close())
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/msgring"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
@@ -292,13 +293,10 @@ func declared(t *testing.T, script string, tcp []string) (lines []string) {
 // overTCPSockets is what net.TCPConn of this kernel answers.
 func overTCPSockets(t *testing.T, script string) []string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
-	a, err := net.Dial("tcp", l.Addr().String())
-	require.NoError(t, err)
-	b, err := l.Accept()
-	require.NoError(t, err)
+	a := must.Get(net.Dial("tcp", l.Addr().String()))(t)
+	b := must.Get(l.Accept())(t)
 	ends := [2]end{a.(end), b.(end)}
 	for _, c := range ends {
 		defer c.Close()
@@ -333,12 +331,10 @@ func overTCPSockets(t *testing.T, script string) []string {
 // acknowledged are as they shall be.
 func await(t *testing.T, c end, is func(state uint8, unsent int) bool) {
 	t.Helper()
-	raw, err := c.(*net.TCPConn).SyscallConn()
-	require.NoError(t, err)
+	raw := must.Get(c.(*net.TCPConn).SyscallConn())(t)
 	require.Eventually(t, func() (ok bool) {
 		require.NoError(t, raw.Control(func(fd uintptr) {
-			info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
-			require.NoError(t, err)
+			info := must.Get(unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO))(t)
 			var unsent int32
 			_, _, errno := unix.Syscall(unix.SYS_IOCTL, fd, unix.SIOCOUTQ, uintptr(unsafe.Pointer(&unsent)))
 			ok = errno == 0 && is(info.State, int(unsent)) || errno == syscall.EINVAL && is(info.State, 0)
@@ -394,15 +390,12 @@ func TestOneWay(t *testing.T) {
 func (h *host) work(t *testing.T) {
 	t.Helper()
 	worker := func(device *uapi.Context) rdmanet.Config {
-		w, err := msgring.NewWorker(device)
-		require.NoError(t, err)
+		w := must.Get(msgring.NewWorker(device))(t)
 		t.Cleanup(func() { _ = w.Close() })
 		return rdmanet.Config{Workers: []*msgring.Worker{w}}
 	}
 	require.NoError(t, h.Listener.Close())
-	var err error
-	h.Listener, err = rdmanet.ListenOn(h.server, ":0", worker(h.server))
-	require.NoError(t, err)
+	h.Listener = must.Get(rdmanet.ListenOn(h.server, ":0", worker(h.server)))(t)
 	h.addr, h.Config = at(t, h.server, h.Listener), worker(h.client)
 }
 

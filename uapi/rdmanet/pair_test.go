@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
@@ -74,9 +75,7 @@ func hostOn(t *testing.T, server, client *uapi.Context, config rdmanet.Config) *
 	t.Helper()
 	h := &host{server: server, client: client}
 	h.Context, h.Config, h.dialled.L = h.client, config, &h.mu
-	var err error
-	h.Listener, err = rdmanet.ListenOn(h.server, ":0", config)
-	require.NoError(t, err)
+	h.Listener = must.Get(rdmanet.ListenOn(h.server, ":0", config))(t)
 	h.addr = at(t, h.server, h.Listener)
 	before := h.missingReceives(t)
 	t.Cleanup(func() {
@@ -150,8 +149,7 @@ func (h *host) DialContext(ctx context.Context, network, addr string) (net.Conn,
 
 func open(t *testing.T, device string) *uapi.Context {
 	t.Helper()
-	c, err := uapi.Open(device)
-	require.NoError(t, err)
+	c := must.Get(uapi.Open(device))(t)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c
 }
@@ -159,8 +157,7 @@ func open(t *testing.T, device string) *uapi.Context {
 // at is where a listener of a device is reached.
 func at(t *testing.T, device *uapi.Context, l net.Listener) string {
 	t.Helper()
-	info, err := device.QueryDevice()
-	require.NoError(t, err)
+	info := must.Get(device.QueryDevice())(t)
 	return netip.AddrPortFrom(info.Address.Addr(), l.Addr().(rdmanet.Addr).Port()).String()
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/child"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 )
@@ -23,8 +24,7 @@ func startPeer(t *testing.T, role string) (line func() string, process *os.Proce
 	t.Helper()
 	p := child.Start(t, asPeer+"="+role)
 	return func() string {
-		line, err := p.Out.ReadString('\n')
-		require.NoError(t, err)
+		line := must.Get(p.Out.ReadString('\n'))(t)
 		return strings.TrimSpace(line)
 	}, p.Process
 }
@@ -50,21 +50,16 @@ func TestRival09DeadPeer(t *testing.T) {
 			if realDevice != "" {
 				device, gone = open(t, realDevice), syscall.ECONNRESET
 			} else {
-				var err error
-				device, err = uapi.OpenRoute(t.Context(), addr, uapi.OpenConfig{})
-				require.NoError(t, err)
+				device = must.Get(uapi.OpenRoute(t.Context(), addr, uapi.OpenConfig{}))(t)
 				defer func() { require.NoError(t, device.Close()) }()
 			}
 			d := rdmanet.Dialer{Context: device, Config: rdmanet.Config{Linger: time.Millisecond}}
 			var conns [2]*rdmanet.Conn
 			for i := range conns {
-				c, err := d.DialContext(limited(t), "rdma", addr)
-				require.NoError(t, err)
+				c := must.Get(d.DialContext(limited(t), "rdma", addr))(t)
 				conns[i] = c.(*rdmanet.Conn)
-				_, err = c.Write([]byte{1})
-				require.NoError(t, err)
-				_, err = io.ReadFull(c, make([]byte, 1))
-				require.NoError(t, err)
+				must.Get(c.Write([]byte{1}))(t)
+				must.Get(io.ReadFull(c, make([]byte, 1)))(t)
 			}
 			require.NoError(t, process.Signal(signal))
 			_, _ = conns[0].Write([]byte("nobody takes this"))
@@ -106,8 +101,7 @@ func undelivered(t *testing.T, err error) {
 // reached reports whether a device has counted anything under a name.
 func reached(t *testing.T, device *uapi.Context, counter string) bool {
 	t.Helper()
-	count, err := device.Counters()
-	require.NoError(t, err)
+	count := must.Get(device.Counters())(t)
 	return count[counter] > 0
 }
 
@@ -120,18 +114,15 @@ func TestPeerDiesWriting(t *testing.T) {
 	dialled := func(t *testing.T) (net.Conn, *os.Process) {
 		line, process := startPeer(t, write)
 		d := rdmanet.Dialer{Config: config}
-		c, err := d.DialContext(limited(t), "rdma", line())
-		require.NoError(t, err)
+		c := must.Get(d.DialContext(limited(t), "rdma", line()))(t)
 		return c, process
 	}
 	accepted := func(t *testing.T) (net.Conn, *os.Process) {
 		device := open(t, "soft")
-		l, err := rdmanet.ListenOn(device, ":0", config)
-		require.NoError(t, err)
+		l := must.Get(rdmanet.ListenOn(device, ":0", config))(t)
 		t.Cleanup(func() { require.NoError(t, l.Close()) })
 		_, process := startPeer(t, at(t, device, l))
-		c, err := l.Accept()
-		require.NoError(t, err)
+		c := must.Get(l.Accept())(t)
 		return c, process
 	}
 	for name, signal := range signals {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/msgring"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
@@ -72,8 +73,7 @@ func TestRace(t *testing.T) {
 
 func (r raced) run(t *testing.T) {
 	h := newHost(t, rdmanet.Config{})
-	plain, err := h.server.Listen(":0")
-	require.NoError(t, err)
+	plain := must.Get(h.server.Listen(":0"))(t)
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 )
 
@@ -98,8 +99,7 @@ func TestRival09CloseIsBounded(t *testing.T) {
 		_, err := x.Write(make([]byte, 256<<10))
 		requireTimeout(t, err)
 		require.NoError(t, x.CloseContext(limited(t)))
-		_, err = io.Copy(io.Discard, y)
-		require.NoError(t, err)
+		must.Get(io.Copy(io.Discard, y))(t)
 	})
 }
 
@@ -123,8 +123,7 @@ func TestRival11Deadlines(t *testing.T) {
 			_, _ = x.Write(data[n:])
 			_ = x.CloseWrite()
 		}()
-		got, err := io.ReadAll(y)
-		require.NoError(t, err)
+		got := must.Get(io.ReadAll(y))(t)
 		require.True(t, bytes.Equal(data, got))
 	})
 }
@@ -234,8 +233,7 @@ func TestRival15StalledReader(t *testing.T) {
 			}
 			_ = x.CloseWrite()
 		}()
-		got, err := io.ReadAll(y)
-		require.NoError(t, err)
+		got := must.Get(io.ReadAll(y))(t)
 		require.True(t, bytes.Equal(data, got))
 	})
 }

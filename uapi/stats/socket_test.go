@@ -20,6 +20,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/privatefile"
 	"github.com/rdmashim/rdmashim/tests/child"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // A busy machine is not silent.
@@ -45,8 +46,7 @@ func bear(t *testing.T, d time.Duration) {
 
 func serve(t *testing.T, read func() []Device) *Server {
 	t.Helper()
-	s, err := Serve("a test", read)
-	require.NoError(t, err)
+	s := must.Get(Serve("a test", read))(t)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
 }
@@ -58,8 +58,7 @@ func TestServeAndRead(t *testing.T) {
 	s := serve(t, one)
 	require.Equal(t, dir, filepath.Dir(s.path))
 	for path, mode := range map[string]os.FileMode{dir: os.ModeDir | 0o700, s.path: os.ModeSocket | 0o600} {
-		info, err := os.Lstat(path)
-		require.NoError(t, err)
+		info := must.Get(os.Lstat(path))(t)
 		require.Equal(t, mode, info.Mode())
 	}
 	for range 2 {
@@ -125,8 +124,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 		began <- struct{}{}
 		return []Device{{QueuePairs: pairs}}
 	})
-	c, err := net.Dial("unix", s.path)
-	require.NoError(t, err)
+	c := must.Get(net.Dial("unix", s.path))(t)
 	defer c.Close()
 	<-began
 	require.NoError(t, s.Close())
@@ -151,8 +149,7 @@ func TestManyClientsThatDoNotRead(t *testing.T) {
 func pretend(t *testing.T, dir, name, answer string) {
 	t.Helper()
 	require.NoError(t, privatefile.MakeDir(dir))
-	l, err := net.Listen("unix", filepath.Join(dir, name))
-	require.NoError(t, err)
+	l := must.Get(net.Listen("unix", filepath.Join(dir, name)))(t)
 	var all sync.WaitGroup
 	t.Cleanup(func() {
 		l.Close()
@@ -179,8 +176,7 @@ func TestLyingProcess(t *testing.T) {
 	require.Empty(t, errs)
 	require.Equal(t, os.Getpid(), list[0].PID)
 	bear(t, time.Millisecond)
-	l, err := net.Listen("unix", filepath.Join(dir, "2-1.sock"))
-	require.NoError(t, err)
+	l := must.Get(net.Listen("unix", filepath.Join(dir, "2-1.sock")))(t)
 	defer l.Close()
 	_, errs = ReadAll(t.Context(), 2)
 	var silent *SilentError
@@ -222,8 +218,7 @@ func stale(t *testing.T, dir, form string) string {
 	require.NoError(t, cmd.Run())
 	require.NoError(t, privatefile.MakeDir(dir))
 	path := filepath.Join(dir, fmt.Sprintf(form, cmd.Process.Pid))
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	require.NoError(t, err)
+	l := must.Get(net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}))(t)
 	l.SetUnlinkOnClose(false)
 	require.NoError(t, l.Close())
 	require.FileExists(t, path)
@@ -254,18 +249,14 @@ func TestGoneMeanwhile(t *testing.T) {
 	dir := private(t)
 	require.NoError(t, privatefile.MakeDir(dir))
 	path := filepath.Join(dir, fmt.Sprintf("%d-1.sock", os.Getpid()))
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	require.NoError(t, err)
+	l := must.Get(net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}))(t)
 	defer l.Close()
 	for _, before := range []string{"", "half an answer"} {
-		c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})
-		require.NoError(t, err)
-		other, err := l.Accept()
-		require.NoError(t, err)
-		_, err = other.Write([]byte(before))
-		require.NoError(t, err)
+		c := must.Get(net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"}))(t)
+		other := must.Get(l.Accept())(t)
+		must.Get(other.Write([]byte(before)))(t)
 		require.NoError(t, other.Close())
-		_, err = readAnswer(t.Context(), c, 0)
+		_, err := readAnswer(t.Context(), c, 0)
 		require.ErrorIs(t, err, errGone)
 		require.NoError(t, c.Close())
 	}
@@ -279,8 +270,7 @@ func TestSilentProcesses(t *testing.T) {
 	serve(t, one)
 	const n = 60
 	for i := range n {
-		l, err := net.Listen("unix", filepath.Join(dir, fmt.Sprintf("%d-%d.sock", os.Getpid(), i)))
-		require.NoError(t, err)
+		l := must.Get(net.Listen("unix", filepath.Join(dir, fmt.Sprintf("%d-%d.sock", os.Getpid(), i))))(t)
 		defer l.Close()
 	}
 	start := time.Now()
@@ -317,8 +307,7 @@ func TestSlowAnswer(t *testing.T) {
 func TestNoAnswer(t *testing.T) {
 	dir := private(t)
 	require.NoError(t, privatefile.MakeDir(dir))
-	l, err := net.Listen("unix", filepath.Join(dir, fmt.Sprintf("%d-1.sock", os.Getpid())))
-	require.NoError(t, err)
+	l := must.Get(net.Listen("unix", filepath.Join(dir, fmt.Sprintf("%d-1.sock", os.Getpid()))))(t)
 	defer l.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -346,8 +335,7 @@ func TestAnswersAreCleaned(t *testing.T) {
 func TestAnswerJSON(t *testing.T) {
 	d := example()
 	d.Ports, d.QueuePairs = []Port{}, []QueuePair{}
-	text, err := json.Marshal(answer{Version: version, PID: 4711, Process: "demo", Devices: []Device{d}})
-	require.NoError(t, err)
+	text := must.Get(json.Marshal(answer{Version: version, PID: 4711, Process: "demo", Devices: []Device{d}}))(t)
 	require.Equal(t, `{"version":1,"pid":4711,"process":"demo","devices":[{"name":"soft0","device":"soft:127.0.0.1","kind":"soft","netdev":"lo","address":"127.0.0.1:4791",`+
 		`"pid":4711,"process":"de\"m\\o","time":"2026-11-21T04:00:00Z","ports":[],"queue_pairs":[]}]}`, string(text))
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
@@ -45,8 +47,7 @@ func TestSince(t *testing.T) {
 }
 
 func TestJSON(t *testing.T) {
-	text, err := json.MarshalIndent(example(), "", "  ")
-	require.NoError(t, err)
+	text := must.Get(json.MarshalIndent(example(), "", "  "))(t)
 	golden(t, "device.json", append(text, '\n'))
 	var back Device
 	require.NoError(t, json.Unmarshal(text, &back))

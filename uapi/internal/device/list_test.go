@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 func TestHostDevices(t *testing.T) {
@@ -58,8 +60,7 @@ func TestSoftDeviceOn(t *testing.T) {
 	info, ok = softDeviceOn(&net.Interface{Name: "eth1", MTU: 9000}, &net.IPNet{IP: net.ParseIP("fe80::1"), Mask: net.CIDRMask(64, 128)})
 	require.True(t, ok)
 	require.Equal(t, []any{"soft:[fe80::1%eth1]", 4096, "DOWN"}, []any{info.Device, info.MTU, info.PortState})
-	_, err := Parse(info.Device)
-	require.NoError(t, err)
+	must.Get(Parse(info.Device))(t)
 	_, ok = softDeviceOn(up, &net.UnixAddr{})
 	require.False(t, ok)
 }

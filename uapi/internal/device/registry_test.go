@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
@@ -40,9 +41,7 @@ func newFakeRegistry() (*registry, *fakeStarts) {
 
 func (r *registry) mustAcquire(t *testing.T, device string) *Device {
 	t.Helper()
-	s, err := r.tryAcquire(device)
-	require.NoError(t, err)
-	return s
+	return must.Get(r.tryAcquire(device))(t)
 }
 
 func (r *registry) tryAcquire(device string) (*Device, error) {

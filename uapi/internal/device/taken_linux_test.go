@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/netns"
 )
 
@@ -15,8 +16,7 @@ func TestSilentLast(t *testing.T) {
 	if !netns.Own(t) {
 		return
 	}
-	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.2:4791")))
-	require.NoError(t, err)
+	c := must.Get(net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.2:4791"))))(t)
 	defer c.Close()
 	var list, want []netip.AddrPort
 	for _, a := range []string{"127.0.0.1:1", "192.0.2.1:1", "[::1]:1", "127.0.0.2:1"} {

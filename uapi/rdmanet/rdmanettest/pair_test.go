@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet/rdmanettest"
 )
@@ -24,10 +25,8 @@ func TestServerOnPair(t *testing.T) {
 		})}
 		go server.Serve(l)
 		client := http.Client{Transport: &http.Transport{DialContext: dialer.DialContext}}
-		response, err := client.Get("http://" + l.Addr().String() + "/peer")
-		require.NoError(t, err)
-		body, err := io.ReadAll(response.Body)
-		require.NoError(t, err)
+		response := must.Get(client.Get("http://" + l.Addr().String() + "/peer"))(t)
+		body := must.Get(io.ReadAll(response.Body))(t)
 		require.NoError(t, response.Body.Close())
 		require.Equal(t, "hello /peer", string(body))
 		client.CloseIdleConnections()
