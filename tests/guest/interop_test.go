@@ -40,8 +40,8 @@ func onRXE() string {
 	return "^Test(StreamAndDatagram|QueuePairs|RingFull|KernelDevice|PortDown)$"
 }
 
-// onSoft is the test of uapi/registration that a kernel's device cannot take: the
-// guest has little memory.
+// onSoft is the test of uapi/registration that is too large for a guest, which
+// has little memory.
 const onSoft = "^TestThousand$"
 
 // TestInterop runs the conformance suite on rxe, compares programs on it, has

@@ -15,8 +15,8 @@ type counters struct {
 	Malformed atomic.Uint64 `name:"drop_malformed"` // no RoCEv2 packet
 	Solved    atomic.Uint64 `name:"icrc_solved"`    // received with an identification that had to be solved for
 	// Overflow counts buffers, of one packet or of several from one send, that
-	// the kernel (Linux) dropped because the socket's was full: the program is
-	// late, or too many send at once.
+	// the kernel (Linux) dropped because the socket's was full, or the queue of
+	// groups: the program is late, or too many send at once.
 	Overflow atomic.Uint64 `name:"drop_rcvbuf"`
 
 	GSOSends     atomic.Uint64 `name:"gso_sends"`     // that carried several packets
@@ -63,9 +63,8 @@ func (s *socket) drop(err error) {
 // Counters implements link.Link.
 func (s *socket) Counters(dst []link.Counter) []link.Counter {
 	_ = s.raw.Control(func(fd uintptr) { // the last count, once it is closed
-		if n, _, ok := overflows(fd); ok {
-			s.count.Overflow.Store(uint64(n))
-		}
+		n, _, _ := overflows(fd)
+		s.count.Overflow.Store(uint64(n) + s.groups.dropped.Load())
 	})
 	dst = link.AppendCounters(dst, &s.count)
 	sum := link.Counter{Name: "drop_send"}

@@ -21,6 +21,7 @@ const groupQueue = 1024
 // bind, too, and a goroutine that checks what comes and queues it for Recv.
 type groups struct {
 	waiting atomic.Int32 // len(queue)
+	dropped atomic.Uint64
 	readers sync.WaitGroup
 
 	mu     sync.Mutex
@@ -106,16 +107,16 @@ func (s *socket) readGroup(conn *net.UDPConn, at netip.AddrPort) {
 			s.count.ICRC.Add(1)
 			continue
 		}
-		s.groups.put(link.Packet{Peer: src, Group: at.Addr(), Head: slices.Clone(buf[:n-wire.ICRCLen])}, &s.count)
+		s.groups.put(link.Packet{Peer: src, Group: at.Addr(), Head: slices.Clone(buf[:n-wire.ICRCLen])})
 		s.raw.Interrupt()
 	}
 }
 
-func (g *groups) put(p link.Packet, count *counters) {
+func (g *groups) put(p link.Packet) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.queue) >= groupQueue {
-		count.Overflow.Add(1)
+		g.dropped.Add(1)
 		return
 	}
 	g.queue = append(g.queue, p)

@@ -63,6 +63,18 @@ func TestGroups(t *testing.T) {
 
 // Rubbish that is sent to a group is counted, and groups that are none are
 // refused.
+// TestGroupOverflow: packets of groups for which the queue has no room count
+// beside those that the kernel dropped.
+func TestGroupOverflow(t *testing.T) {
+	s := listenWith(t, loopback4, Options{})
+	for range groupQueue + 3 {
+		s.groups.put(link.Packet{})
+	}
+	for range 2 {
+		require.EqualValues(t, 3, counter(t, s, "drop_rcvbuf"))
+	}
+}
+
 func TestGroupErrors(t *testing.T) {
 	a := listen(t, loopback4)
 	for _, bad := range []string{"10.0.0.1", "ff0e::1", "::"} {
