@@ -170,6 +170,23 @@ func TestPollBeforeConnecting(t *testing.T) {
 	require.Equal(t, recv, (<-got).WRID)
 }
 
+// With a peer's queried address and key the same calls move the bytes.
+func TestFoundingExampleWithQueriedKey(t *testing.T) {
+	t.Setenv("RDMASHIM_DEVICE", "sim")
+	t.Cleanup(func() { require.NoError(t, uapi.Close()) })
+	send, recv := []byte("Test message"), make([]byte, 4096)
+	sendMR := must.Get(uapi.RegMR(send, uapi.AccessLocalWrite))(t)
+	recvMR := must.Get(uapi.RegMR(recv, uapi.AccessLocalWrite|uapi.AccessRemoteWrite))(t)
+	info := must.Get(uapi.QueryMR(recvMR))(t)
+	qp := must.Get(uapi.CreateQP(64, 64))(t)
+	require.NoError(t, uapi.ConnectQP(qp, must.Get(uapi.LocalEndpoint(qp))(t)))
+	must.Get(uapi.PostWrite(qp, sendMR, 0, info.Addr, info.RKey, 12))(t)
+	var wc [1]uapi.WC
+	require.Equal(t, 1, must.Get(uapi.WaitCQ(within(t), qp, wc[:]))(t))
+	require.NoError(t, wc[0].Err())
+	require.Equal(t, "Test message", string(recv[:12]))
+}
+
 // The default context opens the device that RDMASHIM_DEVICE names; its handles
 // die with it, and the next use opens a new one.
 func TestDefaultContext(t *testing.T) {

@@ -76,7 +76,7 @@ func OpenWith(name string, config OpenConfig) (*Context, error) {
 	var c *Context
 	if err == nil {
 		c, err = open(device.Way{Spec: spec}, config)
-		err = device.Advise(spec, err)
+		err = device.Advise(name, spec, err)
 	}
 	return c, opError("Open", label, err)
 }
@@ -118,6 +118,6 @@ func open(way device.Way, config OpenConfig) (*Context, error) {
 func (c OpenConfig) chooser() *device.Chooser[*Context] {
 	return &device.Chooser[*Context]{Kinds: c.Kinds, Open: func(way device.Way) (*Context, error) {
 		ctx, err := open(way, c)
-		return ctx, opError("Open", way.Label, device.Advise(way.Spec, err))
+		return ctx, opError("Open", way.Label, device.Advise(way.Label, way.Spec, err))
 	}}
 }

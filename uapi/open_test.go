@@ -47,8 +47,9 @@ func TestOpenRefuses(t *testing.T) {
 func TestOpenSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	for device, says := range map[string]string{
-		"Soft":              "(known forms are soft, soft:10.0.0.1",
-		"127.0.0.1?loss=1%": "known forms are soft, soft:10.0.0.1",
+		"Soft":              `did you mean "soft"?`,
+		"soft0":             `did you mean "soft"?`,
+		"127.0.0.1?loss=1%": `did you mean "soft:127.0.0.1?loss=1%"?`,
 		"nosuchdevice":      "soft devices need no kernel device, and 'rdmashim doctor' says",
 		"soft?loss=1":       "write 1% or 100%",
 	} {
@@ -236,4 +237,22 @@ func TestLogger(t *testing.T) {
 	openDeviceWith(t, "sim", uapi.OpenConfig{Logger: log})
 	require.Contains(t, text.String(), "gid_index=0")
 	require.Contains(t, text.String(), "mtu=4096")
+}
+
+// Soft devices' errors name no device files, which no soft device has.
+func TestErrorsNameNoDeviceFiles(t *testing.T) {
+	t.Parallel()
+	c, err := uapi.Open("sim")
+	require.NoError(t, err)
+	defer c.Close()
+	l, err := c.Listen(":7000")
+	require.NoError(t, err)
+	defer l.Close()
+	_, again := c.Listen(":7000")
+	require.ErrorIs(t, again, syscall.EADDRINUSE)
+	_, inaccessible := c.RegMR(make([]byte, 1), uapi.AccessRemoteWrite)
+	require.ErrorIs(t, inaccessible, syscall.EINVAL)
+	for _, err := range []error{again, inaccessible} {
+		require.NotContains(t, err.Error(), "/dev/")
+	}
 }

@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "replace the recordings of tests/testdat
 const testdata = "../testdata"
 
 // onKernel are the tests of uapi/rdmanet that a kernel's device can take.
-const onKernel = "^Test(Conn|HalfClose|CloseRead|Copies|CloseCarries.*|LingerZero|UnreadData.*|" +
+const onKernel = "^Test(Conn|HalfClose|CloseRead|Copies|SmallBuffers.*|CloseCarries.*|LingerZero|UnreadData.*|" +
 	"Flush|HTTP|Hijack|TLS|Rival(08|09|11).*)$"
 
 // byOne are the tests of tests/interop in which a C program and the soft RNIC

@@ -10,6 +10,21 @@ import (
 	"github.com/rdmashim/rdmashim/vm/vmtest"
 )
 
+// TestVMDemoQUIC runs one program over rxe, TCP and real QUIC between two
+// guests.
+func TestVMDemoQUIC(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("guests need KVM or QEMU on Linux; run it there")
+	}
+	amount.Rest(t)
+	o := finish(t, tool(t, "vm", "demo", "--quic", "--image", vmtest.Config(t).Image, "--boot-timeout", "5m"))
+	require.Zero(t, o.Code, "stdout: %s\nstderr: %s", o.Stdout, o.Stderr)
+	require.Regexp(t, `node1: quic client: rxe0: .* rxe0, queue pair \d+ to \d+: 4 streams .* every byte right`, o.Stdout)
+	require.Regexp(t, `node1: quic client: udp: .* every byte right`, o.Stdout)
+	require.Regexp(t, `node1: quic client: +sent: ACK +0 +0 +[1-9]`, o.Stdout)
+	require.Regexp(t, `vm demo: the same streams over every transport, \d+ packets of RDMA`, o.Stdout)
+}
+
 // TestVMDemo runs the samples between two guests, on rxe in both and with the
 // soft RNIC in one.
 func TestVMDemo(t *testing.T) {

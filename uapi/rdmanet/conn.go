@@ -134,7 +134,7 @@ func (c *Conn) SetReadDeadline(t time.Time) error {
 	return c.failed("set", c.ring.SetReadDeadline(t))
 }
 
-// SetWriteDeadline is SetReadDeadline for Write and ReadFrom.
+// SetWriteDeadline is SetReadDeadline for Write, WriteBuffers and ReadFrom.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
 	return c.failed("set", c.ring.SetWriteDeadline(t))
 }

@@ -137,23 +137,46 @@ func requireTimeout(t *testing.T, err error) {
 	require.True(t, e.Timeout())
 }
 
-// TestCopies: ReadFrom and WriteTo carry the bytes, more than a ring's.
+// TestCopies: ReadFrom, WriteTo and WriteBuffers carry the bytes, also those of
+// buffers longer than a chunk.
 func TestCopies(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		x, y := connect(t, rdmanet.Config{Ring: 64 << 10})
 		data := make([]byte, 300_000)
 		_, _ = rand.NewChaCha8([32]byte{9}).Read(data)
 		go func() {
-			n, err := x.ReadFrom(struct{ io.Reader }{bytes.NewReader(data)})
-			if err != nil || int(n) != len(data) {
+			n, err := x.ReadFrom(struct{ io.Reader }{bytes.NewReader(data[:100_000])})
+			if err != nil || n != 100_000 {
 				t.Errorf("ReadFrom: %d, %v", n, err)
+			}
+			list := net.Buffers{data[100_000:100_001], nil, data[100_001:100_100], data[100_100:299_999], data[299_999:]}
+			n, err = x.WriteBuffers(&list)
+			if err != nil || n != 200_000 || len(list) != 0 {
+				t.Errorf("WriteBuffers: %d, %v, %d left", n, err, len(list))
 			}
 			_ = x.CloseWrite()
 		}()
 		var got bytes.Buffer
-		n := must.Get(y.WriteTo(&got))(t)
+		n, err := y.WriteTo(&got)
+		require.NoError(t, err)
 		require.EqualValues(t, len(data), n)
 		require.True(t, bytes.Equal(data, got.Bytes()))
+	})
+}
+
+// TestSmallBuffersShareAChunk: buffers that WriteBuffers gathers go as one
+// chunk.
+func TestSmallBuffersShareAChunk(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		x, y := connect(t, rdmanet.Config{})
+		list := net.Buffers{[]byte("head"), []byte("er, "), []byte("body")}
+		_, err := x.WriteBuffers(&list)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, x.Stats().ChunksSent)
+		got := make([]byte, 12)
+		_, err = io.ReadFull(y, got)
+		require.NoError(t, err)
+		require.Equal(t, "header, body", string(got))
 	})
 }
 

@@ -2,6 +2,7 @@ package rdmanet
 
 import (
 	"io"
+	"net"
 	"sync"
 
 	"github.com/rdmashim/rdmashim/uapi/msgring"
@@ -53,4 +54,42 @@ func (c *Conn) lend(w io.Writer, p []byte) (n int, err error) {
 	n, err = w.Write(p)
 	n = min(max(n, 0), len(p))
 	return n, err
+}
+
+// WriteBuffers sends the buffers as if they were one, small ones together in a
+// chunk, and removes from v what was sent. No other writer's bytes come in
+// between.
+func (c *Conn) WriteBuffers(v *net.Buffers) (n int64, err error) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	longest := c.ring.Info().Longest
+	for {
+		size := 0
+		for _, b := range *v {
+			size = min(size+len(b), longest)
+		}
+		if size == 0 {
+			*v = nil
+			return n, nil
+		}
+		room, err := c.ring.Reserve(size)
+		if err == nil {
+			fill := room
+			for _, b := range *v {
+				fill = fill[copy(fill, b):]
+			}
+			err = c.ring.Commit(size)
+		}
+		if err != nil {
+			return n, c.failed("write", err)
+		}
+		n += int64(size)
+		for size > 0 {
+			k := min(size, len((*v)[0]))
+			(*v)[0], size = (*v)[0][k:], size-k
+			if len((*v)[0]) == 0 {
+				*v = (*v)[1:]
+			}
+		}
+	}
 }

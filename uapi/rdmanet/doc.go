@@ -14,7 +14,7 @@
 //     device that is open: [ListenOn], Dialer.Context
 //   - Size rings and chunks: [Config]
 //   - Copy from and to readers and writers without a buffer between:
-//     [Conn.ReadFrom], [Conn.WriteTo]
+//     [Conn.ReadFrom], [Conn.WriteTo], [Conn.WriteBuffers]
 //   - Close one direction: [Conn.CloseWrite], [Conn.CloseRead]; wait for what
 //     was written, or not: [Conn.CloseContext], [Conn.SetLinger]
 //   - End a program without losing data: [Flush], [FlushDevice]

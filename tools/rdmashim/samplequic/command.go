@@ -51,6 +51,7 @@ only: to serve others, name an address of it by --listen.`,
 	f := cmd.Flags()
 	f.StringVar(&s.on, "on", "soft,tcp,udp", onFlag)
 	f.StringVar(&s.listen, "listen", peer.HostPort("127.0.0.1", port), "address to listen on, ADDR:PORT; port 0 takes a free one")
+	f.BoolVar(&s.once, "once", false, "end after one connection on each transport")
 	s.seats.AddFlag(cmd)
 	return cmd
 }

@@ -19,6 +19,7 @@ import (
 // server echoes on all its registrations.
 type server struct {
 	on, listen string
+	once       bool
 	seats      peer.Seats
 	failed     peer.FailureLog
 }
@@ -64,7 +65,11 @@ func (s *server) run(cmd *cobra.Command) (err error) {
 	if err := peer.PrintListening(cmd.OutOrStdout(), at); err != nil {
 		return err
 	}
-	<-ctx.Done()
+	if s.once {
+		serving.Wait()
+	} else {
+		<-ctx.Done()
+	}
 	return nil
 }
 
@@ -80,7 +85,7 @@ func (s *server) accept(ctx context.Context, l *registration.Listener) {
 			defer context.AfterFunc(ctx, func() { _ = c.CloseWithError(0, "the server ends") })()
 			echo.Echo(echo.NewSession(c), new(peer.Tally))
 		})
-		return true
+		return !s.once
 	})
 	if err != nil && !errors.Is(err, net.ErrClosed) {
 		s.failed.Add(err)

@@ -27,7 +27,7 @@ var demoPackets = []string{
 
 func newDemo() *cobra.Command {
 	var f bootFlags
-	var mixed bool
+	var mixed, quic bool
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Run both samples between two guests, and show what was on the wire",
@@ -35,6 +35,9 @@ func newDemo() *cobra.Command {
 and write-imm on node 0 and their clients on node 1, captures on node 0 and
 prints the packets as 'rdmashim dump' does, with the walk of each queue pair's
 states.
+
+With --quic it is 'rdmashim sample quic' instead: the same streams over RDMA,
+TCP and real QUIC at once.
 
 exit status: 0 only if both ends of both samples found every byte right and the
 capture shows REQ, REP, RTU, DREQ, WRITE ONLY, READ REQUEST and WRITE ONLY with
@@ -55,8 +58,10 @@ kernel complained.`,
 			}
 			c.Nodes = 2
 			c.Command = guests.Command{Args: []string{"rdmashim", "vm", "demo-node"}, Stdout: cmd.OutOrStdout(), Stderr: cmd.ErrOrStderr()}
-			if mixed {
-				c.Command.Args = append(c.Command.Args, "--mixed")
+			for flag, on := range map[string]bool{"--mixed": mixed, "--quic": quic} {
+				if on {
+					c.Command.Args = append(c.Command.Args, flag)
+				}
 			}
 			result, err := guests.Run(cmd.Context(), c)
 			printResult(&f, cmd.ErrOrStderr(), result)
@@ -71,13 +76,32 @@ kernel complained.`,
 			if err != nil {
 				return fmt.Errorf("rdmashim dump: %w", err)
 			}
+			if quic {
+				return showQUIC(cmd.OutOrStdout(), dump)
+			}
 			return showDemo(cmd.OutOrStdout(), dump)
 		},
 	}
 	f.register(cmd.Flags())
 	cmd.Flags().BoolVar(&mixed, "mixed", false, "the soft RNIC in place of rxe on node 1")
+	cmd.Flags().BoolVar(&quic, "quic", false, "the sample quic, over RDMA, TCP and UDP at once")
 	cmd.Flags().StringVar(&f.config.Out, "out", "", "keep the capture below `DIR`")
 	return cmd
+}
+
+// showQUIC looks that the RDMA packets are right and brought data.
+func showQUIC(out io.Writer, packets []byte) error {
+	for line := range bytes.Lines(packets) {
+		if !bytes.Contains(line, []byte(" icrc ok")) {
+			return fmt.Errorf("a packet of the capture is wrong: %s", line)
+		}
+	}
+	const data = "_WITH_IMMEDIATE "
+	if !bytes.Contains(packets, []byte(data)) {
+		return fmt.Errorf("the capture of %d packets lacks %s", bytes.Count(packets, []byte("\n")), data)
+	}
+	_, err := fmt.Fprintf(out, "vm demo: the same streams over every transport, %d packets of RDMA\n", bytes.Count(packets, []byte("\n")))
+	return err
 }
 
 // showDemo prints the packets, one a line, and looks that all are there.

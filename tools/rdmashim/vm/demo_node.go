@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,7 +27,7 @@ const demoPatience = time.Minute
 
 // newDemoNode makes the command that 'vm demo' runs on each node.
 func newDemoNode() *cobra.Command {
-	var mixed bool
+	var mixed, quic bool
 	cmd := &cobra.Command{
 		Use:    "demo-node",
 		Short:  "A node's part of vm demo",
@@ -36,14 +37,15 @@ func newDemoNode() *cobra.Command {
 			out := cli.NewLockedWriter(cmd.OutOrStdout())
 			switch os.Getenv("RDMASHIM_NODE") {
 			case "0":
-				return demoServers(cmd.Context(), out)
+				return demoServers(cmd.Context(), out, quic)
 			case "1":
-				return demoClients(cmd.Context(), out, mixed)
+				return demoClients(cmd.Context(), out, mixed, quic)
 			}
 			return errors.New("this runs in the guests of 'rdmashim vm demo'")
 		},
 	}
 	cmd.Flags().BoolVar(&mixed, "mixed", false, "the soft RNIC on node 1")
+	cmd.Flags().BoolVar(&quic, "quic", false, "the sample quic")
 	return cmd
 }
 
@@ -51,13 +53,18 @@ func newDemoNode() *cobra.Command {
 var demoSamples = []string{"write-read", "write-imm"}
 
 // demoServers serves one client of each sample, and captures.
-func demoServers(ctx context.Context, out io.Writer) error {
+func demoServers(ctx context.Context, out io.Writer, quic bool) error {
 	stop, err := demoCapturing(filepath.Join(os.Getenv("RDMASHIM_OUT"), demoCapture))
 	if err != nil {
 		return fmt.Errorf("capture: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*demoPatience) // the clients may have failed
 	defer cancel()
+	if quic {
+		addr := os.Getenv("RDMASHIM_ADDR")
+		text, err := demoTool(ctx, nil, "sample", "quic", "server", "--listen", net.JoinHostPort(addr, "7475"), "--on", "rxe0,udp,tcp", "--once")
+		return errors.Join(demoSay(out, "quic server", text, err), stop())
+	}
 	errs := make([]error, len(demoSamples))
 	var wg sync.WaitGroup
 	for i, name := range demoSamples {
@@ -94,8 +101,9 @@ func demoCapturing(file string) (stop func() error, err error) {
 }
 
 // demoClients runs the clients, on rxe or with the soft RNIC in its place.
-func demoClients(ctx context.Context, out io.Writer, mixed bool) error {
+func demoClients(ctx context.Context, out io.Writer, mixed, quic bool) error {
 	var device []string
+	on := "rxe0,tcp,udp"
 	if mixed {
 		if text, err := demoTool(ctx, nil, "link", "delete", "rxe0"); err != nil {
 			return fmt.Errorf("%w: %s", err, text)
@@ -106,20 +114,54 @@ func demoClients(ctx context.Context, out io.Writer, mixed bool) error {
 			return fmt.Errorf("unload rdma_rxe: %w: %s", err, text)
 		}
 		device = []string{"--device", "soft:" + os.Getenv("RDMASHIM_ADDR")}
+		on = "soft,tcp,udp"
+	}
+	if quic {
+		peer := os.Getenv("RDMASHIM_PEER")
+		return demoAsk(func() (string, error) {
+			tcp, err := net.Dial("tcp", net.JoinHostPort(peer, "7475")) // the last that the server has
+			if err != nil {
+				return err.Error(), err
+			}
+			_ = tcp.Close()
+			text, err := demoTool(ctx, nil, "sample", "quic", "client", peer, "--on", on)
+			return text, demoSay(out, "quic client", text, err)
+		})
 	}
 	for _, name := range demoSamples {
-		for deadline := time.Now().Add(demoPatience); ; time.Sleep(100 * time.Millisecond) {
-			text, err := demoSample(ctx, out, name, "client", append(device, os.Getenv("RDMASHIM_PEER"))...)
-			starting := strings.Contains(text, "nobody listens") || strings.Contains(text, "refused")
-			if err != nil && (!starting || time.Now().After(deadline)) {
-				return err
-			}
-			if err == nil {
-				break
-			}
+		err := demoAsk(func() (string, error) {
+			return demoSample(ctx, out, name, "client", append(device, os.Getenv("RDMASHIM_PEER"))...)
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// demoAsk runs a client until its server listens.
+func demoAsk(client func() (text string, err error)) error {
+	for deadline := time.Now().Add(demoPatience); ; {
+		text, err := client()
+		starting := strings.Contains(text, "nobody listens") || strings.Contains(text, "refused")
+		if err == nil || !starting || time.Now().After(deadline) {
+			return err
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// demoSay prints the output of a side of a sample, each line behind its title.
+func demoSay(out io.Writer, title, text string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s", title, err, strings.TrimSpace(text))
+	}
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		fmt.Fprintf(&b, "%s: %s\n", title, strings.TrimSuffix(line, "\n"))
+	}
+	_, err = io.WriteString(out, b.String())
+	return err
 }
 
 // demoTool runs this program, and gives its output.
@@ -137,8 +179,7 @@ func demoTool(ctx context.Context, env []string, args ...string) (string, error)
 }
 
 // demoSample runs a side of a sample and prints its output, and its queue
-// pair's states, each line behind its title. The sample itself checks every
-// byte.
+// pair's states. The sample itself checks every byte.
 func demoSample(ctx context.Context, out io.Writer, name, side string, args ...string) (string, error) {
 	dir, err := os.MkdirTemp("", "demo-")
 	if err != nil {
@@ -159,12 +200,7 @@ func demoSample(ctx context.Context, out io.Writer, name, side string, args ...s
 	if err != nil {
 		return text, fmt.Errorf("%s: %w", title, err)
 	}
-	var b strings.Builder
-	for line := range strings.Lines(text + "queue pair: " + walk + "\n") {
-		fmt.Fprintf(&b, "%s: %s", title, line)
-	}
-	_, err = io.WriteString(out, b.String())
-	return text, err
+	return text, demoSay(out, title, text+"queue pair: "+walk+"\n", nil)
 }
 
 var demoModify = regexp.MustCompile(`MODIFY_QP \{.*\bqp_state=([A-Z]+).*\) = 0\b`)

@@ -3,6 +3,7 @@ package device
 import (
 	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -78,16 +79,49 @@ func Parse(name string) (Spec, error) {
 		spec.Kind, spec.host = Host, base
 	}
 	if spec.Kind == Host && !isKernelName(spec.host) {
+		if guess := meant(name); guess != "" {
+			return spec, badName("%q is not a device name; did you mean %q?", name, guess)
+		}
 		return spec, badName("%q is not a device name: %s", name, forms)
 	}
 	spec.text, spec.options = options, defaultOptions(spec.Kind)
 	if err := spec.parseOptions(); err != nil {
-		if spec.Kind == Host { // it may be an address
-			err = fmt.Errorf("%w; %s", err, forms)
+		if guess := meant(name); guess != "" && spec.Kind == Host {
+			return spec, badName("%q: %v; did you mean %q?", name, err, guess)
 		}
 		return spec, badName("%q: %v", name, err)
 	}
 	return spec, nil
+}
+
+// meant guesses the device meant by a name that no device has: a kind in
+// capitals, a soft device's kernel name, an address without its kind. It
+// returns "" for other names.
+func meant(name string) string {
+	base, options, hasOptions := strings.Cut(name, "?")
+	kind, rest, hasRest := strings.Cut(base, ":")
+	guess := ""
+	if at, err := netip.ParseAddrPort(base); err == nil {
+		guess = (&Device{Spec: Spec{Kind: Soft}, Addr: at}).OpenName()
+	} else if addr, err := parseAddr(base); err == nil {
+		guess = (&Device{Spec: Spec{Kind: Soft}, Addr: netip.AddrPortFrom(addr, RoCEPort)}).OpenName()
+	} else if lower := strings.ToLower(kind); lower != kind && (lower == "soft" || lower == "sim" || lower == "host") {
+		guess = lower
+		if hasRest {
+			guess += ":" + rest
+		}
+	} else if number := strings.TrimPrefix(strings.TrimPrefix(lower, "soft"), "sim"); number != lower && !hasRest {
+		if _, err := strconv.ParseUint(number, 10, 16); err == nil {
+			guess = strings.TrimSuffix(lower, number)
+		}
+	}
+	if guess == "" || !hasOptions {
+		return guess
+	}
+	if strings.Contains(guess, "?") {
+		return guess + "&" + options
+	}
+	return guess + "?" + options
 }
 
 // parseAddr reads ADDR or [ADDR]; an IPv6 address may carry a zone.

@@ -81,8 +81,10 @@ func TestParseDeviceRefuses(t *testing.T) {
 		"soft?reorder=1.0":        "write 1% or 100%",
 		"sim?dup=1":               "write 1% or 100%",
 		"soft?corrupt=1e0":        "write 1% or 100%",
-		"::1":                     "known forms are soft, soft:10.0.0.1, soft:[::1]",
-		"10.0.0.1?loss=2%":        "known forms are soft, soft:10.0.0.1",
+		"::1":                     `did you mean "soft:[::1]"?`,
+		"[::1]:7000?loss=2%":      `did you mean "soft:[::1]?port=7000&loss=2%"?`,
+		"10.0.0.1:4791":           `did you mean "soft:10.0.0.1"?`,
+		"SIM:x/y":                 `did you mean "sim:x/y"?`,
 		"soft?loss=101%":          "outside",
 		"soft?loss=-1%":           "outside",
 		"soft?loss=+Inf":          "outside",
@@ -134,4 +136,21 @@ func FuzzParseDevice(f *testing.F) {
 		}
 		require.False(t, spec.addr.IsUnspecified() || spec.addr.IsMulticast())
 	})
+}
+
+// A wrong name of a device is met with the name that was probably meant.
+func TestMeantDevice(t *testing.T) {
+	for name, want := range map[string]string{
+		"Soft": "soft", "SOFT?loss=1%": "soft?loss=1%", "Soft:10.0.0.1": "soft:10.0.0.1", "Sim": "sim", "Host:rxe0": "host:rxe0",
+		"soft0": "soft", "soft17?seed=7": "soft?seed=7", "sim0": "sim", "Soft0": "soft",
+		"127.0.0.1": "soft:127.0.0.1", "127.0.0.1?loss=1%": "soft:127.0.0.1?loss=1%", "127.0.0.1:9": "soft:127.0.0.1?port=9",
+		"fe80::1%eth0": "soft:[fe80::1%eth0]",
+		"rxe0":         "", "mlx5_0": "", "soft": "", "sim": "", "softly": "", "soft-1": "", "0.0.0.0": "", "soft0:10.0.0.1": "",
+	} {
+		require.Equal(t, want, meant(name), name)
+		if want != "" {
+			_, err := Parse(want)
+			require.NoError(t, err)
+		}
+	}
 }

@@ -116,11 +116,14 @@ func ofKernel(spec Spec) (*Device, error) {
 	}, nil
 }
 
-// Advise adds advice to the error of a kernel device that is not there: its
-// name may have been meant otherwise.
-func Advise(spec Spec, err error) error {
+// Advise adds advice to the error of a kernel device that is not there: the
+// name, by which it was opened, may have been meant otherwise.
+func Advise(name string, spec Spec, err error) error {
 	if spec.Kind != Host || !errors.Is(err, syscall.ENODEV) && !errors.Is(err, syscall.ENOTSUP) {
 		return err
+	}
+	if guess := meant(name); guess != "" {
+		return fmt.Errorf("%w; did you mean %q?", err, guess)
 	}
 	return fmt.Errorf("%w; soft devices need no kernel device, and 'rdmashim doctor' says what the kernel lacks (%s)", err, forms)
 }
