@@ -46,7 +46,7 @@ func TestManual(t *testing.T) {
 			}
 		})
 		if c.Name() == "dump" {
-			require.Contains(t, page, "\n  vlan                   list of VLAN")
+			require.Contains(t, page, "\ninput), a line each: time (UTC), direction")
 		}
 	}
 	for _, c := range []struct {
