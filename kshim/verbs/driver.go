@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"syscall"
@@ -33,6 +34,13 @@ func askDriver(file kshim.File) abi.DriverID {
 	return abi.DriverUnknown
 }
 
+// missing lists what a driver would need here.
+var missing = map[abi.DriverID]string{
+	abi.DriverSIW:  "its queues, whose elements carry a valid bit in place of indices, and connecting by rdma_cm",
+	abi.DriverMLX5: "queues and doorbell records in the program's memory, and doorbell registers that are mapped",
+	abi.DriverMLX4: "queues and doorbell records in the program's memory, and doorbell registers that are mapped",
+}
+
 // spoken returns why the device's driver is not spoken here, nil if it is.
 // GET_CONTEXT then names the driver to the kernel, which refuses a wrong one.
 func (info DeviceInfo) spoken() error {
@@ -40,7 +48,8 @@ func (info DeviceInfo) spoken() error {
 	case info.Driver == abi.DriverUnknown:
 		return fmt.Errorf("%w: the kernel does not say which it is", errDriver)
 	case info.Driver != abi.DriverRXE:
-		return fmt.Errorf("%w: it is driven by %v", errDriver, info.Driver)
+		return fmt.Errorf("%w: it is driven by %v; what is missing: %s",
+			errDriver, info.Driver, cmp.Or(missing[info.Driver], "its queues and its doorbell"))
 	case info.ABIVersion < abi.RXEABIVersionMin || info.ABIVersion > abi.RXEABIVersionMax:
 		return fmt.Errorf("%w: %v has version %d of its interface, known are %d to %d",
 			errDriver, info.Driver, info.ABIVersion, abi.RXEABIVersionMin, abi.RXEABIVersionMax)

@@ -54,11 +54,11 @@ func TestDevices(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ENODEV)
 }
 
-// TestOtherDrivers: the error names the driver.
+// TestOtherDrivers: the error names the driver and what is missing for it.
 func TestOtherDrivers(t *testing.T) {
 	for driver, says := range map[abi.DriverID]string{
-		abi.DriverMLX5: "driven by MLX5",
-		40:             "driven by DriverID(40)",
+		abi.DriverMLX5: "driven by MLX5; what is missing: queues and doorbell records in the program's memory",
+		40:             "driven by DriverID(40); what is missing: its queues and its doorbell",
 		99:             "the kernel does not say which",
 	} {
 		k := newFake(t)
@@ -80,7 +80,7 @@ func TestOtherDrivers(t *testing.T) {
 	k.Sys["/sys/class/infiniband_verbs/uverbs0/abi_version"] = "2\n"
 	_, err := Open(k, "rxe0")
 	require.ErrorIs(t, err, syscall.EPROTONOSUPPORT)
-	require.ErrorContains(t, err, "driven by SIW")
+	require.ErrorContains(t, err, "driven by SIW; what is missing: its queues, whose elements carry a valid bit")
 	require.Zero(t, k.Pins)
 }
 
