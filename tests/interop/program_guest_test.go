@@ -97,8 +97,8 @@ func command(t *testing.T, file string, args ...string) *program {
 }
 
 // endsAfter waits for the end of a program that said what it should. Its exit
-// status does not count: when rping's server is told to go, its event thread
-// may find the channel closed already, and exits with 255.
+// status does not count: when one end of rping disconnects, either end's event
+// thread may find the channel closed already, and exits with 255.
 func (p *program) endsAfter(t *testing.T, said string) string {
 	err := p.Wait()
 	require.Contains(t, p.out.String(), said, "%v", err)

@@ -109,7 +109,10 @@ func toolRun(t *testing.T, f family, name, server, client string) {
 		}
 		c = retried(t, client == "soft", args...)
 	}
-	if c != nil {
+	switch {
+	case client == "C" && name == "ping":
+		c.endsAfter(t, lastPing)
+	case c != nil:
 		c.ends(t)
 	}
 	if server == "C" && name == "ping" {
