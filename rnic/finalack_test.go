@@ -16,6 +16,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/linktest"
 )
 
 // deaf is a link that loses acknowledgements when it is told to.
@@ -164,7 +165,7 @@ func TestCloseAtOnce(t *testing.T) {
 	})
 	t.Run("own peer", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			d := newDevice(t, &deaf{Link: simLinks(t)[0]}, 1<<20, qpOptions{})
+			d := newDevice(t, &deaf{Link: linktest.Sim(t)[0]}, 1<<20, qpOptions{})
 			d.qp.connectTo(d.qp, defaults())
 			deliver(d, d)
 			close(t, d)

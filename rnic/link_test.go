@@ -1,9 +1,7 @@
 package rnic
 
 import (
-	"errors"
 	"net/netip"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -15,6 +13,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
+	"github.com/rdmashim/rdmashim/tests/linktest"
 )
 
 // roundTrip writes, reads back and sends, once for each path MTU that fits.
@@ -46,7 +45,7 @@ func roundTrip(t *testing.T, a, b *testDevice) {
 func TestOverUDP(t *testing.T) {
 	for _, addr := range []string{"127.0.0.1", "::1"} {
 		t.Run(addr, func(t *testing.T) {
-			a, b := connected(t, udpLinks(t, addr), 2<<20, abi.MTU1024, qpOptions{})
+			a, b := connected(t, linktest.UDP(t, addr), 2<<20, abi.MTU1024, qpOptions{})
 			require.NotZero(t, dest(a.Device).DLID, "away from port 4791 the LID names the port")
 			roundTrip(t, a, b)
 			require.Zero(t, a.counter(t, "drop_icrc")+b.counter(t, "drop_icrc"))
@@ -55,7 +54,7 @@ func TestOverUDP(t *testing.T) {
 }
 
 func TestOverUDPWithFaults(t *testing.T) {
-	l := udpLinks(t, "127.0.0.1")
+	l := linktest.UDP(t, "127.0.0.1")
 	for i := range l {
 		l[i] = link.WithFaults(l[i], link.Faults{Loss: 0.05, Reorder: 0.1, Dup: 0.01, Corrupt: 0.001, Delay: 100 * time.Microsecond, Seed: uint64(i)})
 	}
@@ -66,7 +65,7 @@ func TestOverUDPWithFaults(t *testing.T) {
 
 // Two queue pairs of one device, over the device's own link.
 func TestLoopback(t *testing.T) {
-	for name, l := range map[string]link.Link{"sim": simLinks(t)[0], "udp": udpLinks(t, "127.0.0.1")[0]} {
+	for name, l := range map[string]link.Link{"sim": linktest.Sim(t)[0], "udp": linktest.UDP(t, "127.0.0.1")[0]} {
 		t.Run(name, func(t *testing.T) {
 			d := newDevice(t, l, 2<<20, qpOptions{})
 			roundTrip(t, d, d)
@@ -74,35 +73,20 @@ func TestLoopback(t *testing.T) {
 	}
 }
 
-// troubled is a link that can break.
-type troubled struct {
-	link.Link
-	broken atomic.Bool
-}
-
-var errCut = errors.New("cable cut")
-
-func (l *troubled) Recv(batch []link.Packet) (int, error) {
-	if l.broken.Load() {
-		return 0, errCut
-	}
-	return l.Link.Recv(batch)
-}
-
 func TestLinkLost(t *testing.T) {
-	l := &troubled{Link: newFixed("10.0.0.1:4791", 65507)}
+	l := &linktest.Breakable{Link: newFixed("10.0.0.1:4791", 65507)}
 	d := newDevice(t, l, 4096, qpOptions{})
 	d.qp.connectTo(d.qp, defaults())
 	d.qp.postRecv(5)
 	d.qp.post(write(d, d, 1, 0, 8, 8))
-	l.broken.Store(true)
+	l.Broken.Store(true)
 	l.Interrupt() // a Wait that blocks returns, so that the change is seen
 	d.qp.send.waitStatus(1, abi.WCWRFlushErr)
 	d.qp.recv.waitStatus(5, abi.WCWRFlushErr)
 	require.Equal(t, abi.QPSErr, d.qp.qp.State())
 	err := d.qp.qp.Doorbell()
 	require.ErrorIs(t, err, syscall.EIO)
-	require.ErrorContains(t, err, errCut.Error())
+	require.ErrorContains(t, err, linktest.ErrCut.Error())
 	p, err := d.QueryPort(1)
 	require.NoError(t, err)
 	require.Equal(t, abi.PortDown, p.State)

@@ -1,10 +1,7 @@
 package rnic
 
 import (
-	"errors"
 	"fmt"
-	"net/netip"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,35 +9,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/rdmashim/rdmashim/rnic/link"
-	"github.com/rdmashim/rdmashim/rnic/link/sim"
-	"github.com/rdmashim/rdmashim/rnic/link/udp"
+	"github.com/rdmashim/rdmashim/tests/linktest"
 )
-
-// simLinks and udpLinks make two links that reach each other.
-func simLinks(t testing.TB) [2]link.Link {
-	net := sim.NewNetwork(sim.Options{})
-	var l [2]link.Link
-	for i := range l {
-		var err error
-		l[i], err = net.Attach(netip.AddrPort{})
-		require.NoError(t, err)
-	}
-	return l
-}
-
-func udpLinks(t testing.TB, addr string) [2]link.Link {
-	var l [2]link.Link
-	for i := range l {
-		var err error
-		l[i], err = udp.Listen(netip.AddrPortFrom(netip.MustParseAddr(addr), 0), udp.Options{})
-		if errors.Is(err, syscall.ENOTSUP) || errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT) {
-			t.Skipf("no UDP socket on %s; give the machine that address (::1: enable IPv6), or run it on Linux: %v", addr, err)
-		}
-		require.NoError(t, err)
-		t.Cleanup(func() { l[i].Close() })
-	}
-	return l
-}
 
 // connected makes two devices with a connected queue pair each.
 func connected(t testing.TB, l [2]link.Link, size int, mtu abi.MTU, o qpOptions) (a, b *testDevice) {
@@ -92,11 +62,24 @@ func (q *testQP) postRaw(wr *ring.SendWR) {
 
 // frugalLinks are links that allocate nothing.
 func frugalLinks(t testing.TB) map[string][2]link.Link {
-	m := map[string][2]link.Link{"sim": simLinks(t)}
+	m := map[string][2]link.Link{"sim": linktest.Sim(t)}
 	if udpFrugal {
-		m["udp"] = udpLinks(t, "127.0.0.1")
+		m["udp"] = linktest.UDP(t, "127.0.0.1")
 	}
 	return m
+}
+
+// requireNoAllocs holds that a step allocates nothing in one of 20 series.
+// Links and windows may still grow, and other goroutines allocate, now and
+// then; an allocation of the path's would show each time.
+func requireNoAllocs(t *testing.T, step func()) {
+	var allocs float64
+	for range 20 {
+		if allocs = testing.AllocsPerRun(20, step); allocs == 0 {
+			return
+		}
+	}
+	require.Zero(t, allocs)
 }
 
 // The data path allocates nothing: no post, packet, acknowledgement or
@@ -125,15 +108,7 @@ func TestNoAllocation(t *testing.T) {
 			for range 30 { // queues and windows reach their size
 				step()
 			}
-			// Links and windows may still grow when the machine is busy; an
-			// allocation of the path's would show each time.
-			var allocs float64
-			for range 20 {
-				if allocs = testing.AllocsPerRun(20, step); allocs == 0 {
-					return
-				}
-			}
-			require.Zero(t, allocs)
+			requireNoAllocs(t, step)
 		})
 	}
 }

@@ -87,15 +87,7 @@ func TestPollingDoesNotAllocate(t *testing.T) {
 			for range 30 {
 				step()
 			}
-			// Other goroutines may allocate, now and then; the path would each
-			// time.
-			var allocs float64
-			for range 20 {
-				if allocs = testing.AllocsPerRun(20, step); allocs == 0 {
-					return
-				}
-			}
-			require.Zero(t, allocs)
+			requireNoAllocs(t, step)
 		})
 	}
 }

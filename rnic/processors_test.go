@@ -11,6 +11,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/tests/linktest"
 )
 
 // Sixteen processors' worth of programs on two devices: some poll, some wait,
@@ -20,8 +21,8 @@ func TestSixteenProcessors(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(16))
 	const programs, messages, room = 16, 40, 8 << 10
 	for name, links := range map[string]func(testing.TB) [2]link.Link{
-		"sim": simLinks,
-		"udp": func(t testing.TB) [2]link.Link { return udpLinks(t, "127.0.0.1") },
+		"sim": linktest.Sim,
+		"udp": func(t testing.TB) [2]link.Link { return linktest.UDP(t, "127.0.0.1") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := connected(t, links(t), programs*room, abi.MTU1024, qpOptions{})

@@ -3,7 +3,6 @@ package drive
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,10 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/rnic/link"
-	"github.com/rdmashim/rdmashim/rnic/link/sim"
-	"github.com/rdmashim/rdmashim/rnic/link/udp"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 	"github.com/rdmashim/rdmashim/tests/leak"
+	"github.com/rdmashim/rdmashim/tests/linktest"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -52,31 +50,9 @@ type queue struct {
 	event chan struct{}
 }
 
-// linkMaker makes two links that reach each other.
-type linkMaker func(t testing.TB) (near, far link.Link)
-
-func simLinks(t testing.TB) (near, far link.Link) {
-	net := sim.NewNetwork(sim.Options{})
-	var l [2]link.Link
-	for i := range l {
-		var err error
-		l[i], err = net.Attach(netip.AddrPort{})
-		require.NoError(t, err)
-	}
-	return l[0], l[1]
+var kinds = map[string]func(t testing.TB) [2]link.Link{
+	"sim": linktest.Sim, "udp": func(t testing.TB) [2]link.Link { return linktest.UDP(t, "127.0.0.1") },
 }
-
-func udpLinks(t testing.TB) (near, far link.Link) {
-	var l [2]link.Link
-	for i := range l {
-		var err error
-		l[i], err = udp.Listen(netip.MustParseAddrPort("127.0.0.1:0"), udp.Options{})
-		require.NoError(t, err)
-	}
-	return l[0], l[1]
-}
-
-var kinds = map[string]linkMaker{"sim": simLinks, "udp": udpLinks}
 
 // newDevice starts a device with some queues on a link, to which peer sends.
 func newDevice(t testing.TB, near, peer link.Link, queues int) *device {

@@ -12,17 +12,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/tests/linktest"
 )
 
 // bubble is a device on an in-memory network in a bubble of virtual time, and a
 // program that waits and has led.
 func bubble(t *testing.T, tap func(link.Link) link.Link, test func(t *testing.T, d *device, w *waiter)) {
 	synctest.Test(t, func(t *testing.T) {
-		near, far := simLinks(t)
+		pair := linktest.Sim(t)
 		if tap != nil {
-			near = tap(near)
+			pair[0] = tap(pair[0])
 		}
-		d := newDevice(t, near, far, 2)
+		d := newDevice(t, pair[0], pair[1], 2)
 		w := &waiter{d: d}
 		w.messages(t, 100)
 		test(t, d, w)
@@ -52,8 +53,8 @@ func TestLeaderWakesNobody(t *testing.T) {
 func TestLeadEnds(t *testing.T) {
 	for name, links := range kinds {
 		leading := func(t *testing.T, ctx context.Context) (d *device, w *waiter, ended chan bool) {
-			near, far := links(t)
-			d = newDevice(t, near, far, 2)
+			pair := links(t)
+			d = newDevice(t, pair[0], pair[1], 2)
 			w = &waiter{d: d}
 			for w.led < 16 {
 				w.messages(t, 10)
@@ -111,8 +112,8 @@ func TestLeadEnds(t *testing.T) {
 func TestManyWaiters(t *testing.T) {
 	for name, links := range kinds {
 		t.Run(name, func(t *testing.T) {
-			near, far := links(t)
-			d := newDevice(t, near, far, 4)
+			pair := links(t)
+			d := newDevice(t, pair[0], pair[1], 4)
 			var all sync.WaitGroup
 			for i := range d.queues {
 				all.Go(func() {
@@ -199,11 +200,11 @@ func TestLeadBehindABusyListener(t *testing.T) {
 		"a completion": func(d *device, _ *waiter, _ func()) { d.complete(0) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			near, far := simLinks(t)
-			l := &flooded{Link: near}
+			pair := linktest.Sim(t)
+			l := &flooded{Link: pair[0]}
 			l.on.Store(true)
 			defer l.on.Store(false) // else the listener would not end
-			d := newDevice(t, l, far, 1)
+			d := newDevice(t, l, pair[1], 1)
 			d.send(0) // wakes the listener
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()

@@ -1,8 +1,6 @@
 package drive
 
 import (
-	"errors"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,14 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/tests/linktest"
 )
 
 // The listener sends acknowledgements as soon as there are no more packets,
 // before it spins: no program is about to answer.
 func TestListenerAcknowledgesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		near, far := simLinks(t)
-		d := newDevice(t, near, far, 1)
+		pair := linktest.Sim(t)
+		d := newDevice(t, pair[0], pair[1], 1)
 		const n = 100
 		for range n {
 			d.send(0)
@@ -27,21 +26,6 @@ func TestListenerAcknowledgesFirst(t *testing.T) {
 		require.EqualValues(t, n, d.prompt.Load())
 		d.close()
 	})
-}
-
-// broken is a link that can break.
-type broken struct {
-	link.Link
-	on atomic.Bool
-}
-
-var errCut = errors.New("cable cut")
-
-func (l *broken) Recv(batch []link.Packet) (int, error) {
-	if l.on.Load() {
-		return 0, errCut
-	}
-	return l.Link.Recv(batch)
 }
 
 // A link that breaks is the listener's to deal with, also when it is parked
@@ -64,13 +48,13 @@ func TestLinkBreaks(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var l *broken
-			bubble(t, func(inner link.Link) link.Link { l = &broken{Link: inner}; return l }, func(t *testing.T, d *device, w *waiter) {
+			var l *linktest.Breakable
+			bubble(t, func(inner link.Link) link.Link { l = &linktest.Breakable{Link: inner}; return l }, func(t *testing.T, d *device, w *waiter) {
 				start := time.Now()
-				l.on.Store(true)
+				l.Broken.Store(true)
 				l.Interrupt() // a Wait that blocks returns, so that the change is seen
 				drives(t, d, w)
-				require.ErrorIs(t, <-d.failed, errCut)
+				require.ErrorIs(t, <-d.failed, linktest.ErrCut)
 				require.Less(t, time.Since(start), 10*PollPause)
 			})
 		})

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/linktest"
 )
 
 // pollUntilParked polls until the listener leaves the link to the program, in a
@@ -62,8 +64,8 @@ func TestPollingInABubbleYieldsInTheProcess(t *testing.T) {
 		}
 	}
 	if runtime.GOMAXPROCS(0) > 1 {
-		near, far := simLinks(t)
-		d := newDevice(t, near, far, 1)
+		pair := linktest.Sim(t)
+		d := newDevice(t, pair[0], pair[1], 1)
 		pollFor(d)
 		require.False(t, d.contention.still.Load())
 	}
@@ -80,8 +82,8 @@ func TestPollingInABubbleYieldsInTheProcess(t *testing.T) {
 // goroutines go on where there is one processor: its peer is one of them.
 func TestPollingGivesWayToThePeer(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	near, far := simLinks(t)
-	d := newDevice(t, near, far, 1)
+	pair := linktest.Sim(t)
+	d := newDevice(t, pair[0], pair[1], 1)
 	var ran atomic.Bool
 	go ran.Store(true)
 	polls := 0

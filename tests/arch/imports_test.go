@@ -151,6 +151,7 @@ var allowed = map[string][]string{
 	"uapi/rpc/session/core":              {"uapi/rpc/session/wire"},
 	"tests/leak":                         {},
 	"tests/must":                         {},
+	"tests/linktest":                     {"rnic/link", "rnic/link/sim", "rnic/link/udp"},
 	"tools/lab/netpath":                  {},
 	"tests/netns":                        {},
 	"tests/amount":                       {},

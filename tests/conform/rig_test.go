@@ -159,8 +159,12 @@ func (r *rig) within(d time.Duration) context.Context {
 
 // eventually waits until cond holds, and reports whether it did in time.
 func eventually(cond func() bool) bool {
-	for deadline := time.Now().Add(patience); !cond(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for end := time.After(patience); !cond(); {
+		select {
+		case <-look.C:
+		case <-end:
 			return false
 		}
 	}
