@@ -1,0 +1,89 @@
+package rdmacm
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// listen serves the address; each request goes to serve, in turn.
+func listen(t *testing.T, c *Channel, serve func(*Request)) *Listener {
+	t.Helper()
+	l, err := c.Listen(server, 0, Options{})
+	require.NoError(t, err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			r, err := l.Accept(context.Background())
+			if err != nil {
+				return
+			}
+			serve(r)
+		}
+	}()
+	t.Cleanup(func() { _ = l.Close(); <-done })
+	return l
+}
+
+func TestListener(t *testing.T) {
+	k := newFake(t)
+	a, b := k.open(), k.open()
+	_, err := b.Listen(netip.AddrPort{}, 0, Options{})
+	require.ErrorIs(t, err, syscall.EAFNOSUPPORT)
+	require.Zero(t, k.IDs())
+	l, err := b.Listen(netip.MustParseAddrPort("0.0.0.0:0"), 2, Options{})
+	require.NoError(t, err)
+	require.NotZero(t, l.Addr().Port())
+	_, err = b.Listen(l.Addr(), 2, Options{})
+	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL, "a wildcard has the port")
+	to := netip.AddrPortFrom(server.Addr(), l.Addr().Port())
+	ends := make(chan error, 3)
+	for range 3 {
+		go func() {
+			id, err := a.Resolve(t.Context(), nowhere, to, Options{})
+			if err == nil {
+				_, err = id.Connect(t.Context(), newFakeQP(1), ConnParam{})
+				err = errors.Join(err, id.Destroy())
+			}
+			ends <- err
+		}()
+	}
+	require.ErrorIs(t, <-ends, syscall.ECONNREFUSED, "no room")
+	r, err := l.Accept(t.Context())
+	require.NoError(t, err)
+	route, err := r.Route()
+	require.NoError(t, err)
+	require.Equal(t, "10.0.0.1", route.Remote.Addr().String())
+	require.NoError(t, r.Destroy(), "refuses, too")
+	require.ErrorIs(t, <-ends, syscall.ECONNREFUSED)
+	waiting := make(chan error, 1)
+	require.NoError(t, l.Close())
+	require.ErrorIs(t, <-ends, syscall.ECONNREFUSED, "nobody took it")
+	require.NoError(t, l.Close())
+	_, err = l.Accept(t.Context())
+	require.ErrorIs(t, err, net.ErrClosed)
+	require.Zero(t, k.IDs())
+
+	l, err = b.Listen(server, 0, Options{})
+	require.NoError(t, err)
+	go func() {
+		_, err := l.Accept(context.Background())
+		waiting <- err
+	}()
+	require.NoError(t, l.Close())
+	require.ErrorIs(t, <-waiting, net.ErrClosed)
+	l, err = b.Listen(server, 0, Options{})
+	require.NoError(t, err)
+	go func() {
+		_, err := l.Accept(context.Background())
+		waiting <- err
+	}()
+	require.NoError(t, b.Close())
+	require.ErrorIs(t, <-waiting, net.ErrClosed)
+}
