@@ -56,9 +56,6 @@ func demo(ctx context.Context, path string, o options, stderr io.Writer) (*Repor
 		return nil, err
 	}
 	file.Close()
-	if path == "" {
-		o.limit = defaultLimit(base, file.Name(), bytes, stderr)
-	}
 	c, err := cli.StartServer(ctx, stderr, cli.WithOptions(server, o.Options()), "server")
 	if errors.Is(err, cli.ErrNotListening) {
 		return nil, &cli.ExitStatus{Code: 1}
@@ -67,6 +64,9 @@ func demo(ctx context.Context, path string, o options, stderr io.Writer) (*Repor
 		return nil, err
 	}
 	defer c.Stop()
+	if path == "" { // the server's device is there
+		o.limit = defaultLimit(base, file.Name(), bytes, stderr)
+	}
 	o.Device = client
 	r, err := run(ctx, c.Addr, "", file.Name(), o, stderr)
 	if err != nil {
