@@ -257,7 +257,7 @@ func (e *Exchange) datagrams(ctx context.Context, s *Session) (back int, err err
 			i = int(binary.BigEndian.Uint32(p))
 		}
 		if i >= sent || seen[i] || !bytes.Equal(p, datagram(i)) {
-			return back, fmt.Errorf("a datagram of %d bytes came back that was not sent, or twice", len(p))
+			return back, fmt.Errorf("of %d datagrams %d came back, then one of %d bytes that was not sent, or twice: %.16x", sent, back, len(p), p)
 		}
 		seen[i] = true
 		back++

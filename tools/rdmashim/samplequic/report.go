@@ -47,11 +47,11 @@ func over(ctx context.Context, e *echo.Exchange, r *registration.Registration, t
 	result, err := e.Run(ctx, echo.NewSession(c))
 	report.Seconds, report.DatagramsBack = result.Seconds, result.DatagramsBack
 	if err == nil && report.DatagramsBack < e.Datagrams && r.Kind() != "udp" {
-		err = fmt.Errorf("%s: %d of %d datagrams came back", t.word, report.DatagramsBack, e.Datagrams)
+		err = fmt.Errorf("%d of %d datagrams came back", report.DatagramsBack, e.Datagrams)
 	}
 	if err != nil {
 		_ = c.CloseWithError(1, "the client found a difference")
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", t.word, err)
 	}
 	err = c.CloseWithError(0, "")
 	report.Stats = r.Stats()
