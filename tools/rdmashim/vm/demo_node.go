@@ -124,7 +124,10 @@ func demoClients(ctx context.Context, out io.Writer, mixed, quic bool) error {
 				return err.Error(), err
 			}
 			_ = tcp.Close()
-			text, err := demoTool(ctx, nil, "sample", "quic", "client", peer, "--on", on)
+			// No datagrams: TCG repeats a SETcc after a page fault with wrong
+			// flags (QEMU 7.2, gen_compute_eflags), and quic-go then finds a
+			// length in a DATAGRAM frame that has none.
+			text, err := demoTool(ctx, nil, "sample", "quic", "client", peer, "--on", on, "--datagrams", "0")
 			return text, demoSay(out, "quic client", text, err)
 		})
 	}
