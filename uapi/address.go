@@ -90,11 +90,11 @@ func onThisHost(list []netip.AddrPort, host []netip.Addr) []netip.AddrPort {
 // hostAddrs are the addresses of this host that the device reaches: its own
 // first, then those of the process's other devices on the same network, then,
 // from a loopback address, the loopback addresses.
-func (c *Context) hostAddrs() []netip.Addr {
-	own := c.chosen.addr.Addr()
+func (d *Device) hostAddrs() []netip.Addr {
+	own := d.chosen.addr.Addr()
 	list := []netip.Addr{own}
-	spec := &c.device.Spec
-	if gids, err := c.verbs.GIDs(uint8(c.chosen.port)); err == nil {
+	spec := &d.where.Spec
+	if gids, err := d.verbs.GIDs(uint8(d.chosen.port)); err == nil {
 		for _, g := range gids {
 			list = append(list, g.Addr.Unmap())
 		}
@@ -112,13 +112,13 @@ func (c *Context) hostAddrs() []netip.Addr {
 }
 
 // addrs are the addresses of the open devices that are meant.
-func (l *contextList) addrs(meant func(*device.Spec) bool) []netip.Addr {
+func (l *deviceList) addrs(meant func(*device.Spec) bool) []netip.Addr {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var list []netip.Addr
-	for _, c := range l.list {
-		if meant(&c.device.Spec) {
-			list = append(list, c.chosen.addr.Addr())
+	for _, d := range l.list {
+		if meant(&d.where.Spec) {
+			list = append(list, d.chosen.addr.Addr())
 		}
 	}
 	return list

@@ -31,13 +31,13 @@ func named(t *testing.T, name string, addrs ...string) {
 }
 
 // simAt opens a device at an address of a network.
-func simAt(t *testing.T, net, addr string) *Context {
-	c := must.Get(Open("sim:" + addr + "?net=" + net))(t)
+func simAt(t *testing.T, net, addr string) *Device {
+	d := must.Get(Open("sim:"+addr+"?net="+net, OpenConfig{}))(t)
 	t.Cleanup(func() {
-		require.Empty(t, c.OpenHandles())
-		require.NoError(t, c.Close())
+		require.Empty(t, d.OpenHandles())
+		require.NoError(t, d.Close())
 	})
-	return c
+	return d
 }
 
 // accepting accepts the listener's requests until the test ends.
@@ -51,8 +51,8 @@ func accepting(t *testing.T, l *Listener) {
 				return
 			}
 			if qp, err := r.Accept(t.Context(), nil); err == nil {
-				<-r.Context.Done(qp)
-				_ = r.Context.DestroyQP(qp)
+				<-r.Device.Done(qp)
+				_ = r.Device.DestroyQP(qp)
 			}
 		}
 	}()
@@ -66,18 +66,18 @@ func accepting(t *testing.T, l *Listener) {
 // and from another of the process, although it is a wildcard.
 func TestDialListenerAddr(t *testing.T) {
 	a, b := twoDevices(t, "")
-	l := must.Get(b.Listen(":0"))(t)
+	l := must.Get(b.Listen(":0", ListenConfig{}))(t)
 	require.True(t, l.Addr().Addr().IsUnspecified())
 	accepting(t, l)
 	_, port, err := net.SplitHostPort(l.Addr().String())
 	require.NoError(t, err)
 	for _, addr := range []string{l.Addr().String(), "0.0.0.0:" + port, ":" + port} {
-		for _, c := range []*Context{a, b} {
-			qp, err := c.Dial(t.Context(), addr, DialConfig{})
+		for _, d := range []*Device{a, b} {
+			qp, err := d.Dial(t.Context(), addr, DialConfig{})
 			require.NoError(t, err, addr)
-			info := must.Get(c.QueryConn(qp))(t)
+			info := must.Get(d.QueryConn(qp))(t)
 			require.Equal(t, addrOf(b), info.RemoteAddr.Addr())
-			require.NoError(t, c.DestroyQP(qp))
+			require.NoError(t, d.DestroyQP(qp))
 		}
 	}
 }
@@ -87,19 +87,19 @@ func TestDialListenerAddr(t *testing.T) {
 func TestListenName(t *testing.T) {
 	named(t, "localhost", "2001:db8::1", "10.1.0.9", "10.1.0.1")
 	for _, addr := range []string{"10.1.0.1", "2001:db8::1"} {
-		c := simAt(t, "listen-name", addr)
-		l := must.Get(c.Listen("localhost:0"))(t)
+		d := simAt(t, "listen-name", addr)
+		l := must.Get(d.Listen("localhost:0", ListenConfig{}))(t)
 		require.Equal(t, addr, l.Addr().Addr().String())
-		same := must.Get(Listen("localhost:0"))(t)
+		same := must.Get(Listen("localhost:0", ListenConfig{}))(t)
 		require.Equal(t, addr, same.Addr().Addr().String())
 		require.NoError(t, same.Close())
 		require.NoError(t, l.Close())
-		require.NoError(t, c.Close())
+		require.NoError(t, d.Close())
 	}
-	c := simAt(t, "listen-name", "10.1.0.2")
-	_, err := c.Listen("localhost:0")
+	d := simAt(t, "listen-name", "10.1.0.2")
+	_, err := d.Listen("localhost:0", ListenConfig{})
 	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
-	_, err = c.Listen("nobody:0")
+	_, err = d.Listen("nobody:0", ListenConfig{})
 	var dns *net.DNSError
 	require.ErrorAs(t, err, &dns)
 }
@@ -112,7 +112,7 @@ func TestDialTriesAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := simAt(t, "all", "10.1.0.1"), simAt(t, "all", "10.1.0.2")
 		simAt(t, "all", "10.1.0.3") // no listener there
-		l := must.Get(b.Listen(":7471"))(t)
+		l := must.Get(b.Listen(":7471", ListenConfig{}))(t)
 		accepting(t, l)
 		prepared := 0
 		start := time.Now()
@@ -146,10 +146,10 @@ func TestDialTriesAll(t *testing.T) {
 func TestDialStops(t *testing.T) {
 	named(t, "peer", "10.1.0.2", "10.1.0.3")
 	synctest.Test(t, func(t *testing.T) {
-		a, b, c := simAt(t, "stop", "10.1.0.1"), simAt(t, "stop", "10.1.0.2"), simAt(t, "stop", "10.1.0.3")
-		refusing := must.Get(b.Listen(":1"))(t)
+		a, b, d := simAt(t, "stop", "10.1.0.1"), simAt(t, "stop", "10.1.0.2"), simAt(t, "stop", "10.1.0.3")
+		refusing := must.Get(b.Listen(":1", ListenConfig{}))(t)
 		defer refusing.Close()
-		l := must.Get(c.Listen(":1"))(t)
+		l := must.Get(d.Listen(":1", ListenConfig{}))(t)
 		accepting(t, l)
 		go func() {
 			if r, err := refusing.Accept(t.Context()); err == nil {
@@ -174,18 +174,18 @@ func TestDialStops(t *testing.T) {
 // TestListenErrors: an address that the device does not have and a port that is
 // taken are told once, without the calls beneath.
 func TestListenErrors(t *testing.T) {
-	c := simAt(t, "listen-errors", "10.1.0.1")
-	_, err := c.Listen("10.1.0.2:7000")
+	d := simAt(t, "listen-errors", "10.1.0.1")
+	_, err := d.Listen("10.1.0.2:7000", ListenConfig{})
 	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
 	require.EqualError(t, err, "rdma Listen 10.1.0.2:7000: on sim:10.1.0.1?net=listen-errors: the device has the address 10.1.0.1, not 10.1.0.2 (cannot assign requested address)")
-	l := must.Get(c.Listen(":7000"))(t)
+	l := must.Get(d.Listen(":7000", ListenConfig{}))(t)
 	defer l.Close()
 	for _, addr := range []string{":7000", "10.1.0.1:7000"} {
-		_, err = c.Listen(addr)
+		_, err = d.Listen(addr, ListenConfig{})
 		require.ErrorIs(t, err, syscall.EADDRINUSE)
 		require.EqualError(t, err, "rdma Listen "+addr+": on sim:10.1.0.1?net=listen-errors: port 7000 is taken by another listener (address already in use)")
 	}
-	_, err = c.Dial(t.Context(), "10.1.0.2:1", DialConfig{LocalAddr: netip.MustParseAddrPort("10.1.0.9:0")})
+	_, err = d.Dial(t.Context(), "10.1.0.2:1", DialConfig{LocalAddr: netip.MustParseAddrPort("10.1.0.9:0")})
 	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
 	require.NotContains(t, err.Error(), "RESOLVE_ADDR")
 }

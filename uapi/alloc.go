@@ -32,7 +32,7 @@ const maxAlloc = int(^uint(0)>>1) - 1<<20
 // Free gives memory back that Alloc gave; the slice and all made of it must
 // not be touched afterwards. While part of it is registered, Free answers
 // EBUSY; for anything that is not the start of an allocation, EINVAL. Regions
-// of a context that is being closed do not count: the memory goes with the last
+// of a device that is being closed do not count: the memory goes with the last
 // of them.
 func Free(mem []byte) error {
 	regions, err := pages.Free(mem)

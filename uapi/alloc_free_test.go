@@ -17,9 +17,9 @@ func TestPostAndPollAllocateNothing(t *testing.T) {
 	}
 	for _, device := range []string{"sim?net=allocs", "soft?port=0"} {
 		t.Run(device, func(t *testing.T) {
-			a := must.Get(Open(device))(t)
+			a := must.Get(Open(device, OpenConfig{}))(t)
 			defer a.Close()
-			b := must.Get(Open(device))(t)
+			b := must.Get(Open(device, OpenConfig{}))(t)
 			defer b.Close()
 			qa, qb := linked(t, a, b, 8, 8)
 			buf, target := make([]byte, 4096), make([]byte, 4096)
@@ -28,9 +28,9 @@ func TestPostAndPollAllocateNothing(t *testing.T) {
 			info := must.Get(b.QueryMR(peer))(t)
 
 			wc := make([]WC, 8)
-			drain := func(c *Context, qp QP) {
+			drain := func(d *Device, qp QP) {
 				for {
-					n, err := c.PollCQ(qp, wc)
+					n, err := d.PollCQ(qp, wc)
 					if err != nil || n > 0 && wc[0].Status != WCSuccess {
 						t.Error(err, wc[0])
 					}
@@ -69,7 +69,7 @@ func TestPostAndPollAllocateNothing(t *testing.T) {
 			cqs := []CQ{pair.SendCQ}
 			wake := func() {
 				for _, wait := range []func() (int, error){
-					func() (int, error) { return a.Wait(t.Context(), cqs[0], wc) },
+					func() (int, error) { return a.WaitQueue(t.Context(), cqs[0], wc) },
 					func() (int, error) { return a.WaitAny(t.Context(), cqs, wc) },
 				} {
 					if err := a.WakeCQ(cqs[0]); err != nil {

@@ -63,7 +63,7 @@ func TestFreeRefuses(t *testing.T) {
 	require.NoError(t, Free(two[0]))
 }
 
-// Memory that is freed while its region's context is being closed goes with the
+// Memory that is freed while its region's device is being closed goes with the
 // region.
 func TestFreeBesideClose(t *testing.T) {
 	mem := must.Get(Alloc(2 * os.Getpagesize()))(t)

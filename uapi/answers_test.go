@@ -15,21 +15,21 @@ import (
 // however the queue pair was connected, and the connection stays.
 func TestPeerAnswersNoReads(t *testing.T) {
 	const none = -1
-	for name, connect := range map[string]func(t *testing.T, a, b *uapi.Context) (mine, theirs uapi.QP){
-		"endpoints": func(t *testing.T, a, b *uapi.Context) (uapi.QP, uapi.QP) {
+	for name, connect := range map[string]func(t *testing.T, a, b *uapi.Device) (mine, theirs uapi.QP){
+		"endpoints": func(t *testing.T, a, b *uapi.Device) (uapi.QP, uapi.QP) {
 			qa, qb := mustQP(t, a, uapi.QPConfig{SendDepth: 8}), mustQP(t, b, uapi.QPConfig{SendDepth: 8, MaxRdAtomic: none})
 			connectPair(t, a, qa, b, qb)
 			return qa, qb
 		},
-		"addresses": func(t *testing.T, a, b *uapi.Context) (uapi.QP, uapi.QP) {
-			l := must.Get(b.Listen(":0"))(t)
+		"addresses": func(t *testing.T, a, b *uapi.Device) (uapi.QP, uapi.QP) {
+			l := must.Get(b.Listen(":0", uapi.ListenConfig{}))(t)
 			t.Cleanup(func() { l.Close() })
 			accepted := make(chan uapi.QP, 1)
 			go func() {
 				defer close(accepted)
 				r, err := l.Accept(t.Context())
 				if err == nil {
-					_, err = r.CreateQP(uapi.QPConfig{SendDepth: 8, MaxRdAtomic: none})
+					_, err = r.CreateQPWith(uapi.QPConfig{SendDepth: 8, MaxRdAtomic: none})
 				}
 				if err == nil {
 					var q uapi.QP
@@ -52,7 +52,7 @@ func TestPeerAnswersNoReads(t *testing.T) {
 			a, b := uapitest.Pair(t, "")
 			qa, qb := connect(t, a, b)
 			for _, side := range []struct {
-				at     *uapi.Context
+				at     *uapi.Device
 				qp     uapi.QP
 				reason string
 			}{

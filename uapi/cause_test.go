@@ -26,7 +26,7 @@ func causes(t *testing.T, interval time.Duration, config QPConfig, f func(t *tes
 		network := sim.NewNetwork(sim.Options{})
 		r := &causeRig{a: startHost(t, network, 1), b: startHost(t, network, 2)}
 		l := listening(t, r.b, ListenConfig{KeepAlive: interval})
-		r.joined = join(t, r.a.Context, r.b.Context, l, DialConfig{KeepAlive: interval, QPConfig: config})
+		r.joined = join(t, r.a.Device, r.b.Device, l, DialConfig{KeepAlive: interval, QPConfig: config})
 		r.mr = must.Get(r.a.RegMR(make([]byte, 64), AccessLocalWrite))(t)
 		f(t, r)
 		r.leave(t)
@@ -56,9 +56,9 @@ func (r *causeRig) ownFault(t *testing.T, id WRID) {
 }
 
 // over reports whether Done is closed.
-func over(c *Context, qp QP) bool {
+func over(d *Device, qp QP) bool {
 	select {
-	case <-c.Done(qp):
+	case <-d.Done(qp):
 		return true
 	default:
 		return false
@@ -71,10 +71,10 @@ func over(c *Context, qp QP) bool {
 func TestOwnFailureEndsAtOnce(t *testing.T) {
 	for _, interval := range []time.Duration{0, -1} {
 		for name, take := range map[string]func(r *causeRig, cq CQ, wc []WC) (int, error){
-			"WaitCQ": func(r *causeRig, _ CQ, wc []WC) (int, error) { return r.a.WaitCQ(context.Background(), r.qa, wc) },
-			"Wait":   func(r *causeRig, cq CQ, wc []WC) (int, error) { return r.a.Wait(context.Background(), cq, wc) },
-			"PollCQ": func(r *causeRig, _ CQ, wc []WC) (int, error) { synctest.Wait(); return r.a.PollCQ(r.qa, wc) },
-			"Poll":   func(r *causeRig, cq CQ, wc []WC) (int, error) { synctest.Wait(); return r.a.Poll(cq, wc) },
+			"WaitCQ":    func(r *causeRig, _ CQ, wc []WC) (int, error) { return r.a.WaitCQ(context.Background(), r.qa, wc) },
+			"WaitQueue": func(r *causeRig, cq CQ, wc []WC) (int, error) { return r.a.WaitQueue(context.Background(), cq, wc) },
+			"PollCQ":    func(r *causeRig, _ CQ, wc []WC) (int, error) { synctest.Wait(); return r.a.PollCQ(r.qa, wc) },
+			"PollQueue": func(r *causeRig, cq CQ, wc []WC) (int, error) { synctest.Wait(); return r.a.PollQueue(cq, wc) },
 		} {
 			t.Run(name+" "+interval.String(), func(t *testing.T) {
 				causes(t, interval, QPConfig{SendDepth: 2, RecvDepth: 2}, func(t *testing.T, r *causeRig) {
@@ -86,7 +86,7 @@ func TestOwnFailureEndsAtOnce(t *testing.T) {
 					n := must.Get(take(r, info.SendCQ, wc))(t)
 					require.Positive(t, n)
 					require.Equal(t, WCRemAccessErr, wc[0].Status)
-					require.True(t, over(r.a.Context, r.qa))
+					require.True(t, over(r.a.Device, r.qa))
 					require.Less(t, time.Since(start), time.Second)
 					r.ownFault(t, id)
 					<-r.b.Done(r.qb)
@@ -126,11 +126,11 @@ func TestOwnFailureOnAnotherQueue(t *testing.T) {
 			cq[i] = must.Get(a.CreateCQ(4))(t)
 		}
 		j := join(t, a, b, l, DialConfig{KeepAlive: None, QPConfig: QPConfig{SendCQ: cq[0], RecvCQ: cq[1], SendDepth: 3, RecvDepth: 3}})
-		r := &causeRig{joined: j, a: &cmHost{Context: a}}
+		r := &causeRig{joined: j, a: &cmHost{Device: a}}
 		r.mr = must.Get(a.RegMR(make([]byte, 64), AccessLocalWrite))(t)
 		id := r.wrongKey(t)
 		var wc [1]WC
-		must.Get(a.Wait(t.Context(), cq[1], wc[:]))(t)
+		must.Get(a.WaitQueue(t.Context(), cq[1], wc[:]))(t)
 		require.Equal(t, WCWRFlushErr, wc[0].Status)
 		require.True(t, over(a, j.qa))
 		r.ownFault(t, id)
@@ -157,8 +157,8 @@ func TestFlushedSaysWhy(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				network := sim.NewNetwork(sim.Options{})
 				r := &causeRig{a: startHost(t, network, 1), b: startHost(t, network, 2)}
-				l := must.Get(r.b.Listen(":0"))(t)
-				r.joined = join(t, r.a.Context, r.b.Context, l, DialConfig{})
+				l := must.Get(r.b.Listen(":0", ListenConfig{}))(t)
+				r.joined = join(t, r.a.Device, r.b.Device, l, DialConfig{})
 				r.mr = must.Get(r.a.RegMR(make([]byte, 64), AccessLocalWrite))(t)
 				for range 2 {
 					must.Get(r.a.PostRecv(r.qa, r.mr, 0, 8))(t)

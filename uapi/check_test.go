@@ -13,13 +13,13 @@ func TestCheckDevice(t *testing.T) {
 	}
 	for _, name := range []string{"soft:", "soft?x=1", "host:", "a/b", "sim?loss=200%"} {
 		err := CheckDevice(name)
-		_, openErr := Open(name)
+		_, openErr := Open(name, OpenConfig{})
 		require.ErrorIs(t, err, syscall.EINVAL, name)
 		require.ErrorIs(t, openErr, syscall.EINVAL, name)
 	}
 	t.Setenv("RDMASHIM_DEVICE", "soft?x=1")
 	require.ErrorIs(t, CheckDevice(""), syscall.EINVAL)
 	require.ErrorContains(t, CheckDevice(""), "RDMASHIM_DEVICE=soft?x=1")
-	_, err := Open("")
+	_, err := Open("", OpenConfig{})
 	require.ErrorContains(t, err, "RDMASHIM_DEVICE=soft?x=1")
 }

@@ -24,17 +24,17 @@ func TestDialClosedPort(t *testing.T) {
 	addr := func(n int) string { return fmt.Sprintf("127.%d.%d.%d", 33+(pid>>8)%192, pid%256, n) }
 	for i, options := range []string{"", "&shm=off", "&delay=1us", "&pcap=" + filepath.Join(t.TempDir(), "refused.pcapng")} {
 		t.Run(options, func(t *testing.T) {
-			c := must.Get(Open("soft:" + addr(1+i) + "?port=0" + options))(t)
-			defer c.Close()
-			_, err := c.Dial(context.Background(), addr(200)+":7471", DialConfig{})
+			d := must.Get(Open("soft:"+addr(1+i)+"?port=0"+options, OpenConfig{}))(t)
+			defer d.Close()
+			_, err := d.Dial(context.Background(), addr(200)+":7471", DialConfig{})
 			require.ErrorIs(t, err, ErrRefused)
 			require.ErrorIs(t, err, syscall.ECONNREFUSED)
 			require.NotErrorIs(t, err, ErrUnreachable)
-			require.ErrorContains(t, err, fmt.Sprintf("nothing has UDP port %d of that address", c.chosen.addr.Port()))
-			require.Empty(t, c.OpenHandles())
+			require.ErrorContains(t, err, fmt.Sprintf("nothing has UDP port %d of that address", d.chosen.addr.Port()))
+			require.Empty(t, d.OpenHandles())
 
 			// The device lives: a dial to itself is answered.
-			_, err = c.Dial(context.Background(), addr(1+i)+":7471", DialConfig{})
+			_, err = d.Dial(context.Background(), addr(1+i)+":7471", DialConfig{})
 			require.ErrorContains(t, err, "nobody listens there")
 		})
 	}
@@ -43,9 +43,9 @@ func TestDialClosedPort(t *testing.T) {
 // TestDialUnreachable: a network that the socket does not reach is an error at
 // once.
 func TestDialUnreachable(t *testing.T) {
-	c := must.Get(Open("soft:127.0.0.1?port=0"))(t)
-	defer c.Close()
-	_, err := c.Dial(context.Background(), "203.0.113.7:7471", DialConfig{})
+	d := must.Get(Open("soft:127.0.0.1?port=0", OpenConfig{}))(t)
+	defer d.Close()
+	_, err := d.Dial(context.Background(), "203.0.113.7:7471", DialConfig{})
 	require.ErrorIs(t, err, syscall.ENETUNREACH)
 }
 
@@ -53,7 +53,7 @@ func TestDialUnreachable(t *testing.T) {
 func TestDialSilence(t *testing.T) {
 	pid := os.Getpid()
 	host := fmt.Sprintf("127.%d.%d.", 33+(pid>>8)%192, pid%256)
-	a := must.Get(Open("soft:" + host + "9?port=0&loss=100%"))(t)
+	a := must.Get(Open("soft:"+host+"9?port=0&loss=100%", OpenConfig{}))(t)
 	defer a.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()

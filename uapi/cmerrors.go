@@ -122,7 +122,7 @@ func endError(cause error) error {
 	case errors.As(cause, &event) && event.Event == abi.UCMEventDeviceRemoval:
 		return ErrDeviceGone
 	case errors.Is(cause, net.ErrClosed):
-		return errContextClosed
+		return errDeviceClosed
 	}
 	return cause
 }

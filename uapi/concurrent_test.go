@@ -19,7 +19,7 @@ import (
 // once, completions come in the order of the ids, and none is lost.
 func TestManyPosters(t *testing.T) {
 	t.Parallel()
-	eachDevice(t, func(t *testing.T, a, b *uapi.Context) {
+	eachDevice(t, func(t *testing.T, a, b *uapi.Device) {
 		x, y := uapitest.Connect(t, a, b)
 		const posters, each = 4, 250
 		ids := make(chan uapi.WRID, posters*each)
@@ -79,7 +79,7 @@ func TestSpinningInBubble(t *testing.T) {
 // a message is there, so is the rest.
 func TestSpinningOnMemory(t *testing.T) {
 	t.Parallel()
-	eachDevice(t, func(t *testing.T, a, b *uapi.Context) {
+	eachDevice(t, func(t *testing.T, a, b *uapi.Device) {
 		x, y := uapitest.Connect(t, a, b)
 		const size = 10000
 		word := must.Get(uapi.Uint64At(y.Buf, size-8))(t)

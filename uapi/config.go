@@ -31,7 +31,7 @@ type OpenConfig struct {
 	MTU int
 	// Kinds are the kinds of devices that OpenLocal and OpenRoute choose among,
 	// "host" (the kernel's) and "soft" (both, the kernel's first). A device
-	// that was named, by OpenWith or RDMASHIM_DEVICE, and is of another kind is
+	// that was named, to Open or by RDMASHIM_DEVICE, and is of another kind is
 	// EINVAL.
 	Kinds []string
 	// Device is the device that OpenLocal and OpenRoute open, as a name for
@@ -63,7 +63,7 @@ type QPConfig struct {
 	// QKey is the key that datagrams must carry to be received (0); of TypeUD
 	// only.
 	QKey uint32
-	// PD is the protection domain (the context's own): the peer reaches the
+	// PD is the protection domain (the device's own): the peer reaches the
 	// regions that are in it and no others. Peers whose queue pairs are in one
 	// domain share its regions, given the keys: see CreatePD.
 	PD PD
@@ -90,7 +90,7 @@ type QPConfig struct {
 	// (AccessRemoteWrite|AccessRemoteRead|AccessRemoteAtomic). AccessLocalWrite
 	// alone, which peers do not need, lets them only send.
 	Access Access
-	// MTU is the largest path MTU in bytes (the context's).
+	// MTU is the largest path MTU in bytes (the device's).
 	MTU int
 
 	// Timeout is the time to wait for an acknowledgement, 4.096 µs · 2^Timeout,

@@ -12,8 +12,8 @@ import (
 // LocalEndpoint returns the endpoint that the peer's ConnectQP needs to connect
 // to a queue pair. It also moves the queue pair from RESET to INIT, so that
 // receives may be posted before it is connected.
-func (c *Context) LocalEndpoint(qp QP) (Endpoint, error) {
-	q, err := c.pair(qp)
+func (d *Device) LocalEndpoint(qp QP) (Endpoint, error) {
+	q, err := d.pair(qp)
 	if err == nil {
 		q.modify.Lock()
 		defer q.modify.Unlock()
@@ -27,7 +27,7 @@ func (c *Context) LocalEndpoint(qp QP) (Endpoint, error) {
 
 func (q *queuePair) endpoint() Endpoint {
 	return Endpoint{
-		Addr:        q.ctx.chosen.addr,
+		Addr:        q.device.chosen.addr,
 		QPN:         uint32(q.num),
 		PSN:         q.psn,
 		MTU:         q.config.MTU,
@@ -57,8 +57,8 @@ func (q *queuePair) endpoint() Endpoint {
 //     the peer is on another
 //   - EAGAIN: the peer's address has guessed remote keys of late
 //     (docs/limits.md, Security)
-func (c *Context) ConnectQP(qp QP, remote Endpoint) error {
-	q, err := c.pair(qp)
+func (d *Device) ConnectQP(qp QP, remote Endpoint) error {
+	q, err := d.pair(qp)
 	if err == nil {
 		err = q.connect(remote)
 	}
@@ -75,7 +75,7 @@ func (q *queuePair) connect(remote Endpoint) error {
 		return err
 	}
 	remote.Addr = netip.AddrPortFrom(remote.Addr.Addr().Unmap(), remote.Addr.Port())
-	if err := q.ctx.reaches(remote.Addr.Addr(), remote.Addr.Port()); err != nil {
+	if err := q.device.reaches(remote.Addr.Addr(), remote.Addr.Port()); err != nil {
 		return err
 	}
 	if err := q.fitsRoute(remote, min(q.config.MTU, remote.MTU)); err != nil {
@@ -113,7 +113,7 @@ func reachable(local, remote netip.Addr) error {
 // interface's MTU, by which the port's was chosen, may be larger. Both sides
 // must use the same path MTU, so this one cannot choose a smaller one alone.
 func (q *queuePair) fitsRoute(remote Endpoint, mtu int) error {
-	switch most := q.ctx.device.Carries(remote.Addr.Addr()); {
+	switch most := q.device.where.Carries(remote.Addr.Addr()); {
 	case most >= mtu:
 		return nil
 	case most == 0:
@@ -130,10 +130,10 @@ func (q *queuePair) noWay(remote Endpoint) error {
 
 // routeMTU is the largest path MTU that both sides offer and the route to the
 // peer carries.
-func (c *Context) routeMTU(qp QP, remote Endpoint) (int, error) {
-	q, err := c.pair(qp)
+func (d *Device) routeMTU(qp QP, remote Endpoint) (int, error) {
+	q, err := d.pair(qp)
 	if err == nil {
-		if mtu := min(q.config.MTU, remote.MTU, c.device.Carries(remote.Addr.Addr())); mtu > 0 {
+		if mtu := min(q.config.MTU, remote.MTU, d.where.Carries(remote.Addr.Addr())); mtu > 0 {
 			return mtu, nil
 		}
 		err = q.noWay(remote)
@@ -148,7 +148,7 @@ func (q *queuePair) init() error {
 	}
 	err := q.move(verbs.QPAttr{
 		State:       abi.QPSInit,
-		PortNum:     uint8(q.ctx.chosen.port),
+		PortNum:     uint8(q.device.chosen.port),
 		AccessFlags: abi.AccessFlags(q.config.Access),
 	}, abi.QPMaskPkeyIndex|abi.QPMaskPort|abi.QPMaskAccessFlags)
 	if err == nil {
@@ -167,12 +167,12 @@ func (q *queuePair) move(attr verbs.QPAttr, mask abi.QPAttrMask) error {
 	if q.config.Type == TypeUC {
 		mask &^= ofReliable
 	}
-	return q.ctx.ended(q.verbs.Modify(&attr, abi.QPMaskState|mask), &q.dead, "the queue pair")
+	return q.device.ended(q.verbs.Modify(&attr, abi.QPMaskState|mask), &q.dead, "the queue pair")
 }
 
 // readyToReceive moves the queue pair from INIT to RTR.
 func (q *queuePair) readyToReceive(remote Endpoint) error {
-	chosen := &q.ctx.chosen
+	chosen := &q.device.chosen
 	attr := verbs.QPAttr{
 		State:           abi.QPSRTR,
 		PathMTU:         abi.FitMTU(min(q.config.MTU, remote.MTU)),
@@ -217,8 +217,8 @@ func (q *queuePair) readyToSend(remote Endpoint) error {
 // of ConnectQP is not told; its next request fails with WCRetryExcErr.
 // Disconnecting again does nothing. ENOTCONN for a queue pair that was never
 // connected.
-func (c *Context) Disconnect(qp QP) error {
-	q, err := c.pair(qp)
+func (d *Device) Disconnect(qp QP) error {
+	q, err := d.pair(qp)
 	if err == nil {
 		if conn := q.conn.Load(); conn != nil {
 			err = conn.disconnect()

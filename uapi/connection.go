@@ -38,28 +38,28 @@ type ConnInfo struct {
 	PrivateData []byte
 }
 
-// channel opens the connection manager on the context's kernel, once.
-func (c *Context) channel() (*rdmacm.Channel, error) {
-	c.cm.mu.Lock()
-	defer c.cm.mu.Unlock()
+// channel opens the connection manager on the device's kernel, once.
+func (d *Device) channel() (*rdmacm.Channel, error) {
+	d.cm.mu.Lock()
+	defer d.cm.mu.Unlock()
 	switch {
-	case c.closed.Load():
-		return nil, errContextClosed
-	case c.cm.channel == nil:
+	case d.closed.Load():
+		return nil, errDeviceClosed
+	case d.cm.channel == nil:
 		var err error
-		c.cm.channel, err = rdmacm.Open(c.kernel)
-		return c.cm.channel, err
+		d.cm.channel, err = rdmacm.Open(d.kernel)
+		return d.cm.channel, err
 	}
-	return c.cm.channel, nil
+	return d.cm.channel, nil
 }
 
-// managed is a context's part of the connection manager.
+// managed is a device's part of the connection manager.
 type managed struct {
 	mu      sync.Mutex
 	channel *rdmacm.Channel // guarded by mu; nil until needed
 }
 
-// close ends all connections; their peers are told. Preconditions: the context
+// close ends all connections; their peers are told. Preconditions: the device
 // is marked as closed.
 func (m *managed) close(pairs map[QP]*queuePair) error {
 	m.mu.Lock()
@@ -67,7 +67,7 @@ func (m *managed) close(pairs map[QP]*queuePair) error {
 	m.mu.Unlock()
 	for _, q := range pairs {
 		if conn := q.conn.Load(); conn != nil {
-			conn.end(errContextClosed)
+			conn.end(errDeviceClosed)
 		}
 	}
 	if ch == nil {
@@ -83,9 +83,9 @@ func (q *queuePair) begin(id *rdmacm.ID, info ConnInfo, keepAlive time.Duration)
 	conn.probe.init(conn, keepAlive)
 	conn.probe.start()
 	conn.stop = context.AfterFunc(id.Context(), func() { conn.end(conn.verdict()) })
-	q.conn.Store(conn)                        // from now on completions and DestroyQP can end it
-	if q.ctx.closed.Load() || q.dead.Load() { // Close or DestroyQP may have missed it
-		conn.end(errContextClosed)
+	q.conn.Store(conn)                           // from now on completions and DestroyQP can end it
+	if q.device.closed.Load() || q.dead.Load() { // Close or DestroyQP may have missed it
+		conn.end(errDeviceClosed)
 		_ = id.Destroy()
 	}
 	if q.verbs.State() == abi.QPSErr { // a failed completion was polled before this
@@ -95,7 +95,7 @@ func (q *queuePair) begin(id *rdmacm.ID, info ConnInfo, keepAlive time.Duration)
 
 // failed ends the connections of completions that failed, and gives all the
 // peer and flushed ones the cause.
-func (c *Context) failed(list []WC) {
+func (d *Device) failed(list []WC) {
 	var last *queuePair
 	var flushed, other *failure // last's
 	for i := range list {
@@ -103,7 +103,7 @@ func (c *Context) failed(list []WC) {
 		if wc.Status == WCSuccess {
 			continue
 		}
-		q := c.qps.Get(uint32(wc.QP))
+		q := d.qps.Get(uint32(wc.QP))
 		if q == nil {
 			continue
 		}
@@ -189,8 +189,8 @@ func (conn *connection) destroy() {
 }
 
 // connectionOf is the connection of a queue pair, or ENOTCONN.
-func (c *Context) connectionOf(qp QP) (*connection, error) {
-	q, err := c.pair(qp)
+func (d *Device) connectionOf(qp QP) (*connection, error) {
+	q, err := d.pair(qp)
 	if err != nil {
 		return nil, err
 	}
@@ -203,8 +203,8 @@ func (c *Context) connectionOf(qp QP) (*connection, error) {
 
 // QueryConn describes the connection that Dial or Request.Accept made. ENOTCONN
 // for another queue pair.
-func (c *Context) QueryConn(qp QP) (ConnInfo, error) {
-	conn, err := c.connectionOf(qp)
+func (d *Device) QueryConn(qp QP) (ConnInfo, error) {
+	conn, err := d.connectionOf(qp)
 	if err != nil {
 		return ConnInfo{}, opError("QueryConn", qpName(qp), err)
 	}
@@ -227,8 +227,8 @@ func (conn *connection) disconnect() error {
 // returns the completion; a completion that the program does not poll ends it
 // when a keepalive looks. For a queue pair without such a connection the
 // channel is closed already.
-func (c *Context) Done(qp QP) <-chan struct{} {
-	conn, err := c.connectionOf(qp)
+func (d *Device) Done(qp QP) <-chan struct{} {
+	conn, err := d.connectionOf(qp)
 	if err != nil {
 		return alreadyDone
 	}
@@ -248,8 +248,8 @@ var alreadyDone = func() <-chan struct{} {
 //
 // ENOTCONN for a queue pair that was not connected by address, EBADF after
 // DestroyQP; then f is not called.
-func (c *Context) OnDone(qp QP, f func(cause error)) error {
-	conn, err := c.connectionOf(qp)
+func (d *Device) OnDone(qp QP, f func(cause error)) error {
+	conn, err := d.connectionOf(qp)
 	if err != nil {
 		return opError("OnDone", qpName(qp), err)
 	}
@@ -259,10 +259,10 @@ func (c *Context) OnDone(qp QP, f func(cause error)) error {
 
 // Cause is nil while the connection stands, then why it ended:
 // ErrPeerDisconnected, ErrPeerSilent, ErrDisconnected, ErrQPFailed,
-// ErrDeviceGone, or net.ErrClosed for a closed context. ENOTCONN for a queue
+// ErrDeviceGone, or net.ErrClosed for a closed device. ENOTCONN for a queue
 // pair that was not connected by address, EBADF after DestroyQP.
-func (c *Context) Cause(qp QP) error {
-	conn, err := c.connectionOf(qp)
+func (d *Device) Cause(qp QP) error {
+	conn, err := d.connectionOf(qp)
 	if err == nil {
 		err = context.Cause(conn.life)
 	}
@@ -335,7 +335,7 @@ func (q managedPair) param(private []byte) rdmacm.ConnParam {
 const defaultDepth = 64
 
 // newManaged makes a queue pair for a connection.
-func (c *Context) newManaged(config QPConfig) (managedPair, error) {
+func (d *Device) newManaged(config QPConfig) (managedPair, error) {
 	if config.SendDepth == 0 && config.RecvDepth == 0 {
 		config.SendDepth = defaultDepth
 		if config.SRQ == 0 {
@@ -343,6 +343,6 @@ func (c *Context) newManaged(config QPConfig) (managedPair, error) {
 		}
 	}
 	config.managed = true
-	q, err := c.newPair(config)
+	q, err := d.newPair(config)
 	return managedPair{q}, err
 }

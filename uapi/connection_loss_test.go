@@ -42,7 +42,7 @@ func TestPeerDiesInEachState(t *testing.T) {
 			_ = r
 		}()
 		within(t, DefaultConnectTimeout, func() {
-			_, err := a.Dial(t.Context(), dialable(b.Context, l), DialConfig{})
+			_, err := a.Dial(t.Context(), dialable(b.Device, l), DialConfig{})
 			require.ErrorIs(t, err, ErrUnreachable)
 		})
 		require.Empty(t, a.OpenHandles())
@@ -53,7 +53,7 @@ func TestPeerDiesInEachState(t *testing.T) {
 		dialled := make(chan struct{})
 		go func() {
 			defer close(dialled)
-			_, err := a.Dial(ctx, dialable(b.Context, l), DialConfig{})
+			_, err := a.Dial(ctx, dialable(b.Device, l), DialConfig{})
 			require.Error(t, err)
 		}()
 		r, err := l.Accept(t.Context())
@@ -68,12 +68,12 @@ func TestPeerDiesInEachState(t *testing.T) {
 		require.Empty(t, b.OpenHandles())
 	})
 	run("with requests outstanding", func(t *testing.T, a, b *cmHost, l *Listener) {
-		j := join(t, a.Context, b.Context, l, DialConfig{})
+		j := join(t, a.Device, b.Device, l, DialConfig{})
 		mr := must.Get(a.RegMR(make([]byte, 64), AccessLocalWrite))(t)
 		b.off.Store(true)
 		must.Get(a.PostSend(j.qa, mr, 64))(t)
 		within(t, keepAliveBound(DefaultKeepAlive), func() {
-			require.Equal(t, WCRetryExcErr, one(t, a.Context, j.qa).Status)
+			require.Equal(t, WCRetryExcErr, one(t, a.Device, j.qa).Status)
 			<-a.Done(j.qa)
 			require.ErrorIs(t, a.Cause(j.qa), ErrQPFailed)
 		})
@@ -81,7 +81,7 @@ func TestPeerDiesInEachState(t *testing.T) {
 		require.NoError(t, a.DeregMR(mr))
 	})
 	run("while it is disconnected", func(t *testing.T, a, b *cmHost, l *Listener) {
-		j := join(t, a.Context, b.Context, l, DialConfig{})
+		j := join(t, a.Device, b.Device, l, DialConfig{})
 		b.off.Store(true)
 		within(t, 0, func() {
 			require.NoError(t, a.Disconnect(j.qa))

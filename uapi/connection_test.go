@@ -20,12 +20,12 @@ import (
 
 var cmNets atomic.Int64
 
-// twoDevices are contexts on two devices of a private network.
-func twoDevices(t *testing.T, options string) (a, b *Context) {
+// twoDevices are two on a private network.
+func twoDevices(t *testing.T, options string) (a, b *Device) {
 	t.Helper()
 	name := fmt.Sprintf("sim?net=cm-%d%s", cmNets.Add(1), options)
-	for _, c := range []**Context{&a, &b} {
-		*c = must.Get(Open(name))(t)
+	for _, c := range []**Device{&a, &b} {
+		*c = must.Get(Open(name, OpenConfig{}))(t)
 		t.Cleanup(func() {
 			require.Empty(t, (*c).OpenHandles())
 			require.NoError(t, (*c).Close())
@@ -34,30 +34,30 @@ func twoDevices(t *testing.T, options string) (a, b *Context) {
 	return a, b
 }
 
-func addrOf(c *Context) netip.Addr { return c.chosen.addr.Addr() }
+func addrOf(d *Device) netip.Addr { return d.chosen.addr.Addr() }
 
-func dialable(c *Context, l *Listener) string {
-	return netip.AddrPortFrom(addrOf(c), l.Addr().Port()).String()
+func dialable(d *Device, l *Listener) string {
+	return netip.AddrPortFrom(addrOf(d), l.Addr().Port()).String()
 }
 
 // listening listens on a port that is free until the end of the test.
 func listening(t *testing.T, c interface {
-	ListenWith(string, ListenConfig) (*Listener, error)
+	Listen(string, ListenConfig) (*Listener, error)
 }, config ListenConfig) *Listener {
 	t.Helper()
-	l := must.Get(c.ListenWith(":0", config))(t)
+	l := must.Get(c.Listen(":0", config))(t)
 	t.Cleanup(func() { require.NoError(t, l.Close()) })
 	return l
 }
 
 // joined are two ends of a connection.
 type joined struct {
-	a, b   *Context
+	a, b   *Device
 	qa, qb QP
 }
 
 // join connects a to b, which must have the listener.
-func join(t *testing.T, a, b *Context, l *Listener, config DialConfig) joined {
+func join(t *testing.T, a, b *Device, l *Listener, config DialConfig) joined {
 	t.Helper()
 	ctx := t.Context()
 	j := joined{a: a, b: b}
@@ -79,14 +79,14 @@ func (j *joined) leave(t *testing.T) {
 	require.NoError(t, j.b.DestroyQP(j.qb))
 }
 
-// linked connects a queue pair of each context to the other's.
-func linked(t *testing.T, a, b *Context, sends, receives int) (qa, qb QP) {
+// linked connects a queue pair of each device to the other's.
+func linked(t *testing.T, a, b *Device, sends, receives int) (qa, qb QP) {
 	t.Helper()
 	var qps [2]QP
 	var ends [2]Endpoint
-	for i, c := range []*Context{a, b} {
-		qps[i] = must.Get(c.CreateQP(sends, receives))(t)
-		ends[i] = must.Get(c.LocalEndpoint(qps[i]))(t)
+	for i, d := range []*Device{a, b} {
+		qps[i] = must.Get(d.CreateQP(sends, receives))(t)
+		ends[i] = must.Get(d.LocalEndpoint(qps[i]))(t)
 	}
 	require.NoError(t, a.ConnectQP(qps[0], ends[1]))
 	require.NoError(t, b.ConnectQP(qps[1], ends[0]))
@@ -94,10 +94,10 @@ func linked(t *testing.T, a, b *Context, sends, receives int) (qa, qb QP) {
 }
 
 // one waits for one completion.
-func one(t *testing.T, c *Context, qp QP) WC {
+func one(t *testing.T, d *Device, qp QP) WC {
 	t.Helper()
 	var wc [1]WC
-	must.Get(c.WaitCQ(t.Context(), qp, wc[:]))(t)
+	must.Get(d.WaitCQ(t.Context(), qp, wc[:]))(t)
 	return wc[0]
 }
 
@@ -115,12 +115,12 @@ func TestDialAndListen(t *testing.T) {
 			accepted := make(chan QP)
 			go func() {
 				r := must.Get(l.Accept(t.Context()))(t)
-				require.Same(t, b, r.Context)
+				require.Same(t, b, r.Device)
 				require.Equal(t, addrOf(a), r.RemoteAddr.Addr())
 				require.Equal(t, "ask\x00", string(r.PrivateData[:4]))
 				require.Len(t, r.PrivateData, MaxDialPrivate)
-				qp := must.Get(r.CreateQP(QPConfig{SendDepth: 4, RecvDepth: 4}))(t)
-				_, err := r.CreateQP(QPConfig{})
+				qp := must.Get(r.CreateQPWith(QPConfig{SendDepth: 4, RecvDepth: 4}))(t)
+				_, err := r.CreateQPWith(QPConfig{})
 				require.ErrorIs(t, err, syscall.EINVAL)
 				must.Get(b.PostRecv(qp, mb, 0, 4096))(t)
 				got := must.Get(r.Accept(t.Context(), []byte("answer")))(t)
@@ -189,7 +189,7 @@ func TestDialRefused(t *testing.T) {
 		defer refusing.Wait() // the refusal arrives before Reject has taken back the queue pair
 		refusing.Go(func() {
 			r := must.Get(l.Accept(t.Context()))(t)
-			must.Get(r.CreateQP(QPConfig{}))(t)
+			must.Get(r.CreateQPWith(QPConfig{}))(t)
 			require.ErrorIs(t, r.Reject(1, nil), syscall.EINVAL)
 			require.ErrorIs(t, r.Reject(0, make([]byte, MaxRejectPrivate+1)), syscall.EINVAL)
 			require.NoError(t, r.Reject(RejectedUnsupportedOption, []byte("not you")))
@@ -252,7 +252,7 @@ func TestAcceptGaveUp(t *testing.T) {
 			dialled <- err
 		}()
 		r := must.Get(l.Accept(t.Context()))(t)
-		must.Get(r.CreateQP(QPConfig{}))(t)
+		must.Get(r.CreateQPWith(QPConfig{}))(t)
 		cancel()
 		require.ErrorIs(t, <-dialled, context.Canceled)
 		synctest.Wait()
@@ -285,11 +285,11 @@ func TestDialMistakes(t *testing.T) {
 		require.Empty(t, a.OpenHandles())
 	}
 	for addr, want := range map[string]error{"x": syscall.EINVAL, "10.0.0.1:x": syscall.EINVAL, ":65536": syscall.EINVAL, "10.77.0.1:1": syscall.EADDRNOTAVAIL} {
-		_, err := a.Listen(addr)
+		_, err := a.Listen(addr, ListenConfig{})
 		require.ErrorIs(t, err, want, addr)
 	}
-	l := must.Get(a.Listen(":7471"))(t)
-	_, err := a.Listen(":7471")
+	l := must.Get(a.Listen(":7471", ListenConfig{}))(t)
+	_, err := a.Listen(":7471", ListenConfig{})
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
 	require.NoError(t, l.Close())
 	require.NoError(t, l.Close())
@@ -310,8 +310,8 @@ func TestDialNarrowRoute(t *testing.T) {
 	for _, narrow := range []int{0, 1} {
 		synctest.Test(t, func(t *testing.T) {
 			a, b := twoDevices(t, "")
-			both := []*Context{a, b}
-			both[narrow].device.Route = func(netip.Addr) (int, error) { return 1024, nil }
+			both := []*Device{a, b}
+			both[narrow].where.Route = func(netip.Addr) (int, error) { return 1024, nil }
 			l := listening(t, b, ListenConfig{})
 			accepted := make(chan error)
 			go func() {
@@ -332,13 +332,13 @@ func TestDialNarrowRoute(t *testing.T) {
 // the device of a request.
 func TestListenEverywhere(t *testing.T) {
 	a, b := twoDevices(t, "")
-	c, err := Open(b.device.OpenName()) // another context on the same device
+	d, err := Open(b.where.OpenName(), OpenConfig{}) // the same device once more
 	require.NoError(t, err)
-	defer c.Close()
-	l := must.Get(listen(netip.AddrPortFrom(netip.IPv6Unspecified(), 0), []*Context{a, b, c}, ListenConfig{}))(t)
+	defer d.Close()
+	l := must.Get(listen(netip.AddrPortFrom(netip.IPv6Unspecified(), 0), []*Device{a, b, d}, ListenConfig{}))(t)
 	defer l.Close()
 	require.Len(t, l.parts, 2)
-	for _, to := range []*Context{a, b} {
+	for _, to := range []*Device{a, b} {
 		from := a
 		if to == a {
 			from = b
@@ -346,7 +346,7 @@ func TestListenEverywhere(t *testing.T) {
 		var refusing sync.WaitGroup
 		refusing.Go(func() {
 			r := must.Get(l.Accept(t.Context()))(t)
-			require.Same(t, to, r.Context)
+			require.Same(t, to, r.Device)
 			require.NoError(t, r.Reject(0, nil))
 		})
 		_, err := from.Dial(t.Context(), dialable(to, l), DialConfig{})
@@ -355,28 +355,28 @@ func TestListenEverywhere(t *testing.T) {
 	}
 }
 
-// TestContextCloseEndsConnections: the peer is told, and waiters wake.
-func TestContextCloseEndsConnections(t *testing.T) {
+// TestDeviceCloseEndsConnections: the peer is told, and waiters wake.
+func TestDeviceCloseEndsConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoDevices(t, "")
-		c := must.Get(Open(b.device.OpenName()))(t)
-		l := must.Get(c.Listen(":0"))(t)
-		j := join(t, a, c, l, DialConfig{})
-		done := c.Done(j.qb)
+		d := must.Get(Open(b.where.OpenName(), OpenConfig{}))(t)
+		l := must.Get(d.Listen(":0", ListenConfig{}))(t)
+		j := join(t, a, d, l, DialConfig{})
+		done := d.Done(j.qb)
 		accepted := make(chan error)
 		go func() {
 			_, err := l.Accept(t.Context())
 			accepted <- err
 		}()
-		require.NoError(t, c.Close())
+		require.NoError(t, d.Close())
 		<-done
 		require.ErrorIs(t, <-accepted, net.ErrClosed)
 		require.NoError(t, l.Close())
 		<-a.Done(j.qa)
 		require.ErrorIs(t, a.Cause(j.qa), ErrPeerDisconnected)
-		_, err := c.Dial(t.Context(), "10.0.0.1:1", DialConfig{})
+		_, err := d.Dial(t.Context(), "10.0.0.1:1", DialConfig{})
 		require.ErrorIs(t, err, net.ErrClosed)
-		_, err = c.Listen(":0")
+		_, err = d.Listen(":0", ListenConfig{})
 		require.ErrorIs(t, err, net.ErrClosed)
 		require.NoError(t, a.DestroyQP(j.qa))
 	})

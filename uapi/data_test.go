@@ -20,7 +20,7 @@ func TestScatterGather(t *testing.T) {
 	a, b := uapitest.Pair(t, "")
 	x, y := uapitest.ConnectWith(t, a, b, uapi.QPConfig{SendDepth: 8, RecvDepth: 8, SendSGE: 3, RecvSGE: 3, Inline: 64}, 4096)
 	copy(x.Buf, "abcdefghij")
-	second, _ := mustMR(t, x.Context, []byte("0123456789"), 0)
+	second, _ := mustMR(t, x.Device, []byte("0123456789"), 0)
 	n := must.Get(y.Post(y.QP, []uapi.WR{{ID: -5, Op: uapi.OpRecv, SGE: []uapi.SGE{piece(y.MR, 0, 2), piece(y.MR, 100, 3), piece(y.MR, 200, 50)}}}))(t)
 	require.Equal(t, 1, n)
 	const own = uapi.WRID(-1 << 63)

@@ -43,10 +43,10 @@ const GRHLen = 40
 //
 // The errors are those of all posts, and EMSGSIZE for more bytes than fit a
 // packet, DeviceInfo.MTU; EBADF for a bad address handle.
-func (c *Context) PostSendTo(qp QP, ah AH, remoteQPN, remoteQKey uint32, mr MR, localOffset, length uint64) (WRID, error) {
+func (d *Device) PostSendTo(qp QP, ah AH, remoteQPN, remoteQKey uint32, mr MR, localOffset, length uint64) (WRID, error) {
 	sge := [1]SGE{{MR: mr, Offset: localOffset, Length: length}}
 	wr := WR{Op: OpSend, Flags: Signaled, SGE: sge[:], AH: ah, RemoteQPN: remoteQPN, RemoteQKey: remoteQKey}
-	return c.postOne("PostSendTo", qp, &wr)
+	return d.postOne("PostSendTo", qp, &wr)
 }
 
 // startDatagrams moves a queue pair for datagrams from RESET to RTS: it needs
@@ -58,7 +58,7 @@ func (q *queuePair) startDatagrams() error {
 		attr verbs.QPAttr
 		mask abi.QPAttrMask
 	}{
-		{verbs.QPAttr{State: abi.QPSInit, PortNum: uint8(q.ctx.chosen.port), QKey: q.config.QKey}, abi.QPMaskPkeyIndex | abi.QPMaskPort | abi.QPMaskQKey},
+		{verbs.QPAttr{State: abi.QPSInit, PortNum: uint8(q.device.chosen.port), QKey: q.config.QKey}, abi.QPMaskPkeyIndex | abi.QPMaskPort | abi.QPMaskQKey},
 		{verbs.QPAttr{State: abi.QPSRTR}, 0},
 		{verbs.QPAttr{State: abi.QPSRTS, SQPSN: q.psn}, abi.QPMaskSQPSN},
 	} {
@@ -91,7 +91,7 @@ func (q *queuePair) checkType(wr *WR, s *verbs.SendWR) error {
 	case wr.RemoteQPN > max24:
 		return errs.Explain(syscall.EINVAL, "queue pair number %#x has more than 24 bits", wr.RemoteQPN)
 	}
-	a, err := q.ctx.address(wr.AH)
+	a, err := q.device.address(wr.AH)
 	if err != nil {
 		return err
 	}
@@ -100,8 +100,8 @@ func (q *queuePair) checkType(wr *WR, s *verbs.SendWR) error {
 	}
 	var length uint64
 	for i := range wr.SGE {
-		if length += wr.SGE[i].Length; length > uint64(q.ctx.chosen.mtu) || wr.SGE[i].Length > uint64(q.ctx.chosen.mtu) {
-			return errs.Explain(syscall.EMSGSIZE, "a datagram is one packet, of at most %d bytes on this port", q.ctx.chosen.mtu)
+		if length += wr.SGE[i].Length; length > uint64(q.device.chosen.mtu) || wr.SGE[i].Length > uint64(q.device.chosen.mtu) {
+			return errs.Explain(syscall.EMSGSIZE, "a datagram is one packet, of at most %d bytes on this port", q.device.chosen.mtu)
 		}
 	}
 	s.AHNum, s.RemoteQPN, s.RemoteQKey = a.verbs.Num(), wr.RemoteQPN, wr.RemoteQKey

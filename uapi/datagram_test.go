@@ -19,7 +19,7 @@ const qkey = 0x11111111
 
 // dgrams is a side with a queue pair for datagrams.
 type dgrams struct {
-	*uapi.Context
+	*uapi.Device
 	t   *testing.T
 	qp  uapi.QP
 	at  netip.AddrPort
@@ -27,10 +27,10 @@ type dgrams struct {
 	mr  uapi.MR
 }
 
-func newDgrams(t *testing.T, c *uapi.Context, config uapi.QPConfig) *dgrams {
+func newDgrams(t *testing.T, c *uapi.Device, config uapi.QPConfig) *dgrams {
 	t.Helper()
 	config.Type, config.QKey, config.SendDepth, config.RecvDepth = uapi.TypeUD, qkey, 8, 8
-	d := &dgrams{Context: c, t: t, qp: mustQP(t, c, config), buf: make([]byte, 1<<16)}
+	d := &dgrams{Device: c, t: t, qp: mustQP(t, c, config), buf: make([]byte, 1<<16)}
 	e := must.Get(c.LocalEndpoint(d.qp))(t)
 	require.EqualValues(t, d.qp, e.QPN)
 	d.at = e.Addr
@@ -41,7 +41,7 @@ func newDgrams(t *testing.T, c *uapi.Context, config uapi.QPConfig) *dgrams {
 
 func (d *dgrams) way(to *dgrams) uapi.AH {
 	d.t.Helper()
-	ah := must.Get(d.CreateAH(to.at))(d.t)
+	ah := must.Get(d.CreateAH(to.at, uapi.AHConfig{}))(d.t)
 	d.t.Cleanup(func() { require.NoError(d.t, d.DestroyAH(ah)) })
 	return ah
 }
@@ -96,7 +96,7 @@ func TestDatagramErrors(t *testing.T) {
 	e := must.Get(b.LocalEndpoint(b.qp))(t)
 	require.ErrorIs(t, a.ConnectQP(a.qp, e), syscall.EINVAL)
 
-	rc := mustQP(t, a.Context, uapi.QPConfig{SendDepth: 1})
+	rc := mustQP(t, a.Device, uapi.QPConfig{SendDepth: 1})
 	_, err = a.PostSendTo(rc, ah, 1, 1, a.mr, 0, 1)
 	require.ErrorIs(t, err, syscall.EINVAL)
 	require.ErrorContains(t, err, "TypeUD")
@@ -146,10 +146,10 @@ func Example_datagrams() {
 			log.Fatal(err)
 		}
 	}
-	client, err := uapi.Open("sim?net=datagrams")
+	client, err := uapi.Open("sim?net=datagrams", uapi.OpenConfig{})
 	must(err)
 	defer client.Close()
-	server, err := uapi.Open("sim?net=datagrams")
+	server, err := uapi.Open("sim?net=datagrams", uapi.OpenConfig{})
 	must(err)
 	defer server.Close()
 
@@ -170,7 +170,7 @@ func Example_datagrams() {
 	must(err)
 	out, err := client.RegMR([]byte("hello"), 0)
 	must(err)
-	ah, err := client.CreateAH(there.Addr)
+	ah, err := client.CreateAH(there.Addr, uapi.AHConfig{})
 	must(err)
 	_, err = client.PostSendTo(qc, ah, there.QPN, key, out, 0, 5)
 	must(err)

@@ -7,65 +7,65 @@ import (
 	"sync"
 )
 
-// The package functions work on the default context.
+// The package functions work on the default device.
 var defaults struct {
 	mu     sync.Mutex
-	ctx    *Context   // guarded by mu; nil until first used
-	handed int        // guarded by mu: how often ctx was given to a caller
-	more   []*Context // guarded by mu: opened by Listen, whose addresses ctx lacks
+	device *Device   // guarded by mu; nil until first used
+	handed int       // guarded by mu: how often ctx was given to a caller
+	more   []*Device // guarded by mu: opened by Listen, whose addresses ctx lacks
 }
 
-// Default is the context behind the package functions. The first use opens it
+// Default is the device behind the package functions. The first use opens it
 // with the device that RDMASHIM_DEVICE names, else "soft"; an error is
 // returned by every function until opening succeeds.
-func Default() (*Context, error) {
-	c, _, err := defaultContext(func() (*Context, error) { return Open("") })
-	return c, err
+func Default() (*Device, error) {
+	d, _, err := defaultDevice(func() (*Device, error) { return Open("", OpenConfig{}) })
+	return d, err
 }
 
-// defaultContext returns the default context. It opens it first where that is
+// defaultDevice returns the default device. It opens it first where that is
 // needed, which makes it fresh.
-func defaultContext(open func() (*Context, error)) (c *Context, fresh bool, err error) {
+func defaultDevice(open func() (*Device, error)) (d *Device, fresh bool, err error) {
 	defaults.mu.Lock()
 	defer defaults.mu.Unlock()
-	if fresh = defaults.ctx == nil; fresh {
-		if defaults.ctx, err = open(); err != nil {
-			defaults.ctx = nil
+	if fresh = defaults.device == nil; fresh {
+		if defaults.device, err = open(); err != nil {
+			defaults.device = nil
 			return nil, false, err
 		}
 		defaults.handed = 0
 	}
 	defaults.handed++
-	return defaults.ctx, fresh, nil
+	return defaults.device, fresh, nil
 }
 
-// withdraw closes the default context, which was opened for the caller, unless
+// withdraw closes the default device, which was opened for the caller, unless
 // another caller was given it too.
-func withdraw(c *Context) bool {
+func withdraw(d *Device) bool {
 	defaults.mu.Lock()
 	defer defaults.mu.Unlock()
-	if defaults.ctx != c || defaults.handed > 1 {
+	if defaults.device != d || defaults.handed > 1 {
 		return false
 	}
-	defaults.ctx = nil
-	_ = c.Close()
+	defaults.device = nil
+	_ = d.Close()
 	return true
 }
 
-// Close closes the default context, if it is open, and the contexts that Listen
+// Close closes the default device, if it is open, and the devices that Listen
 // opened. The next package function opens a new one; handles of the old one
 // answer EBADF there.
 func Close() error {
 	defaults.mu.Lock()
 	list := defaults.more
-	if defaults.ctx != nil {
-		list = append(list, defaults.ctx)
+	if defaults.device != nil {
+		list = append(list, defaults.device)
 	}
-	defaults.ctx, defaults.more = nil, nil
+	defaults.device, defaults.more = nil, nil
 	defaults.mu.Unlock()
 	var err error
-	for _, c := range list {
-		if e := c.Close(); err == nil {
+	for _, d := range list {
+		if e := d.Close(); err == nil {
 			err = e
 		}
 	}
@@ -91,102 +91,102 @@ func orDefault(device string) (name, label string) {
 	return name, label
 }
 
-// onDefault makes a call on the default context. It returns failed if that does
+// onDefault makes a call on the default device. It returns failed if that does
 // not open.
-func onDefault[T any](failed T, call func(c *Context) (T, error)) (T, error) {
-	c, err := Default()
+func onDefault[T any](failed T, call func(d *Device) (T, error)) (T, error) {
+	d, err := Default()
 	if err != nil {
 		return failed, err
 	}
-	return call(c)
+	return call(d)
 }
 
-// RegMR is Context.RegMR on the default context.
+// RegMR is Device.RegMR on the default device.
 func RegMR(buf []byte, access Access) (MR, error) {
-	return onDefault(-1, func(c *Context) (MR, error) { return c.RegMR(buf, access) })
+	return onDefault(-1, func(d *Device) (MR, error) { return d.RegMR(buf, access) })
 }
 
-// DeregMR is Context.DeregMR on the default context.
+// DeregMR is Device.DeregMR on the default device.
 func DeregMR(mr MR) error {
-	c, err := Default()
+	d, err := Default()
 	if err == nil {
-		err = c.DeregMR(mr)
+		err = d.DeregMR(mr)
 	}
 	return err
 }
 
-// CreateQP is Context.CreateQP on the default context.
-func CreateQP(sendCQSize, recvCQSize int) (QP, error) {
-	return onDefault(-1, func(c *Context) (QP, error) { return c.CreateQP(sendCQSize, recvCQSize) })
+// CreateQP is Device.CreateQP on the default device.
+func CreateQP(sendDepth, recvDepth int) (QP, error) {
+	return onDefault(-1, func(d *Device) (QP, error) { return d.CreateQP(sendDepth, recvDepth) })
 }
 
-// DestroyQP is Context.DestroyQP on the default context.
+// DestroyQP is Device.DestroyQP on the default device.
 func DestroyQP(qp QP) error {
-	c, err := Default()
+	d, err := Default()
 	if err == nil {
-		err = c.DestroyQP(qp)
+		err = d.DestroyQP(qp)
 	}
 	return err
 }
 
-// PostWrite is Context.PostWrite on the default context.
+// PostWrite is Device.PostWrite on the default device.
 func PostWrite(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, length uint64) (WRID, error) {
-	return onDefault(-1, func(c *Context) (WRID, error) { return c.PostWrite(qp, mr, localOffset, remoteAddr, rkey, length) })
+	return onDefault(-1, func(d *Device) (WRID, error) { return d.PostWrite(qp, mr, localOffset, remoteAddr, rkey, length) })
 }
 
-// PostRead is Context.PostRead on the default context.
+// PostRead is Device.PostRead on the default device.
 func PostRead(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, length uint64) (WRID, error) {
-	return onDefault(-1, func(c *Context) (WRID, error) { return c.PostRead(qp, mr, localOffset, remoteAddr, rkey, length) })
+	return onDefault(-1, func(d *Device) (WRID, error) { return d.PostRead(qp, mr, localOffset, remoteAddr, rkey, length) })
 }
 
-// PostSend is Context.PostSend on the default context.
+// PostSend is Device.PostSend on the default device.
 func PostSend(qp QP, mr MR, length uint64) (WRID, error) {
-	return onDefault(-1, func(c *Context) (WRID, error) { return c.PostSend(qp, mr, length) })
+	return onDefault(-1, func(d *Device) (WRID, error) { return d.PostSend(qp, mr, length) })
 }
 
-// PostRecv is Context.PostRecv on the default context.
+// PostRecv is Device.PostRecv on the default device.
 func PostRecv(qp QP, mr MR, localOffset, length uint64) (WRID, error) {
-	return onDefault(-1, func(c *Context) (WRID, error) { return c.PostRecv(qp, mr, localOffset, length) })
+	return onDefault(-1, func(d *Device) (WRID, error) { return d.PostRecv(qp, mr, localOffset, length) })
 }
 
-// PollCQ is Context.PollCQ on the default context.
+// PollCQ is Device.PollCQ on the default device.
 func PollCQ(qp QP, wc []WC) (int, error) {
-	c, err := Default()
+	d, err := Default()
 	if err != nil {
 		return noCompletion(wc, err)
 	}
-	return c.PollCQ(qp, wc)
+	return d.PollCQ(qp, wc)
 }
 
-// WaitCQ is Context.WaitCQ on the default context.
+// WaitCQ is Device.WaitCQ on the default device.
 func WaitCQ(ctx context.Context, qp QP, wc []WC) (int, error) {
-	c, err := Default()
+	d, err := Default()
 	if err != nil {
 		return noCompletion(wc, err)
 	}
-	return c.WaitCQ(ctx, qp, wc)
+	return d.WaitCQ(ctx, qp, wc)
 }
 
-// LocalEndpoint is Context.LocalEndpoint on the default context.
+// LocalEndpoint is Device.LocalEndpoint on the default device.
 func LocalEndpoint(qp QP) (Endpoint, error) {
-	return onDefault(Endpoint{}, func(c *Context) (Endpoint, error) { return c.LocalEndpoint(qp) })
+	return onDefault(Endpoint{}, func(d *Device) (Endpoint, error) { return d.LocalEndpoint(qp) })
 }
 
-// ConnectQP is Context.ConnectQP on the default context.
+// ConnectQP is Device.ConnectQP on the default device.
 func ConnectQP(qp QP, remote Endpoint) error {
-	c, err := Default()
+	d, err := Default()
 	if err == nil {
-		err = c.ConnectQP(qp, remote)
+		err = d.ConnectQP(qp, remote)
 	}
 	return err
 }
 
-// ConnectOver is Context.ConnectOver on the default context.
+// ConnectOver is Device.ConnectOver on the default device.
 func ConnectOver(ctx context.Context, conn net.Conn, qp QP, mrs []MR, data []byte) (Introduction, error) {
-	return onDefault(Introduction{}, func(c *Context) (Introduction, error) { return c.ConnectOver(ctx, conn, qp, mrs, data) })
+	return onDefault(Introduction{}, func(d *Device) (Introduction, error) { return d.ConnectOver(ctx, conn, qp, mrs, data) })
 }
 
-// QueryMR is Context.QueryMR on the default context.
+// QueryMR is Device.QueryMR on the default device.
 func QueryMR(mr MR) (MRInfo, error) {
-	return onDefault(MRInfo{}, func(c *Context) (MRInfo, error) { return c.QueryMR(mr) })
+	return onDefault(MRInfo{}, func(d *Device) (MRInfo, error) { return d.QueryMR(mr) })
 }

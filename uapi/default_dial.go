@@ -10,7 +10,7 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
-// Dial is Context.Dial on the default context. If that is not open yet,
+// Dial is Device.Dial on the default device. If that is not open yet,
 // OpenRoute chooses its device by the route to addr; where addr has addresses
 // of both IP versions and no listener answers at those of the first, it is
 // opened anew for the others.
@@ -24,9 +24,9 @@ func Dial(ctx context.Context, addr string, config DialConfig) (QP, error) {
 	ways := byFamily(device.SilentLast(onThisHost(remotes, device.LoopbackListeners())))
 	var failed []error
 	for i, way := range ways {
-		c, fresh, err := defaultContext(func() (*Context, error) {
+		d, fresh, err := defaultDevice(func() (*Device, error) {
 			if os.Getenv("RDMASHIM_DEVICE") != "" {
-				return Open("")
+				return Open("", OpenConfig{})
 			}
 			return OpenConfig{}.chooser().Toward(way)
 		})
@@ -37,14 +37,14 @@ func Dial(ctx context.Context, addr string, config DialConfig) (QP, error) {
 			}
 			try, cancel := share(inner, len(ways)-i)
 			var qp QP
-			qp, err = c.dial(ctx, try, to, &config)
+			qp, err = d.dial(ctx, try, to, &config)
 			cancel()
 			if err == nil {
 				return qp, nil
 			}
 		}
 		failed = append(failed, err)
-		if inner.Err() != nil || c != nil && (!fresh || !elsewhere(err)) || i == len(ways)-1 || c != nil && !withdraw(c) {
+		if inner.Err() != nil || d != nil && (!fresh || !elsewhere(err)) || i == len(ways)-1 || d != nil && !withdraw(d) {
 			break
 		}
 	}
@@ -73,43 +73,43 @@ func groupBy[T any](list []T, alike func(a, b T) bool) (groups [][]T) {
 // Listen listens for connections to addr, HOST:PORT, on every device that this
 // process has open and that has the address; an empty host is all of them, and
 // 127.0.0.1 if all were opened to dial loopback addresses. If none has, the
-// default context is opened, if it is not yet, as OpenLocal opens it, which
+// default device is opened, if it is not yet, as OpenLocal opens it, which
 // RDMASHIM_DEVICE and its options hold for; of a name's addresses, on the first
-// that has one; for an empty host on the device's own. A default context that
+// that has one; for an empty host on the device's own. A default device that
 // is open and does not have the address stays, and Listen opens another beside
-// it. Request.Context tells to which one a request came. See Context.Listen.
+// it. Request.Device tells to which one a request came. See Device.Listen.
 //
-// A context that Listen opened stays open, with its address, when listener and
-// connections have ended: it is the program's default context, whose handles go
+// A device that Listen opened stays open, with its address, when listener and
+// connections have ended: it is the program's default device, whose handles go
 // on. Close gives it back, and all else that the package functions opened.
-func Listen(addr string) (*Listener, error) {
+func Listen(addr string, config ListenConfig) (*Listener, error) {
 	at, err := resolveListen(addr)
 	var l *Listener
 	if err == nil {
-		l, err = listenAt(at)
+		l, err = listenAt(at, config)
 	}
 	return l, opError("Listen", addr, err)
 }
 
 // listenAt listens on the first of the addresses that a device has.
-func listenAt(addrs []netip.AddrPort) (*Listener, error) {
+func listenAt(addrs []netip.AddrPort, config ListenConfig) (*Listener, error) {
 	for _, at := range addrs {
 		ctxs := opened.at(at.Addr())
-		if at.Addr().IsUnspecified() && len(ctxs) > 0 && !slices.ContainsFunc(ctxs, func(c *Context) bool { return !c.dials }) {
-			if c, err := toListen(device.Loopbacks()[0]); err == nil {
-				ctxs = append(ctxs, c)
+		if at.Addr().IsUnspecified() && len(ctxs) > 0 && !slices.ContainsFunc(ctxs, func(d *Device) bool { return !d.dials }) {
+			if d, err := toListen(device.Loopbacks()[0]); err == nil {
+				ctxs = append(ctxs, d)
 			}
 		}
 		if len(ctxs) > 0 {
-			return listen(at, ctxs, ListenConfig{})
+			return listen(at, ctxs, config)
 		}
 	}
 	var failed []error
 	for _, at := range addrs {
-		c, err := toListen(at.Addr())
+		d, err := toListen(at.Addr())
 		if err == nil {
 			var l *Listener
-			if l, err = listen(at, []*Context{c}, ListenConfig{}); err == nil {
+			if l, err = listen(at, []*Device{d}, config); err == nil {
 				return l, nil
 			}
 		}
@@ -118,26 +118,26 @@ func listenAt(addrs []netip.AddrPort) (*Listener, error) {
 	return nil, errs.Tried(failed)
 }
 
-// toListen returns the default context or, where its device does not have the
-// address, another context that is closed with it.
-func toListen(addr netip.Addr) (*Context, error) {
+// toListen returns the default device or, where its device does not have the
+// address, another device that is closed with it.
+func toListen(addr netip.Addr) (*Device, error) {
 	if addr.IsUnspecified() {
 		addr = netip.Addr{}
 	}
-	c, _, err := defaultContext(func() (*Context, error) {
-		c, err := openLocal(addr, OpenConfig{})
+	d, _, err := defaultDevice(func() (*Device, error) {
+		d, err := openLocal(addr, OpenConfig{})
 		if err != nil && !addr.IsValid() {
-			return Open("")
+			return Open("", OpenConfig{})
 		}
-		return c, err
+		return d, err
 	})
-	if err != nil || !addr.IsValid() || c.hasAddr(addr) {
-		return c, err
+	if err != nil || !addr.IsValid() || d.hasAddr(addr) {
+		return d, err
 	}
-	if c, err = openLocal(addr, OpenConfig{}); err == nil {
+	if d, err = openLocal(addr, OpenConfig{}); err == nil {
 		defaults.mu.Lock()
-		defaults.more = append(defaults.more, c)
+		defaults.more = append(defaults.more, d)
 		defaults.mu.Unlock()
 	}
-	return c, err
+	return d, err
 }

@@ -18,7 +18,7 @@ import (
 // privilege: sim, and soft, which sends through UDP sockets.
 
 // eachDevice runs the test on a pair of devices of each kind.
-func eachDevice(t *testing.T, test func(t *testing.T, a, b *uapi.Context)) {
+func eachDevice(t *testing.T, test func(t *testing.T, a, b *uapi.Device)) {
 	t.Run("sim", func(t *testing.T) {
 		t.Parallel()
 		a, b := uapitest.Pair(t, "")
@@ -33,19 +33,19 @@ func eachDevice(t *testing.T, test func(t *testing.T, a, b *uapi.Context)) {
 
 // openDevice opens a device until the end of the test, which fails if handles
 // are left.
-func openDevice(t *testing.T, device string) *uapi.Context {
+func openDevice(t *testing.T, device string) *uapi.Device {
 	t.Helper()
 	return openDeviceWith(t, device, uapi.OpenConfig{})
 }
 
-func openDeviceWith(t *testing.T, device string, config uapi.OpenConfig) *uapi.Context {
+func openDeviceWith(t *testing.T, device string, config uapi.OpenConfig) *uapi.Device {
 	t.Helper()
-	c := must.Get(uapi.OpenWith(device, config))(t)
+	d := must.Get(uapi.Open(device, config))(t)
 	t.Cleanup(func() {
-		require.Empty(t, c.OpenHandles())
-		require.NoError(t, c.Close())
+		require.Empty(t, d.OpenHandles())
+		require.NoError(t, d.Close())
 	})
-	return c
+	return d
 }
 
 var simNetworks atomic.Int64
@@ -63,24 +63,24 @@ func within(t *testing.T) context.Context {
 }
 
 // mustMR registers memory until the end of the test.
-func mustMR(t *testing.T, c *uapi.Context, buf []byte, access uapi.Access) (uapi.MR, uapi.MRInfo) {
+func mustMR(t *testing.T, d *uapi.Device, buf []byte, access uapi.Access) (uapi.MR, uapi.MRInfo) {
 	t.Helper()
-	mr := must.Get(c.RegMR(buf, access))(t)
-	t.Cleanup(func() { c.DeregMR(mr) })
-	info := must.Get(c.QueryMR(mr))(t)
+	mr := must.Get(d.RegMR(buf, access))(t)
+	t.Cleanup(func() { d.DeregMR(mr) })
+	info := must.Get(d.QueryMR(mr))(t)
 	return mr, info
 }
 
 // mustQP creates a queue pair until the end of the test.
-func mustQP(t *testing.T, c *uapi.Context, config uapi.QPConfig) uapi.QP {
+func mustQP(t *testing.T, d *uapi.Device, config uapi.QPConfig) uapi.QP {
 	t.Helper()
-	qp := must.Get(c.CreateQPWith(config))(t)
-	t.Cleanup(func() { c.DestroyQP(qp) })
+	qp := must.Get(d.CreateQPWith(config))(t)
+	t.Cleanup(func() { d.DestroyQP(qp) })
 	return qp
 }
 
 // connectPair connects two queue pairs.
-func connectPair(t *testing.T, a *uapi.Context, qa uapi.QP, b *uapi.Context, qb uapi.QP) {
+func connectPair(t *testing.T, a *uapi.Device, qa uapi.QP, b *uapi.Device, qb uapi.QP) {
 	t.Helper()
 	ea := must.Get(a.LocalEndpoint(qa))(t)
 	eb := must.Get(b.LocalEndpoint(qb))(t)
@@ -91,10 +91,10 @@ func connectPair(t *testing.T, a *uapi.Context, qa uapi.QP, b *uapi.Context, qb 
 }
 
 // next waits for one completion.
-func next(t *testing.T, c *uapi.Context, qp uapi.QP) uapi.WC {
+func next(t *testing.T, d *uapi.Device, qp uapi.QP) uapi.WC {
 	t.Helper()
 	var wc [1]uapi.WC
-	n := must.Get(c.WaitCQ(within(t), qp, wc[:]))(t)
+	n := must.Get(d.WaitCQ(within(t), qp, wc[:]))(t)
 	require.Equal(t, 1, n)
 	return wc[0]
 }

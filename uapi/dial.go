@@ -81,34 +81,34 @@ type DialConfig struct {
 //   - ENOENT: the kernel has no connection manager
 //
 // After an error no queue pair or connection is left.
-func (c *Context) Dial(ctx context.Context, addr string, config DialConfig) (QP, error) {
+func (d *Device) Dial(ctx context.Context, addr string, config DialConfig) (QP, error) {
 	inner, cancel := bounded(ctx)
 	defer cancel()
 	remotes, err := resolve(inner, addr)
 	qp := QP(-1)
 	if err == nil {
-		qp, err = c.dial(ctx, inner, remotes, &config)
+		qp, err = d.dial(ctx, inner, remotes, &config)
 	}
 	return qp, opError("Dial", addr, err)
 }
 
 // dial tries the addresses in turn. ctx is the caller's, inner the bounded one
 // made from it.
-func (c *Context) dial(ctx, inner context.Context, remotes []netip.AddrPort, config *DialConfig) (QP, error) {
+func (d *Device) dial(ctx, inner context.Context, remotes []netip.AddrPort, config *DialConfig) (QP, error) {
 	if len(config.Private) > MaxDialPrivate {
 		return -1, errs.Explain(syscall.EINVAL, "%d bytes of private data; a request carries %d", len(config.Private), MaxDialPrivate)
 	}
-	ch, err := c.channel()
+	ch, err := d.channel()
 	if err != nil {
 		return -1, err
 	}
-	d := dialling{c: c, ch: ch, config: config, ctx: ctx}
-	remotes = device.SilentLast(onThisHost(remotes, c.hostAddrs()))
+	t := dialling{device: d, ch: ch, config: config, ctx: ctx}
+	remotes = device.SilentLast(onThisHost(remotes, d.hostAddrs()))
 	var failed []error
 	for i, remote := range remotes {
-		err := d.try(inner, remote, len(remotes)-i)
+		err := t.try(inner, remote, len(remotes)-i)
 		if err == nil {
-			return d.q.num, nil
+			return t.q.num, nil
 		}
 		if len(remotes) > 1 {
 			err = fmt.Errorf("%v %w", remote.Addr(), err)
@@ -117,8 +117,8 @@ func (c *Context) dial(ctx, inner context.Context, remotes []netip.AddrPort, con
 			break
 		}
 	}
-	if d.q.queuePair != nil {
-		_ = c.destroyQP(d.q.num)
+	if t.q.queuePair != nil {
+		_ = d.destroyQP(t.q.num)
 	}
 	return -1, loopback.Explain(errs.Tried(failed))
 }
@@ -146,7 +146,7 @@ func (e *prepareError) Unwrap() error { return e.error }
 
 // dialling is a Dial on its way.
 type dialling struct {
-	c      *Context
+	device *Device
 	ch     *rdmacm.Channel
 	config *DialConfig
 	ctx    context.Context // the caller's
@@ -158,20 +158,20 @@ func (d *dialling) try(inner context.Context, remote netip.AddrPort, n int) erro
 	start := time.Now()
 	try, cancel := share(inner, n)
 	defer cancel()
-	local, err := d.c.source(d.config.LocalAddr, remote.Addr())
+	local, err := d.device.source(d.config.LocalAddr, remote.Addr())
 	if err != nil {
 		return err
 	}
 	failed := func(err error) error {
 		if ended := try.Err(); ended != nil && errors.Is(err, ended) {
-			silence := fmt.Sprintf("for %v%s", time.Since(start).Round(time.Millisecond), d.c.absent(remote.Addr()))
+			silence := fmt.Sprintf("for %v%s", time.Since(start).Round(time.Millisecond), d.device.absent(remote.Addr()))
 			if d.ctx.Err() == nil {
 				err = fmt.Errorf("%w %s", ErrUnreachable, silence)
 			} else {
 				err = fmt.Errorf("%w: no answer %s", ended, silence)
 			}
 		}
-		return fmt.Errorf("from %v on %s: %w", local.Addr(), d.c.device.OpenName(), d.c.returned(setupError(d.ctx, inner, err)))
+		return fmt.Errorf("from %v on %s: %w", local.Addr(), d.device.where.OpenName(), d.device.returned(setupError(d.ctx, inner, err)))
 	}
 	id, err := d.ch.Resolve(try, local, remote, rdmacm.Options{TOS: d.config.TOS})
 	if err != nil {
@@ -179,7 +179,7 @@ func (d *dialling) try(inner context.Context, remote netip.AddrPort, n int) erro
 	}
 	first := d.q.queuePair == nil
 	if first {
-		if d.q, err = d.c.newManaged(d.config.QPConfig); err != nil {
+		if d.q, err = d.device.newManaged(d.config.QPConfig); err != nil {
 			_ = id.Destroy()
 			return err
 		}
@@ -194,38 +194,38 @@ func (d *dialling) try(inner context.Context, remote netip.AddrPort, n int) erro
 }
 
 // absent says why an address may be silent.
-func (c *Context) absent(remote netip.Addr) string {
+func (d *Device) absent(remote netip.Addr) string {
 	switch {
-	case c.device.Spec.Kind == device.Sim:
+	case d.where.Spec.Kind == device.Sim:
 		return ""
 	case remote.IsLoopback() && loopback.Down() != "":
 		return ": " + loopback.Down()
 	case device.Silent(remote):
 		return fmt.Sprintf(": nothing has UDP port %d of that address of this host", RoCEPort)
 	}
-	return fmt.Sprintf(": is a device open there, and does no firewall drop UDP port %d?", c.askedPort())
+	return fmt.Sprintf(": is a device open there, and does no firewall drop UDP port %d?", d.askedPort())
 }
 
 // returned says what it means that a request came back.
-func (c *Context) returned(err error) error {
+func (d *Device) returned(err error) error {
 	var event *rdmacm.EventError
 	switch {
 	case !errors.As(err, &event):
 		return err
 	case errors.Is(event, syscall.ECONNREFUSED):
-		return fmt.Errorf("%w: nothing has UDP port %d of that address; open a device there (a soft one, or load rdma_rxe)", ErrRefused, c.askedPort())
+		return fmt.Errorf("%w: nothing has UDP port %d of that address; open a device there (a soft one, or load rdma_rxe)", ErrRefused, d.askedPort())
 	case errors.Is(event, syscall.EPERM):
-		return fmt.Errorf("%w; a packet filter of this host does not let UDP to port %d leave", err, c.askedPort())
+		return fmt.Errorf("%w; a packet filter of this host does not let UDP to port %d leave", err, d.askedPort())
 	}
 	return err
 }
 
 // askedPort is the UDP port at which other devices are asked for connections.
-func (c *Context) askedPort() uint16 {
-	if c.device.Beside() || c.device.Spec.Kind == device.Host {
+func (d *Device) askedPort() uint16 {
+	if d.where.Beside() || d.where.Spec.Kind == device.Host {
 		return RoCEPort
 	}
-	return c.chosen.addr.Port()
+	return d.chosen.addr.Port()
 }
 
 // dialOnce moves the queue pair to INIT, lets the program post receives the
@@ -255,11 +255,11 @@ func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // source is the device's address from which to reach remote.
-func (c *Context) source(asked netip.AddrPort, remote netip.Addr) (netip.AddrPort, error) {
+func (d *Device) source(asked netip.AddrPort, remote netip.Addr) (netip.AddrPort, error) {
 	none := netip.AddrPort{}
 	local, err := asked.Addr(), error(nil)
 	if !local.IsValid() {
-		if local, err = c.sourceFor(remote); err != nil {
+		if local, err = d.sourceFor(remote); err != nil {
 			return none, err
 		}
 	}
@@ -269,18 +269,18 @@ func (c *Context) source(asked netip.AddrPort, remote netip.Addr) (netip.AddrPor
 	return netip.AddrPortFrom(local.Unmap(), asked.Port()), nil
 }
 
-// sourceFor chooses among the device's addresses: the context's own if it is of
+// sourceFor chooses among the device's addresses: the chosen one if it is of
 // the peer's IP version, else the best of that version.
-func (c *Context) sourceFor(remote netip.Addr) (netip.Addr, error) {
-	own := c.chosen.gid.Addr.Unmap()
+func (d *Device) sourceFor(remote netip.Addr) (netip.Addr, error) {
+	own := d.chosen.gid.Addr.Unmap()
 	fits := func(a netip.Addr) bool {
 		return a.Is4() == remote.Is4() && (a.Is4() || a.IsLinkLocalUnicast() == remote.IsLinkLocalUnicast())
 	}
 	best := own
 	if !fits(own) {
-		gids, err := c.verbs.GIDs(uint8(c.chosen.port))
+		gids, err := d.verbs.GIDs(uint8(d.chosen.port))
 		if err != nil {
-			return own, c.ended(err, &c.closed, "")
+			return own, d.ended(err, &d.closed, "")
 		}
 		gids = slices.DeleteFunc(gids, func(g verbs.GID) bool { return !fits(g.Addr.Unmap()) })
 		if len(gids) > 0 {

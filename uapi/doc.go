@@ -4,29 +4,30 @@
 //
 // # By task
 //
-//   - Open a device: [Open], [OpenWith]; by an address [OpenLocal], by the way
-//     to a peer [OpenRoute]; see what there is: [Devices], [Context.QueryDevice]
-//   - Register memory: [Context.RegMR], [Context.RegRegion]; page-aligned memory
+//   - Open a device: [Open]; by an address [OpenLocal], by the way
+//     to a peer [OpenRoute]; see what there is: [Devices], [Device.QueryDevice]
+//   - Register memory: [Device.RegMR], [Device.RegRegion]; page-aligned memory
 //     outside of Go's heap: [Alloc]
-//   - Connect by address: [Context.Dial], [Context.Listen]; over a TCP
-//     connection: [Context.ConnectOver]; by hand: [Context.LocalEndpoint],
-//     [Context.ConnectQP]
-//   - Write and read the peer's memory: [Context.PostWrite],
-//     [Context.PostWriteImm], [Context.PostRead], [Context.PostFetchAdd],
-//     [Context.PostCompareSwap]
-//   - Exchange messages: [Context.PostSend], [Context.PostRecv]; receives for
-//     many connections: [Context.CreateSRQ], [Context.PostSRQRecv]
-//   - Post several requests, scatter lists, inline data: [Context.Post]
-//   - Send datagrams: [Context.CreateAH], [Context.PostSendTo]; to groups:
-//     [Context.AttachMulticast]
-//   - Wait for a request: [Context.WaitWR]; for whatever completes:
-//     [Context.WaitCQ], [Context.Wait], [Context.WaitAny]; without waiting:
-//     [Context.PollCQ]
-//   - Know that a peer has gone: [Context.Done], [Context.OnDone],
-//     [Context.Cause]; what a device says: [Context.Events]
-//   - Keep peers apart: [Context.CreatePD]
-//   - Watch: [Context.Stats], [AllStats], [StatsVar]; in a test, find handles
-//     that are left: [Context.OpenHandles]
+//   - Connect by address: [Device.Dial], [Device.Listen]; over a TCP
+//     connection: [Device.ConnectOver]; by hand: [Device.LocalEndpoint],
+//     [Device.ConnectQP]
+//   - Write and read the peer's memory: [Device.PostWrite],
+//     [Device.PostWriteImm], [Device.PostRead], [Device.PostFetchAdd],
+//     [Device.PostCompareSwap]
+//   - Exchange messages: [Device.PostSend], [Device.PostRecv]; receives for
+//     many connections: [Device.CreateSRQ], [Device.PostSRQRecv]
+//   - Post several requests, scatter lists, inline data: [Device.Post]
+//   - Send datagrams: [Device.CreateAH], [Device.PostSendTo]; to groups:
+//     [Device.AttachMulticast]
+//   - Wait for a request: [Device.WaitWR]; for whatever completes on a queue
+//     pair: [Device.WaitCQ], without waiting [Device.PollCQ]; in a completion
+//     queue of several queue pairs: [Device.WaitQueue], [Device.PollQueue]; in
+//     several of them: [Device.WaitAny]
+//   - Know that a peer has gone: [Device.Done], [Device.OnDone],
+//     [Device.Cause]; what a device says: [Device.Events]
+//   - Keep peers apart: [Device.CreatePD]
+//   - Watch: [Device.Stats], [AllStats], [StatsVar]; in a test, find handles
+//     that are left: [Device.OpenHandles]
 //   - Test: package uapitest has two connected devices in a line
 //
 // Above it stand packages rdmanet (net.Conn), msgring (messages), qmux
@@ -40,27 +41,28 @@
 //
 //	RegMR, DeregMR, CreateQP, DestroyQP, PostWrite, PostSend, PollCQ
 //
-// They are methods of a Context, which Open makes. Around them stand the calls
+// They are methods of a Device, which Open makes. Around them stand the calls
 // that every program needs: LocalEndpoint and ConnectQP (ConnectOver does both
 // over TCP), QueryMR, PostRecv, PostRead, WaitCQ, Alloc and Close. These and
-// the seven are also functions on a default context, which the first use opens
+// the seven are also functions on a default device, which the first use opens
 // with the device that RDMASHIM_DEVICE names, else "soft"; Default returns it
 // for all other calls. Under them lies a general layer of which they are thin
-// wrappers: CreateCQ, CreateQPWith, Post, Poll and Wait, with completion queues
-// shared by many queue pairs, scatter lists, flags, inline data and the
-// caller's own 64-bit ids.
+// wrappers: CreateCQ, CreateQPWith, Post, PollQueue and WaitQueue, with
+// completion queues shared by many queue pairs, scatter lists, flags, inline
+// data and the caller's own 64-bit ids. PollCQ and WaitCQ name a queue pair, as
+// in the document; PollQueue and WaitQueue name a completion queue.
 //
 // A number that a call returns beside an error is -1, as in the document: a
 // handle, an id, or a count of completions. Only Post differs: it returns how
 // many requests were posted before the one that its error is of. Go's error, an
 // *OpError, says which call failed, on what, and why.
 //
-// A call with more than the document's parameters takes a struct whose zero
-// value is the default: OpenWith, RegMRWith, CreateQPWith and ListenWith,
-// beside which Open, RegMR, CreateQP and Listen are the short forms; Dial,
-// OpenLocal and OpenRoute, which have none. A field that is zero means its
-// default, and None, where it is permitted, means nothing at all. A device's
-// own options are part of its name, "soft:10.0.0.1?mtu=1024", so that a flag or
+// A call that can be configured takes a struct whose zero value is the default:
+// Open, Listen, Dial, CreateAH. Of two calls the document has a short form, and
+// so each has another with a struct, by the name with With: RegMR and
+// RegMRWith, CreateQP and CreateQPWith. A field that is zero means its default,
+// and None, where it is permitted, means nothing at all. A device's own options
+// are part of its name, "soft:10.0.0.1?mtu=1024", so that a flag or
 // RDMASHIM_DEVICE can say them.
 //
 // Queue pairs of TypeUC are connected by ConnectQP, and lost messages stay
@@ -76,14 +78,14 @@
 // Dial and Listen connect queue pairs by address and port, through the kernel's
 // RDMA connection manager and interoperably with librdmacm:
 //
-//	l, err := c.Listen(":7471")
+//	l, err := d.Listen(":7471", uapi.ListenConfig{})
 //	r, err := l.Accept(ctx)      // r.RemoteAddr, r.PrivateData
-//	qp, err := r.CreateQP(conf)  // post receives
+//	qp, err := r.CreateQPWith(conf) // post receives
 //	_, err = r.Accept(ctx, data) // or r.Reject(reason, data)
 //
-//	qp, err := c.Dial(ctx, "10.0.0.2:7471", uapi.DialConfig{Private: data})
-//	info, err := c.QueryConn(qp) // the peer's private data
-//	<-c.Done(qp)                 // c.Cause(qp) says why; OnDone calls a function
+//	qp, err := d.Dial(ctx, "10.0.0.2:7471", uapi.DialConfig{Private: data})
+//	info, err := d.QueryConn(qp) // the peer's private data
+//	<-d.Done(qp)                 // d.Cause(qp) says why; OnDone calls a function
 //
 // RegRegion registers memory and returns the Region that the peer must be told
 // of, whose binary form fits into private data.
@@ -105,21 +107,21 @@
 // Events gives a device's news of itself: its port went down or came up, its
 // GID table changed, a queue pair or a completion queue broke.
 //
-//	for e := range c.Events(ctx) {
+//	for e := range d.Events(ctx) {
 //		log.Print(e.Type, e.Port, e.QP)
 //	}
 //
 // # Protection domains
 //
 // A peer reaches each region that is in its queue pair's protection domain,
-// allows it, and whose key the peer knows. Everything is in the context's own
-// domain unless said otherwise, so peers of one context share its regions: a
+// allows it, and whose key the peer knows. Everything is in the device's own
+// domain unless said otherwise, so peers of one device share its regions: a
 // key that one of them was told, or guesses, serves all. A server gives each
 // client a domain:
 //
-//	pd, err := c.CreatePD()
-//	mr, err := c.RegMRWith(page, uapi.MRConfig{Access: access, PD: pd})
-//	qp, err := r.CreateQP(uapi.QPConfig{PD: pd}) // r of Listener.Accept
+//	pd, err := d.CreatePD()
+//	mr, err := d.RegMRWith(page, uapi.MRConfig{Access: access, PD: pd})
+//	qp, err := r.CreateQPWith(uapi.QPConfig{PD: pd}) // r of Listener.Accept
 //
 // and ends with DestroyQP, DeregMR and DestroyPD.
 //
@@ -129,9 +131,9 @@
 // pinned memory grows with the messages that wait for it, and not with its
 // clients.
 //
-//	srq, err := c.CreateSRQ(uapi.SRQConfig{Depth: 256, Limit: 64})
-//	id, err := c.PostSRQRecv(srq, mr, 0, 4096)
-//	qp, err := r.CreateQP(uapi.QPConfig{SRQ: srq, SendDepth: 8, RecvCQ: cq})
+//	srq, err := d.CreateSRQ(uapi.SRQConfig{Depth: 256, Limit: 64})
+//	id, err := d.PostSRQRecv(srq, mr, 0, 4096)
+//	qp, err := r.CreateQPWith(uapi.QPConfig{SRQ: srq, SendDepth: 8, RecvCQ: cq})
 //
 // WC.QP says whose message a completion in cq is. Clients that send faster than
 // receives are posted wait (QPConfig.RNRRetry), and Events tells when fewer
@@ -176,15 +178,15 @@
 //
 // # Waiting
 //
-// WaitWR waits for one request, WaitCQ and Wait for whatever completes, WaitAny
-// for several completion queues. WakeCQ has a wait return 0 completions, for a
-// program whose waiter must look at something else: a deadline, a message that
-// is to be sent. A post of a receive never waits for a send, nor for its
-// doorbell.
+// WaitWR waits for one request, WaitCQ and WaitQueue for whatever completes,
+// WaitAny for several completion queues. WakeCQ has a wait return 0
+// completions, for a program whose waiter must look at something else: a
+// deadline, a message that is to be sent. A post of a receive never waits for a
+// send, nor for its doorbell.
 //
 // # Watching
 //
-// Context.Stats reads a device's counters, and those of its queue pairs with
+// Device.Stats reads a device's counters, and those of its queue pairs with
 // window and round trip; AllStats reads every device of the process, and
 // StatsVar is that for package expvar. Other processes of the same user read
 // soft devices through a socket (package stats, rdmashim top), unless they were
@@ -212,7 +214,7 @@
 // # Handles and concurrency
 //
 // Everything is safe for concurrent use; ordering is per queue pair. Handles
-// that are zero, stale, of another context or of a closed one answer EBADF,
-// never anything else's object. A Context's objects go with its Close, and a
+// that are zero, stale, of another device or of a closed one answer EBADF,
+// never anything else's object. A Device's objects go with its Close, and a
 // process's with its end.
 package uapi

@@ -10,7 +10,7 @@ import (
 
 // domain is a protection domain that CreatePD made.
 type domain struct {
-	ctx    *Context
+	device *Device
 	handle PD
 	verbs  *verbs.PD
 	made   origin
@@ -20,72 +20,72 @@ type domain struct {
 // reaches only the memory regions of its own domain: a peer that learns or
 // guesses the key of a region in another one gets WCRemAccessErr. Queue pairs
 // take their domain from QPConfig.PD, regions from MRConfig.PD, address handles
-// from AHConfig.PD; 0 is the context's own domain.
+// from AHConfig.PD; 0 is the device's own domain.
 //
 // A program with several peers that must not see each other's memory gives each
 // peer a domain. Memory that all of them share is registered once in each.
 //
 // Errors: ENOMEM when the device has no room.
-func (c *Context) CreatePD() (PD, error) {
-	d, err := c.createPD()
+func (d *Device) CreatePD() (PD, error) {
+	p, err := d.createPD()
 	if err != nil {
 		return -1, opError("CreatePD", "", err)
 	}
-	return d.handle, nil
+	return p.handle, nil
 }
 
-func (c *Context) createPD() (*domain, error) {
-	if c.closed.Load() {
-		return nil, errContextClosed
+func (d *Device) createPD() (*domain, error) {
+	if d.closed.Load() {
+		return nil, errDeviceClosed
 	}
-	v, err := c.verbs.AllocPD()
+	v, err := d.verbs.AllocPD()
 	if err != nil {
-		return nil, c.ended(err, &c.closed, "")
+		return nil, d.ended(err, &d.closed, "")
 	}
-	d := &domain{ctx: c, verbs: v, made: caller()}
-	if err := enter(c, &domainHandles, &c.domains, d, &d.handle, v.Dealloc); err != nil {
+	p := &domain{device: d, verbs: v, made: caller()}
+	if err := enter(d, &domainHandles, &d.domains, p, &p.handle, v.Dealloc); err != nil {
 		return nil, err
 	}
-	return d, nil
+	return p, nil
 }
 
 // DestroyPD destroys a protection domain. EBUSY while a region, a queue pair or
 // an address handle is in it, after which nothing has changed.
-func (c *Context) DestroyPD(pd PD) error { return opError("DestroyPD", pdName(pd), c.destroyPD(pd)) }
+func (d *Device) DestroyPD(pd PD) error { return opError("DestroyPD", pdName(pd), d.destroyPD(pd)) }
 
-func (c *Context) destroyPD(pd PD) error {
-	d, err := c.madeDomain(pd)
+func (d *Device) destroyPD(pd PD) error {
+	p, err := d.madeDomain(pd)
 	if err != nil {
 		return err
 	}
-	switch err := d.verbs.Dealloc(); {
+	switch err := p.verbs.Dealloc(); {
 	case errors.Is(err, syscall.EBUSY):
 		return errs.Explain(syscall.EBUSY, "regions, queue pairs or address handles are in it; destroy them first")
 	case err != nil: // of two that destroy it at once the later, or Close was faster
-		return c.ended(err, &c.closed, "")
+		return d.ended(err, &d.closed, "")
 	}
-	leave(c, &domainHandles, &c.domains, pd)
+	leave(d, &domainHandles, &d.domains, pd)
 	return nil
 }
 
 // madeDomain is the domain behind a handle, or EBADF.
-func (c *Context) madeDomain(pd PD) (*domain, error) {
-	if d := domainHandles.Get(int(pd)); d != nil && d.ctx == c {
-		return d, nil
+func (d *Device) madeDomain(pd PD) (*domain, error) {
+	if p := domainHandles.Get(int(pd)); p != nil && p.device == d {
+		return p, nil
 	}
-	return nil, c.badHandle("%s is no protection domain of this context: zero, destroyed, or another context's", pdName(pd))
+	return nil, d.badHandle("%s is no protection domain of this device: zero, destroyed, or another device's", pdName(pd))
 }
 
-// domain is the kernel's domain behind a handle: the context's own for 0.
-func (c *Context) domain(pd PD) (*verbs.PD, error) {
+// domain is the kernel's domain behind a handle: the device's own for 0.
+func (d *Device) domain(pd PD) (*verbs.PD, error) {
 	if pd == 0 {
-		return c.pd, nil
+		return d.pd, nil
 	}
-	d, err := c.madeDomain(pd)
+	p, err := d.madeDomain(pd)
 	if err != nil {
 		return nil, err
 	}
-	return d.verbs, nil
+	return p.verbs, nil
 }
 
 // otherDomain refuses an object that lies in another domain than the queue of

@@ -11,7 +11,7 @@ import (
 // OpError is the error of every call of this package: which call failed, on
 // what, and why. errors.Is finds the errno in it:
 //
-//	EBADF    the handle is zero, stale, closed or of another context
+//	EBADF    the handle is zero, stale, closed or of another device
 //	EINVAL   an argument or the queue pair's state is wrong
 //	ENOMEM   the queue is full, or a table of the device is
 //	EBUSY    something still uses the object
@@ -47,7 +47,7 @@ type WCError struct {
 	WC WC
 	// Cause is why the connection of a completion with WCWRFlushErr had ended:
 	// ErrPeerDisconnected, ErrPeerSilent, ErrDisconnected … (see
-	// Context.Cause). It is nil where the queue pair had failed, was not
+	// Device.Cause). It is nil where the queue pair had failed, was not
 	// connected by address, or the connection stood when the completion was
 	// polled.
 	Cause error
@@ -81,8 +81,8 @@ func (e *WCError) Unwrap() []error {
 	return []error{e.WC.Status, e.Cause}
 }
 
-// errContextClosed is the error of calls on a closed context.
-const errContextClosed = kshim.ClosedError("the context is closed")
+// errDeviceClosed is the error of calls on a closed device.
+const errDeviceClosed = kshim.ClosedError("the device is closed")
 
 // opError wraps err once.
 func opError(op, object string, err error) error {

@@ -30,17 +30,17 @@ type Event struct {
 const eventRoom = 64
 
 // Events gives the device's events from now on, as they come, until ctx ends or
-// the context is closed; then the channel is closed. A program needs no events
+// the device is closed; then the channel is closed. A program needs no events
 // to notice a fault: its calls fail and its waits are woken. Events say why,
 // and when a port comes back. Each call has a channel of its own.
-func (c *Context) Events(ctx context.Context) <-chan Event {
+func (d *Device) Events(ctx context.Context) <-chan Event {
 	type dated struct {
 		verbs.Event
 		at time.Time
 	}
 	in, out := make(chan dated, eventRoom), make(chan Event)
 	var lost atomic.Int64
-	stop := c.verbs.Watch(func(v verbs.Event) {
+	stop := d.verbs.Watch(func(v verbs.Event) {
 		select {
 		case in <- dated{v, time.Now()}:
 		default:
@@ -56,16 +56,16 @@ func (c *Context) Events(ctx context.Context) <-chan Event {
 			case v = <-in:
 			case <-ctx.Done():
 				return
-			case <-c.verbs.Done():
+			case <-d.verbs.Done():
 				return
 			}
-			e := c.event(v.Event)
+			e := d.event(v.Event)
 			e.Time, e.Lost = v.at, int(lost.Swap(0))
 			select {
 			case out <- e:
 			case <-ctx.Done():
 				return
-			case <-c.verbs.Done():
+			case <-d.verbs.Done():
 				return
 			}
 		}
@@ -73,24 +73,24 @@ func (c *Context) Events(ctx context.Context) <-chan Event {
 	return out
 }
 
-func (c *Context) event(v verbs.Event) Event {
+func (d *Device) event(v verbs.Event) Event {
 	e := Event{Type: v.Type.String(), Port: int(v.Port)}
 	if v.QP != nil {
 		e.QP = QP(v.QP.Num())
 	}
 	if v.CQ != nil {
-		e.CQ = handleOf(c, c.queues, func(q *completionQueue) bool { return q.verbs == v.CQ })
+		e.CQ = handleOf(d, d.queues, func(q *completionQueue) bool { return q.verbs == v.CQ })
 	}
 	if v.SRQ != nil {
-		e.SRQ = handleOf(c, c.shared, func(s *sharedQueue) bool { return s.verbs == v.SRQ })
+		e.SRQ = handleOf(d, d.shared, func(s *sharedQueue) bool { return s.verbs == v.SRQ })
 	}
 	return e
 }
 
 // handleOf finds the handle of the object that is it; 0 when it is gone.
-func handleOf[H ~int, T any](c *Context, own map[H]*T, is func(*T) bool) H {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func handleOf[H ~int, T any](d *Device, own map[H]*T, is func(*T) bool) H {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for h, x := range own {
 		if is(x) {
 			return h

@@ -20,7 +20,7 @@ import (
 )
 
 // raiser is a kernel whose asynchronous events a test raises: those of the
-// first event file that is adopted, which is the context's.
+// first event file that is adopted, which is the device's.
 type raiser struct {
 	kshim.Kernel
 	once   sync.Once
@@ -65,11 +65,11 @@ func (f *raised) Close() error {
 
 func TestEvents(t *testing.T) {
 	r := &raiser{events: make(chan abi.AsyncEvent)}
-	c := must.Get(OpenWith("sim", OpenConfig{wrap: r.wrap}))(t)
-	qp := must.Get(c.CreateQP(8, 8))(t)
-	cq := must.Get(c.CreateCQ(8))(t)
+	d := must.Get(Open("sim", OpenConfig{wrap: r.wrap}))(t)
+	qp := must.Get(d.CreateQP(8, 8))(t)
+	cq := must.Get(d.CreateCQ(8))(t)
 	ctx, stop := context.WithCancel(t.Context())
-	events, second := c.Events(ctx), c.Events(t.Context())
+	events, second := d.Events(ctx), d.Events(t.Context())
 	r.events <- abi.AsyncEvent{EventType: abi.EventPortErr, Element: 1}
 	e := <-events
 	require.Equal(t, "PORT_ERR", e.Type)
@@ -119,15 +119,15 @@ func TestEvents(t *testing.T) {
 	}
 	require.Greater(t, lost, 0)
 
-	_, err := c.PollCQ(qp, make([]WC, 1))
+	_, err := d.PollCQ(qp, make([]WC, 1))
 	require.ErrorIs(t, err, syscall.EOVERFLOW, "the completion queue was said to have overrun")
-	require.NoError(t, c.DestroyQP(qp))
-	require.NoError(t, c.DestroyCQ(cq))
-	require.NoError(t, c.Close())
+	require.NoError(t, d.DestroyQP(qp))
+	require.NoError(t, d.DestroyCQ(cq))
+	require.NoError(t, d.Close())
 	for range second {
 	}
-	_, open := <-c.Events(t.Context())
-	require.False(t, open, "of a closed context")
+	_, open := <-d.Events(t.Context())
+	require.False(t, open, "of a closed device")
 }
 
 // TestLastRequestOfConnection ends connections whose receives are shared. The
@@ -143,7 +143,7 @@ func TestLastRequestOfConnection(t *testing.T) {
 	}{
 		{"the peer disconnects", func(j joined) error { return j.a.Disconnect(j.qa) }, []string{last}},
 		{"the peer destroys", func(j joined) error { return j.a.DestroyQP(j.qa) }, []string{last}},
-		{"the peer's context is closed", func(j joined) error { return j.a.Close() }, []string{last}},
+		{"the peer's device is closed", func(j joined) error { return j.a.Close() }, []string{last}},
 		{"this side disconnects", func(j joined) error { return j.b.Disconnect(j.qb) }, []string{last}},
 		{"both disconnect", func(j joined) error {
 			return errors.Join(j.b.Disconnect(j.qb), j.a.Disconnect(j.qa))
@@ -156,19 +156,19 @@ func TestLastRequestOfConnection(t *testing.T) {
 				a, b := startHost(t, network, 1), startHost(t, network, 2)
 				srq := must.Get(b.CreateSRQ(SRQConfig{Depth: 1}))(t)
 				l := listening(t, b, ListenConfig{})
-				j := joined{a: a.Context, b: b.Context}
+				j := joined{a: a.Device, b: b.Device}
 				accepted := make(chan error, 1)
 				go func() {
 					r, err := l.Accept(t.Context())
 					if err == nil {
-						j.qb, err = r.CreateQP(QPConfig{SRQ: srq, SendDepth: 1})
+						j.qb, err = r.CreateQPWith(QPConfig{SRQ: srq, SendDepth: 1})
 					}
 					if err == nil {
 						_, err = r.Accept(t.Context(), nil)
 					}
 					accepted <- err
 				}()
-				j.qa = must.Get(a.Dial(t.Context(), dialable(b.Context, l), DialConfig{}))(t)
+				j.qa = must.Get(a.Dial(t.Context(), dialable(b.Device, l), DialConfig{}))(t)
 				require.NoError(t, <-accepted)
 
 				ctx, stop := context.WithCancel(t.Context())
@@ -185,7 +185,7 @@ func TestLastRequestOfConnection(t *testing.T) {
 					require.NoError(t, way.end(j))
 				} else {
 					b.unplugged = true
-					require.NoError(t, b.machine.Unregister(b.Context.device.Name))
+					require.NoError(t, b.machine.Unregister(b.Device.where.Name))
 					<-b.Done(j.qb)
 					require.ErrorIs(t, b.Cause(j.qb), ErrDeviceGone)
 					<-a.Done(j.qa)

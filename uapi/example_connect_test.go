@@ -12,12 +12,12 @@ import (
 
 // A server gives each client memory to write to and tells it where, in the
 // acceptance. The client writes there and goes, which the server is told.
-func ExampleContext_Dial() {
+func ExampleDevice_Dial() {
 	ctx := context.Background()
 	server, client := openBoth("sim?net=dial")
 	defer server.Close()
 	defer client.Close()
-	l, err := server.Listen(":7471")
+	l, err := server.Listen(":7471", uapi.ListenConfig{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -66,16 +66,16 @@ func serveOne(ctx context.Context, l *uapi.Listener) string {
 		log.Fatal(err)
 	}
 	fmt.Printf("asked with %q\n", r.PrivateData[:5])
-	c, page := r.Context, make([]byte, 64)
-	pd, err := c.CreatePD() // of this client: no other reaches its page
+	d, page := r.Device, make([]byte, 64)
+	pd, err := d.CreatePD() // of this client: no other reaches its page
 	if err != nil {
 		log.Fatal(err)
 	}
-	_, here, err := c.RegRegion(page, uapi.MRConfig{Access: uapi.AccessLocalWrite | uapi.AccessRemoteWrite, PD: pd})
+	_, here, err := d.RegRegion(page, uapi.MRConfig{Access: uapi.AccessLocalWrite | uapi.AccessRemoteWrite, PD: pd})
 	if err != nil {
 		log.Fatal(err)
 	}
-	qp, err := r.CreateQP(uapi.QPConfig{PD: pd})
+	qp, err := r.CreateQPWith(uapi.QPConfig{PD: pd})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -86,8 +86,8 @@ func serveOne(ctx context.Context, l *uapi.Listener) string {
 	if _, err := r.Accept(ctx, private); err != nil {
 		log.Fatal(err)
 	}
-	<-c.Done(qp)
-	fmt.Println("the peer disconnected:", errors.Is(c.Cause(qp), uapi.ErrPeerDisconnected))
+	<-d.Done(qp)
+	fmt.Println("the peer disconnected:", errors.Is(d.Cause(qp), uapi.ErrPeerDisconnected))
 	return string(page[:27])
 }
 
@@ -97,7 +97,7 @@ func ExampleRequest_Reject() {
 	server, client := openBoth("sim?net=reject")
 	defer server.Close()
 	defer client.Close()
-	l, err := server.Listen(":0")
+	l, err := server.Listen(":0", uapi.ListenConfig{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -118,20 +118,20 @@ func ExampleRequest_Reject() {
 	// true
 }
 
-func openBoth(device string) (a, b *uapi.Context) {
-	a, err := uapi.Open(device)
+func openBoth(device string) (a, b *uapi.Device) {
+	a, err := uapi.Open(device, uapi.OpenConfig{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	if b, err = uapi.Open(device); err != nil {
+	if b, err = uapi.Open(device, uapi.OpenConfig{}); err != nil {
 		log.Fatal(err)
 	}
 	return a, b
 }
 
 // at is where a listener is reached.
-func at(c *uapi.Context, l *uapi.Listener) string {
-	info, err := c.QueryDevice()
+func at(d *uapi.Device, l *uapi.Listener) string {
+	info, err := d.QueryDevice()
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -10,13 +10,13 @@ import (
 )
 
 // A device tells when a shared receive queue runs low.
-func ExampleContext_Events() {
+func ExampleDevice_Events() {
 	must := func(err error) {
 		if err != nil {
 			log.Fatal(err)
 		}
 	}
-	device, err := uapi.Open("sim")
+	device, err := uapi.Open("sim", uapi.OpenConfig{})
 	must(err)
 	defer device.Close()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -49,7 +49,7 @@ func ExampleContext_Events() {
 }
 
 // A datagram to a group comes to each queue pair that is in it.
-func ExampleContext_AttachMulticast() {
+func ExampleDevice_AttachMulticast() {
 	must := func(err error) {
 		if err != nil {
 			log.Fatal(err)
@@ -58,13 +58,13 @@ func ExampleContext_AttachMulticast() {
 	const key = 0x11111111
 	group := netip.MustParseAddr("239.1.2.3")
 	type member struct {
-		*uapi.Context
+		*uapi.Device
 		qp    uapi.QP
 		inbox []byte
 	}
 	var members []member
 	for range 3 {
-		device, err := uapi.Open("sim?net=group")
+		device, err := uapi.Open("sim?net=group", uapi.OpenConfig{})
 		must(err)
 		defer device.Close()
 		qp, err := device.CreateQPWith(uapi.QPConfig{Type: uapi.TypeUD, QKey: key, SendDepth: 1, RecvDepth: 1})
@@ -82,7 +82,7 @@ func ExampleContext_AttachMulticast() {
 	one := members[0]
 	here, err := one.LocalEndpoint(one.qp)
 	must(err)
-	ah, err := one.CreateAH(netip.AddrPortFrom(group, here.Addr.Port()))
+	ah, err := one.CreateAH(netip.AddrPortFrom(group, here.Addr.Port()), uapi.AHConfig{})
 	must(err)
 	out, err := one.RegMR([]byte("hello, all"), 0)
 	must(err)

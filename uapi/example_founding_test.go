@@ -16,7 +16,7 @@ import (
 // The founding document's complete example, line for line, on the package
 // functions. It writes to memory that no program registered, so its outcome
 // cannot be success; package uapi's documentation names the outcome. These
-// tests share the default context and do not run in parallel.
+// tests share the default device and do not run in parallel.
 
 // foundingExample is the document's program up to its cleanup. connect stands
 // between creating the queue pair and posting; the document has nothing there.
@@ -82,16 +82,16 @@ func TestFoundingExampleNotConnected(t *testing.T) {
 
 func TestFoundingExampleConnected(t *testing.T) {
 	for _, device := range []string{"sim", "soft?port=0"} {
-		for name, peer := range map[string]func(c *uapi.Context, qp uapi.QP) uapi.QP{
-			"to another": func(c *uapi.Context, _ uapi.QP) uapi.QP { return mustQP(t, c, uapi.QPConfig{}) },
-			"to itself":  func(_ *uapi.Context, qp uapi.QP) uapi.QP { return qp },
+		for name, peer := range map[string]func(d *uapi.Device, qp uapi.QP) uapi.QP{
+			"to another": func(d *uapi.Device, _ uapi.QP) uapi.QP { return mustQP(t, d, uapi.QPConfig{}) },
+			"to itself":  func(_ *uapi.Device, qp uapi.QP) uapi.QP { return qp },
 		} {
 			t.Run(device+" "+name, func(t *testing.T) {
 				t.Setenv("RDMASHIM_DEVICE", device)
 				t.Cleanup(func() { require.NoError(t, uapi.Close()) })
 				wc, postErr, _ := foundingExample(t, func(qp uapi.QP) {
-					c := must.Get(uapi.Default())(t)
-					connectPair(t, c, qp, c, peer(c, qp))
+					d := must.Get(uapi.Default())(t)
+					connectPair(t, d, qp, d, peer(d, qp))
 				})
 				require.NoError(t, postErr)
 				require.Equal(t, uapi.WCRemAccessErr, wc[0].Status)
@@ -187,17 +187,17 @@ func TestFoundingExampleWithQueriedKey(t *testing.T) {
 	require.Equal(t, "Test message", string(recv[:12]))
 }
 
-// The default context opens the device that RDMASHIM_DEVICE names; its handles
+// The default device opens the device that RDMASHIM_DEVICE names; its handles
 // die with it, and the next use opens a new one.
-func TestDefaultContext(t *testing.T) {
+func TestDefaultDevice(t *testing.T) {
 	t.Setenv("RDMASHIM_DEVICE", "sim?loss=nonsense")
 	_, err := uapi.CreateQP(1, 1)
 	require.ErrorIs(t, err, syscall.EINVAL)
 	require.ErrorContains(t, err, "sim?loss=nonsense")
 
 	t.Setenv("RDMASHIM_DEVICE", "sim?mtu=512")
-	c := must.Get(uapi.Default())(t)
-	info := must.Get(c.QueryDevice())(t)
+	d := must.Get(uapi.Default())(t)
+	info := must.Get(d.QueryDevice())(t)
 	require.Equal(t, 512, info.MTU)
 	mr := must.Get(uapi.RegMR(make([]byte, 10), 0))(t)
 	require.NoError(t, uapi.Close())
@@ -219,16 +219,16 @@ func TestZeroHandles(t *testing.T) {
 }
 
 // Every package function does what the method of its name does, with the
-// parameters in the same order, on the context that Default returns.
+// parameters in the same order, on the device that Default returns.
 func TestPackageFunctions(t *testing.T) {
 	t.Setenv("RDMASHIM_DEVICE", "sim")
 	t.Cleanup(func() { require.NoError(t, uapi.Close()) })
 	buf := make([]byte, 4096)
 	mr := must.Get(uapi.RegMR(buf, uapitest.AllAccess))(t)
 	info := must.Get(uapi.QueryMR(mr))(t)
-	c := must.Get(uapi.Default())(t)
-	cq := must.Get(c.CreateCQ(64))(t)
-	qp := must.Get(c.CreateQPWith(uapi.QPConfig{SendCQ: cq, SendDepth: 16, RecvDepth: 16}))(t)
+	d := must.Get(uapi.Default())(t)
+	cq := must.Get(d.CreateCQ(64))(t)
+	qp := must.Get(d.CreateQPWith(uapi.QPConfig{SendCQ: cq, SendDepth: 16, RecvDepth: 16}))(t)
 	peer := must.Get(uapi.CreateQP(16, 16))(t)
 
 	// The two meet over a pipe.
@@ -248,7 +248,7 @@ func TestPackageFunctions(t *testing.T) {
 	var wc [1]uapi.WC
 	wait := func(op uapi.Opcode, length uint64) {
 		t.Helper()
-		n := must.Get(c.Wait(within(t), cq, wc[:]))(t)
+		n := must.Get(d.WaitQueue(within(t), cq, wc[:]))(t)
 		require.Equal(t, 1, n)
 		require.NoError(t, wc[0].Err())
 		require.Equal(t, op, wc[0].Opcode)
@@ -269,6 +269,6 @@ func TestPackageFunctions(t *testing.T) {
 	require.Zero(t, n)
 	require.NoError(t, uapi.DestroyQP(qp))
 	require.NoError(t, uapi.DestroyQP(peer))
-	require.NoError(t, c.DestroyCQ(cq))
+	require.NoError(t, d.DestroyCQ(cq))
 	require.NoError(t, uapi.DeregMR(mr))
 }

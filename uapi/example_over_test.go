@@ -11,7 +11,7 @@ import (
 
 // Two programs that have a connection of their own, such as TCP, exchange
 // endpoints and regions over it.
-func ExampleContext_ConnectOver() {
+func ExampleDevice_ConnectOver() {
 	ctx := context.Background()
 	server, client := openBoth("sim?net=over")
 	defer server.Close()
@@ -64,7 +64,7 @@ func ExampleContext_ConnectOver() {
 
 // A counter in the peer's memory, of eight bytes in the machine's order. An
 // atomic adds to it and brings what it was.
-func ExampleContext_PostFetchAdd() {
+func ExampleDevice_PostFetchAdd() {
 	a, b, qa, _ := connected("sim?net=atomic", "sim?net=atomic")
 	defer a.Close()
 	defer b.Close()

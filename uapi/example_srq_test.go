@@ -9,8 +9,8 @@ import (
 )
 
 // A server of two clients has one queue of receives for both.
-func ExampleContext_CreateSRQ() {
-	server, err := uapi.Open("sim?net=srq")
+func ExampleDevice_CreateSRQ() {
+	server, err := uapi.Open("sim?net=srq", uapi.OpenConfig{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func ExampleContext_CreateSRQ() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	l, err := server.Listen(info.Address.Addr().String() + ":0")
+	l, err := server.Listen(info.Address.Addr().String()+":0", uapi.ListenConfig{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func ExampleContext_CreateSRQ() {
 			if err != nil {
 				return
 			}
-			if _, err = r.CreateQP(uapi.QPConfig{SRQ: srq, SendDepth: 1, RecvCQ: cq}); err == nil {
+			if _, err = r.CreateQPWith(uapi.QPConfig{SRQ: srq, SendDepth: 1, RecvCQ: cq}); err == nil {
 				_, err = r.Accept(ctx, nil)
 			}
 			if err != nil {
@@ -58,7 +58,7 @@ func ExampleContext_CreateSRQ() {
 		}
 	}()
 
-	client, err := uapi.Open("sim?net=srq")
+	client, err := uapi.Open("sim?net=srq", uapi.OpenConfig{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func ExampleContext_CreateSRQ() {
 			log.Fatal(err)
 		}
 		var wc [1]uapi.WC
-		if _, err := server.Wait(ctx, cq, wc[:]); err != nil {
+		if _, err := server.WaitQueue(ctx, cq, wc[:]); err != nil {
 			log.Fatal(err)
 		}
 		at := uint64(wc[0].WRID) * 16

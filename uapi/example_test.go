@@ -14,12 +14,12 @@ import (
 
 // connected opens two devices and connects a queue pair on each. Programs on
 // two machines do the same with ConnectOver and a TCP connection.
-func connected(deviceA, deviceB string) (a, b *uapi.Context, qa, qb uapi.QP) {
+func connected(deviceA, deviceB string) (a, b *uapi.Device, qa, qb uapi.QP) {
 	var err error
-	if a, err = uapi.Open(deviceA); err != nil {
+	if a, err = uapi.Open(deviceA, uapi.OpenConfig{}); err != nil {
 		log.Fatal(err)
 	}
-	if b, err = uapi.Open(deviceB); err != nil {
+	if b, err = uapi.Open(deviceB, uapi.OpenConfig{}); err != nil {
 		log.Fatal(err)
 	}
 	if qa, err = a.CreateQP(64, 64); err != nil {
@@ -82,12 +82,12 @@ func Example_write() {
 // Two queue pairs meet: each side needs the other one's endpoint, which
 // travels as text here.
 func Example_pair() {
-	a, err := uapi.Open("sim:10.0.0.1?net=pair")
+	a, err := uapi.Open("sim:10.0.0.1?net=pair", uapi.OpenConfig{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer a.Close()
-	b, err := uapi.Open("sim:10.0.0.2?net=pair")
+	b, err := uapi.Open("sim:10.0.0.2?net=pair", uapi.OpenConfig{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func Example_pair() {
 }
 
 // A receiver that sleeps until a message comes.
-func ExampleContext_WaitCQ() {
+func ExampleDevice_WaitCQ() {
 	a, b, qa, qb := connected("sim?net=wait", "sim?net=wait")
 	defer a.Close()
 	defer b.Close()

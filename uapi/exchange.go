@@ -245,13 +245,13 @@ func parseIntroduction(b []byte) (Introduction, error) {
 // calls ConnectOver too. Receives that the peer's first message needs are
 // posted before. The connection stays open; keep it to notice when the peer's
 // process ends. ctx and errors are those of Exchange and ConnectQP.
-func (c *Context) ConnectOver(ctx context.Context, conn net.Conn, qp QP, mrs []MR, data []byte) (peer Introduction, err error) {
+func (d *Device) ConnectOver(ctx context.Context, conn net.Conn, qp QP, mrs []MR, data []byte) (peer Introduction, err error) {
 	mine := Introduction{Data: data}
-	if mine.Endpoint, err = c.LocalEndpoint(qp); err != nil {
+	if mine.Endpoint, err = d.LocalEndpoint(qp); err != nil {
 		return peer, err
 	}
 	for _, mr := range mrs {
-		info, err := c.QueryMR(mr)
+		info, err := d.QueryMR(mr)
 		if err != nil {
 			return peer, err
 		}
@@ -260,14 +260,14 @@ func (c *Context) ConnectOver(ctx context.Context, conn net.Conn, qp QP, mrs []M
 	if peer, err = Exchange(ctx, conn, mine); err != nil {
 		return peer, err
 	}
-	mtu, err := c.routeMTU(qp, peer.Endpoint)
+	mtu, err := d.routeMTU(qp, peer.Endpoint)
 	if err != nil {
 		return peer, err
 	}
 	if peer.Endpoint.MTU, err = exchangePath(ctx, conn, mtu); err != nil {
 		return peer, opError("ConnectOver", connName(conn), err)
 	}
-	if err = c.ConnectQP(qp, peer.Endpoint); err != nil {
+	if err = d.ConnectQP(qp, peer.Endpoint); err != nil {
 		return peer, err
 	}
 	return peer, opError("ConnectOver", connName(conn), exchangeReady(ctx, conn))

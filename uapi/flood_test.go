@@ -47,7 +47,7 @@ func TestListenFlood(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, b := twoDevices(t, "")
-				l := must.Get(b.Listen(":0"))(t)
+				l := must.Get(b.Listen(":0", ListenConfig{}))(t)
 				goroutines := runtime.NumGoroutine()
 				s := serveEach(l)
 				honest := func() {
@@ -58,7 +58,7 @@ func TestListenFlood(t *testing.T) {
 					require.NoError(t, a.DestroyQP(qp))
 				}
 				memory := inUse()
-				network, leave := device.JoinSim(a.device.Spec.Net)
+				network, leave := device.JoinSim(a.where.Spec.Net)
 				defer leave()
 				for n := range rate * seconds {
 					at := from(n)
@@ -121,8 +121,8 @@ func serveEach(l *Listener) *eachServer {
 				s.now.Add(-1)
 				if err == nil {
 					s.connected.Add(1)
-					<-r.Context.Done(qp)
-					_ = r.Context.DestroyQP(qp)
+					<-r.Device.Done(qp)
+					_ = r.Device.DestroyQP(qp)
 				}
 			})
 		}
@@ -182,7 +182,7 @@ func TestListenBurst(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoDevices(t, "")
-		l := must.Get(b.Listen(":0"))(t)
+		l := must.Get(b.Listen(":0", ListenConfig{}))(t)
 		s := serveEach(l)
 		began := time.Now()
 		var dialled sync.WaitGroup

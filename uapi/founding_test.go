@@ -28,7 +28,7 @@ var sentences = []struct {
 		"Register a memory region for RDMA operations.", "Post an RDMA WRITE operation.",
 		"Completion status", "Operation completed successfully",
 	}, func(t *testing.T, x, y *uapitest.End) {
-		mr, _ := mustMR(t, x.Context, []byte("registered"), 0)
+		mr, _ := mustMR(t, x.Device, []byte("registered"), 0)
 		x.Must(x.PostWrite(x.QP, mr, 0, x.Peer.Addr, x.Peer.RKey, 10))
 		wc := x.Next(1)[0]
 		require.NoError(t, wc.Err())
@@ -39,7 +39,7 @@ var sentences = []struct {
 	{[]string{"Starting virtual address of memory region"}, func(t *testing.T, x, y *uapitest.End) {
 		// The region begins at the slice's first byte: offset 0 is that byte.
 		buf := make([]byte, 100)
-		_, info := mustMR(t, x.Context, buf[10:20], localWrite|remoteWrite)
+		_, info := mustMR(t, x.Device, buf[10:20], localWrite|remoteWrite)
 		copy(y.Buf, "0123456789")
 		y.Must(y.PostWrite(y.QP, y.MR, 0, info.Addr, info.RKey, 10))
 		require.NoError(t, y.Next(1)[0].Err())
@@ -47,17 +47,17 @@ var sentences = []struct {
 		require.Equal(t, make([]byte, 10), buf[:10])
 	}},
 	{[]string{"Size of memory region in bytes"}, func(t *testing.T, x, y *uapitest.End) {
-		_, info := mustMR(t, x.Context, make([]byte, 4097), localWrite|remoteWrite)
+		_, info := mustMR(t, x.Device, make([]byte, 4097), localWrite|remoteWrite)
 		require.Equal(t, uint64(4097), info.Length)
 		y.Must(y.PostWrite(y.QP, y.MR, 0, info.Addr+4096, info.RKey, 2))
 		require.Equal(t, uapi.WCRemAccessErr, y.Next(1)[0].Status, "one byte too far")
 	}},
 	{[]string{"Bitwise OR of:", "Allow remote writes", "Allow remote reads", "Remote access error"}, func(t *testing.T, x, y *uapitest.End) {
 		for _, access := range []uapi.Access{localWrite | remoteWrite | remoteRead, localWrite | remoteWrite, localWrite | remoteRead} {
-			_, info := mustMR(t, y.Context, make([]byte, 8), access)
+			_, info := mustMR(t, y.Device, make([]byte, 8), access)
 			require.Equal(t, access, info.Access)
 			for op, right := range map[uapi.Op]uapi.Access{uapi.OpWrite: remoteWrite, uapi.OpRead: remoteRead} {
-				x, _ := uapitest.Connect(t, x.Context, y.Context)
+				x, _ := uapitest.Connect(t, x.Device, y.Device)
 				must.Get(x.Post(x.QP, []uapi.WR{{Op: op, Flags: uapi.Signaled, SGE: []uapi.SGE{{MR: x.MR, Length: 8}}, RemoteAddr: info.Addr, RKey: info.RKey}}))(t)
 				require.Equal(t, access&right == 0, x.Next(1)[0].Status == uapi.WCRemAccessErr, "%v with %v", op, access)
 			}
@@ -66,24 +66,24 @@ var sentences = []struct {
 		require.Contains(t, uapi.WCRemAccessErr.String(), "REM_ACCESS_ERR")
 	}},
 	{[]string{"Allow local writes", "Local protection error"}, func(t *testing.T, x, y *uapitest.End) {
-		allowed, _ := mustMR(t, x.Context, make([]byte, 8), localWrite)
+		allowed, _ := mustMR(t, x.Device, make([]byte, 8), localWrite)
 		x.Must(x.PostRead(x.QP, allowed, 0, x.Peer.Addr, x.Peer.RKey, 8))
 		require.NoError(t, x.Next(1)[0].Err())
-		forbidden, _ := mustMR(t, x.Context, make([]byte, 8), remoteRead)
+		forbidden, _ := mustMR(t, x.Device, make([]byte, 8), remoteRead)
 		x.Must(x.PostRead(x.QP, forbidden, 0, x.Peer.Addr, x.Peer.RKey, 8))
 		require.Equal(t, uapi.WCLocProtErr, x.Next(1)[0].Status)
 		require.Equal(t, 4, int(uapi.WCLocProtErr))
 		require.Contains(t, uapi.WCLocProtErr.String(), "LOC_PROT_ERR")
 	}},
 	{[]string{"Insufficient permissions"}, func(t *testing.T, x, y *uapitest.End) {
-		_, info := mustMR(t, y.Context, make([]byte, 8), localWrite)
+		_, info := mustMR(t, y.Device, make([]byte, 8), localWrite)
 		x.Must(x.PostFetchAdd(x.QP, x.MR, 0, info.Addr, info.RKey, 1))
 		require.Equal(t, uapi.WCRemAccessErr, x.Next(1)[0].Status)
 		_, err := x.RegMR(make([]byte, 8), remoteWrite)
 		require.ErrorIs(t, err, syscall.EINVAL, "remote writing needs local writing")
 	}},
 	{[]string{"Deregister a previously registered memory region.", "Memory region not registered"}, func(t *testing.T, x, y *uapitest.End) {
-		mr, info := mustMR(t, y.Context, make([]byte, 8), localWrite|remoteWrite)
+		mr, info := mustMR(t, y.Device, make([]byte, 8), localWrite|remoteWrite)
 		x.Must(x.PostWrite(x.QP, x.MR, 0, info.Addr, info.RKey, 8))
 		require.NoError(t, x.Next(1)[0].Err())
 		require.NoError(t, y.DeregMR(mr))
@@ -94,40 +94,40 @@ var sentences = []struct {
 	}},
 	{[]string{"For best performance, align memory regions to page boundaries (4096 bytes)"}, func(t *testing.T, x, y *uapitest.End) {
 		mem := must.Get(uapi.Alloc(100))(t)
-		mr, info := mustMR(t, x.Context, mem, localWrite)
+		mr, info := mustMR(t, x.Device, mem, localWrite)
 		require.Zero(t, info.Addr%4096)
 		require.ErrorIs(t, uapi.Free(mem), syscall.EBUSY)
 		require.NoError(t, x.DeregMR(mr))
 		require.NoError(t, uapi.Free(mem))
-		_, info = mustMR(t, x.Context, make([]byte, 100)[1:], localWrite)
+		_, info = mustMR(t, x.Device, make([]byte, 100)[1:], localWrite)
 		require.NotZero(t, info.Addr, "and any other memory does, too")
 	}},
 
 	// Queue pairs.
 	{[]string{"Create a queue pair for RDMA communication.", "Queue pair to use", "Queue pair to poll"}, func(t *testing.T, x, y *uapitest.End) {
-		qa, qb := mustQP(t, x.Context, uapi.QPConfig{SendDepth: 1}), mustQP(t, y.Context, uapi.QPConfig{})
+		qa, qb := mustQP(t, x.Device, uapi.QPConfig{SendDepth: 1}), mustQP(t, y.Device, uapi.QPConfig{})
 		_, err := x.PostWrite(qa, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 8)
 		require.ErrorIs(t, err, syscall.EINVAL, "it is not connected")
-		connectPair(t, x.Context, qa, y.Context, qb)
+		connectPair(t, x.Device, qa, y.Device, qb)
 		x.Must(x.PostWrite(qa, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 8))
-		wc := next(t, x.Context, qa)
+		wc := next(t, x.Device, qa)
 		require.NoError(t, wc.Err())
 		require.Equal(t, qa, wc.QP)
 		n := must.Get(x.PollCQ(x.QP, make([]uapi.WC, 1)))(t)
 		require.Zero(t, n, "of the other one")
 	}},
 	{[]string{"Number of entries in send completion queue"}, func(t *testing.T, x, y *uapitest.End) {
-		qa, qb := mustQP(t, x.Context, uapi.QPConfig{SendDepth: 3}), mustQP(t, y.Context, uapi.QPConfig{})
-		connectPair(t, x.Context, qa, y.Context, qb)
+		qa, qb := mustQP(t, x.Device, uapi.QPConfig{SendDepth: 3}), mustQP(t, y.Device, uapi.QPConfig{})
+		connectPair(t, x.Device, qa, y.Device, qb)
 		for range 3 {
 			x.Must(x.PostWrite(qa, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 1))
 		}
 		_, err := x.PostWrite(qa, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 1)
 		require.ErrorIs(t, err, syscall.ENOMEM, "exactly three")
-		require.NoError(t, next(t, x.Context, qa).Err())
+		require.NoError(t, next(t, x.Device, qa).Err())
 		x.Must(x.PostWrite(qa, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 1))
 		for range 3 {
-			require.NoError(t, next(t, x.Context, qa).Err())
+			require.NoError(t, next(t, x.Device, qa).Err())
 		}
 	}},
 	{[]string{"Number of entries in receive completion queue", "Queue full"}, func(t *testing.T, x, y *uapitest.End) {
@@ -151,14 +151,14 @@ var sentences = []struct {
 		for i := range pairs {
 			t.Run("", func(t *testing.T) {
 				t.Parallel()
-				qa, qb := mustQP(t, x.Context, uapi.QPConfig{SendDepth: 8}), mustQP(t, y.Context, uapi.QPConfig{})
-				connectPair(t, x.Context, qa, y.Context, qb)
+				qa, qb := mustQP(t, x.Device, uapi.QPConfig{SendDepth: 8}), mustQP(t, y.Device, uapi.QPConfig{})
+				connectPair(t, x.Device, qa, y.Device, qb)
 				for range 8 {
 					at := uint64(i) * 4096
 					must.Get(x.PostWrite(qa, x.MR, at, x.Peer.Addr+at, x.Peer.RKey, 4096))(t)
 				}
 				for range 8 {
-					require.NoError(t, next(t, x.Context, qa).Err())
+					require.NoError(t, next(t, x.Device, qa).Err())
 				}
 			})
 		}
@@ -187,7 +187,7 @@ var sentences = []struct {
 			{Addr: x.Peer.Addr - 1, RKey: x.Peer.RKey}, {Addr: x.Peer.Addr, RKey: x.Peer.RKey ^ 1},
 			{Addr: 0x80000000, RKey: x.Peer.RKey}, // no program registered it; see also TestFoundingExample
 		} {
-			x, y := uapitest.Connect(t, x.Context, y.Context)
+			x, y := uapitest.Connect(t, x.Device, y.Device)
 			x.Must(x.PostWrite(x.QP, x.MR, 0, wrong.Addr, wrong.RKey, 5))
 			require.Equal(t, uapi.WCRemAccessErr, x.Next(1)[0].Status, "%v", wrong)
 			require.Equal(t, make([]byte, 5), y.Buf[:5])
@@ -211,7 +211,7 @@ var sentences = []struct {
 		y.Must(y.PostRecv(y.QP, y.MR, 0, 100))
 		n := must.Get(y.PollCQ(y.QP, make([]uapi.WC, 1)))(t)
 		require.Zero(t, n, "the post returned before there was a message")
-		mr, _ := mustMR(t, x.Context, []byte("message"), 0)
+		mr, _ := mustMR(t, x.Device, []byte("message"), 0)
 		x.Must(x.PostSend(x.QP, mr, 7))
 		sent, received := x.Next(1)[0], y.Next(1)[0]
 		require.NoError(t, sent.Err())
@@ -327,7 +327,7 @@ var sentences = []struct {
 		"Queue pair number from `rdma_create_qp()`", "Invalid queue pair number",
 		"Use `errno` (future enhancement) or check return values carefully.",
 	}, func(t *testing.T, x, y *uapitest.End) {
-		for _, mr := range []uapi.MR{0, -1, y.MR, 1 << 30} { // y's is another context's
+		for _, mr := range []uapi.MR{0, -1, y.MR, 1 << 30} { // y's is another device's
 			require.ErrorIs(t, x.DeregMR(mr), syscall.EBADF, "%d", mr)
 			_, err := x.PostSend(x.QP, mr, 1)
 			var errno syscall.Errno
@@ -354,16 +354,16 @@ var sentences = []struct {
 	{[]string{"Always deregister memory regions and destroy queue pairs before exit"}, func(t *testing.T, x, y *uapitest.End) {
 		// OpenHandles lists the handles that a program forgets, and Close
 		// destroys them.
-		c := must.Get(uapi.Open("sim"))(t)
-		must.Get(c.RegMR(make([]byte, 10), 0))(t)
-		must.Get(c.CreateQP(1, 1))(t)
-		left := c.OpenHandles()
+		d := must.Get(uapi.Open("sim", uapi.OpenConfig{}))(t)
+		must.Get(d.RegMR(make([]byte, 10), 0))(t)
+		must.Get(d.CreateQP(1, 1))(t)
+		left := d.OpenHandles()
 		require.Len(t, left, 2)
 		require.Contains(t, left[0], "mr ")
 		require.Contains(t, left[0], "founding_test.go:")
 		require.Contains(t, left[1], "qp ")
-		require.NoError(t, c.Close())
-		require.Empty(t, c.OpenHandles())
+		require.NoError(t, d.Close())
+		require.Empty(t, d.OpenHandles())
 	}},
 }
 
@@ -377,7 +377,7 @@ func TestFoundingSentences(t *testing.T) {
 	for _, s := range sentences {
 		t.Run(s.texts[0], func(t *testing.T) {
 			t.Parallel()
-			eachDevice(t, func(t *testing.T, a, b *uapi.Context) {
+			eachDevice(t, func(t *testing.T, a, b *uapi.Device) {
 				x, y := uapitest.Connect(t, a, b)
 				s.test(t, x, y)
 			})

@@ -22,16 +22,16 @@ import (
 // gives one of the documented errors; it reads its frames and not a byte more,
 // and leaks nothing.
 func FuzzExchange(f *testing.F) {
-	c := must.Get(Open("sim?net=fuzz-exchange"))(f)
-	f.Cleanup(func() { require.NoError(f, c.Close()) })
-	other := must.Get(c.CreateQP(1, 1))(f)
-	f.Cleanup(func() { require.NoError(f, c.DestroyQP(other)) })
+	d := must.Get(Open("sim?net=fuzz-exchange", OpenConfig{}))(f)
+	f.Cleanup(func() { require.NoError(f, d.Close()) })
+	other := must.Get(d.CreateQP(1, 1))(f)
+	f.Cleanup(func() { require.NoError(f, d.DestroyQP(other)) })
 	buf := make([]byte, 100)
-	mr := must.Get(c.RegMR(buf, AccessLocalWrite|AccessRemoteWrite))(f)
-	f.Cleanup(func() { require.NoError(f, c.DeregMR(mr)) })
+	mr := must.Get(d.RegMR(buf, AccessLocalWrite|AccessRemoteWrite))(f)
+	f.Cleanup(func() { require.NoError(f, d.DeregMR(mr)) })
 	peer := Introduction{Regions: introduction.Regions, Data: introduction.Data}
-	peer.Endpoint = must.Get(c.LocalEndpoint(other))(f)
-	handles := len(c.OpenHandles())
+	peer.Endpoint = must.Get(d.LocalEndpoint(other))(f)
+	handles := len(d.OpenHandles())
 
 	payload := must.Get(introduction.append(nil))(f)
 	f.Add(byte(rawPeer), frame(frameIntroduce, payload))
@@ -53,9 +53,9 @@ func FuzzExchange(f *testing.F) {
 			require.Equal(t, all[:used], frame(frameIntroduce, b), "there is one way to say it")
 		}
 		conn := &scripted{in: bytes.NewReader(all)}
-		qp := must.Get(c.CreateQP(4, 4))(t)
-		theirs, err := c.ConnectOver(t.Context(), conn, qp, []MR{mr}, []byte("mine"))
-		info := must.Get(c.QueryQP(qp))(t)
+		qp := must.Get(d.CreateQP(4, 4))(t)
+		theirs, err := d.ConnectOver(t.Context(), conn, qp, []MR{mr}, []byte("mine"))
+		info := must.Get(d.QueryQP(qp))(t)
 		if err != nil {
 			var op *OpError
 			require.ErrorAs(t, err, &op)
@@ -72,8 +72,8 @@ func FuzzExchange(f *testing.F) {
 		first := must.Get(readFrame(&conn.out, frameIntroduce))(t)
 		mine := must.Get(parseIntroduction(first))(t)
 		require.Equal(t, "mine", string(mine.Data))
-		require.NoError(t, c.DestroyQP(qp))
-		require.Len(t, c.OpenHandles(), handles)
+		require.NoError(t, d.DestroyQP(qp))
+		require.Len(t, d.OpenHandles(), handles)
 	})
 }
 

@@ -16,36 +16,36 @@ import (
 )
 
 // callsOn makes every call that takes a handle and returns their errors.
-func callsOn(c *uapi.Context, qp uapi.QP, mr uapi.MR, cq uapi.CQ) map[string]error {
+func callsOn(d *uapi.Device, qp uapi.QP, mr uapi.MR, cq uapi.CQ) map[string]error {
 	ctx := context.Background()
 	errs := make(map[string]error)
 	note := func(name string) func(_ any, err error) {
 		return func(_ any, err error) { errs[name] = err }
 	}
 	wc := make([]uapi.WC, 1)
-	errs["DeregMR"] = c.DeregMR(mr)
-	errs["DestroyQP"] = c.DestroyQP(qp)
-	errs["DestroyCQ"] = c.DestroyCQ(cq)
-	errs["ResizeCQ"] = c.ResizeCQ(cq, 8)
-	errs["ReRegMR"] = c.ReRegMR(mr, nil, 0)
-	errs["Disconnect"] = c.Disconnect(qp)
-	errs["ConnectQP"] = c.ConnectQP(qp, uapi.Endpoint{})
-	note("PostWrite")(c.PostWrite(qp, mr, 0, 0, 0, 0))
-	note("PostWriteImm")(c.PostWriteImm(qp, mr, 0, 0, 0, 0, 0))
-	note("PostRead")(c.PostRead(qp, mr, 0, 0, 0, 0))
-	note("PostSend")(c.PostSend(qp, mr, 0))
-	note("PostSendImm")(c.PostSendImm(qp, mr, 0, 0))
-	note("PostRecv")(c.PostRecv(qp, mr, 0, 0))
-	note("PostFetchAdd")(c.PostFetchAdd(qp, mr, 0, 0, 0, 0))
-	note("PostCompareSwap")(c.PostCompareSwap(qp, mr, 0, 0, 0, 0, 0))
-	note("Post")(c.Post(qp, []uapi.WR{{Op: uapi.OpSend}}))
-	note("PollCQ")(c.PollCQ(qp, wc))
-	note("WaitCQ")(c.WaitCQ(ctx, qp, wc))
-	note("Poll")(c.Poll(cq, wc))
-	note("Wait")(c.Wait(ctx, cq, wc))
-	note("LocalEndpoint")(c.LocalEndpoint(qp))
-	note("QueryMR")(c.QueryMR(mr))
-	note("QueryQP")(c.QueryQP(qp))
+	errs["DeregMR"] = d.DeregMR(mr)
+	errs["DestroyQP"] = d.DestroyQP(qp)
+	errs["DestroyCQ"] = d.DestroyCQ(cq)
+	errs["ResizeCQ"] = d.ResizeCQ(cq, 8)
+	errs["ReRegMR"] = d.ReRegMR(mr, nil, 0)
+	errs["Disconnect"] = d.Disconnect(qp)
+	errs["ConnectQP"] = d.ConnectQP(qp, uapi.Endpoint{})
+	note("PostWrite")(d.PostWrite(qp, mr, 0, 0, 0, 0))
+	note("PostWriteImm")(d.PostWriteImm(qp, mr, 0, 0, 0, 0, 0))
+	note("PostRead")(d.PostRead(qp, mr, 0, 0, 0, 0))
+	note("PostSend")(d.PostSend(qp, mr, 0))
+	note("PostSendImm")(d.PostSendImm(qp, mr, 0, 0))
+	note("PostRecv")(d.PostRecv(qp, mr, 0, 0))
+	note("PostFetchAdd")(d.PostFetchAdd(qp, mr, 0, 0, 0, 0))
+	note("PostCompareSwap")(d.PostCompareSwap(qp, mr, 0, 0, 0, 0, 0))
+	note("Post")(d.Post(qp, []uapi.WR{{Op: uapi.OpSend}}))
+	note("PollCQ")(d.PollCQ(qp, wc))
+	note("WaitCQ")(d.WaitCQ(ctx, qp, wc))
+	note("PollQueue")(d.PollQueue(cq, wc))
+	note("WaitQueue")(d.WaitQueue(ctx, cq, wc))
+	note("LocalEndpoint")(d.LocalEndpoint(qp))
+	note("QueryMR")(d.QueryMR(mr))
+	note("QueryQP")(d.QueryQP(qp))
 	return errs
 }
 
@@ -75,13 +75,13 @@ func TestForeignHandlesOnTheSameDevice(t *testing.T) {
 	for name, err := range callsOn(b, qp, mr, 0) {
 		require.ErrorIs(t, err, syscall.EBADF, name)
 	}
-	// Contexts on one device connect to each other like any others.
+	// Two that opened one device connect to each other like any others.
 	qb := mustQP(t, b, uapi.QPConfig{SendDepth: 1})
 	connectPair(t, a, qp, b, qb)
 }
 
-// handles makes an object of each kind on a context.
-func handles(t *testing.T) (a *uapi.Context, mr uapi.MR, cq uapi.CQ, qp uapi.QP) {
+// handles makes an object of each kind on a device.
+func handles(t *testing.T) (a *uapi.Device, mr uapi.MR, cq uapi.CQ, qp uapi.QP) {
 	a, _ = uapitest.Pair(t, "")
 	mr = must.Get(a.RegMR(make([]byte, 8), 0))(t)
 	cq = must.Get(a.CreateCQ(1))(t)
@@ -100,7 +100,7 @@ func TestStaleHandles(t *testing.T) {
 	}
 }
 
-func TestClosedContext(t *testing.T) {
+func TestClosedDevice(t *testing.T) {
 	t.Parallel()
 	a, mr, cq, qp := handles(t)
 	require.NoError(t, a.Close())

@@ -40,10 +40,10 @@ func TestIdleDeviceForgets(t *testing.T) {
 		t.Log("the race detector finds nothing in calls one after the other, and takes long")
 		return
 	}
-	c := must.Get(OpenWith("sim", OpenConfig{}))(t)
-	defer c.Close()
-	at := openOwn(t, c)
-	shared := must.Get(c.CreateSRQ(SRQConfig{Depth: 1}))(t)
+	d := must.Get(Open("sim", OpenConfig{}))(t)
+	defer d.Close()
+	at := openOwn(t, d)
+	shared := must.Get(d.CreateSRQ(SRQConfig{Depth: 1}))(t)
 	mem, group := make([]byte, 64), netip.MustParseAddr("239.1.2.3")
 	pairs := idleObjects
 	if !testing.Short() {
@@ -55,60 +55,60 @@ func TestIdleDeviceForgets(t *testing.T) {
 		cycle func() error
 	}{
 		{"queue pair", pairs, func() error {
-			qp, err := c.CreateQP(1, 1)
-			return errors.Join(err, c.DestroyQP(qp))
+			qp, err := d.CreateQP(1, 1)
+			return errors.Join(err, d.DestroyQP(qp))
 		}},
 		{"connected queue pair", idleObjects, func() error {
-			qp, err := c.CreateQPWith(QPConfig{SendDepth: 1, SRQ: shared})
+			qp, err := d.CreateQPWith(QPConfig{SendDepth: 1, SRQ: shared})
 			if err != nil {
 				return err
 			}
-			own, err := c.LocalEndpoint(qp)
-			return errors.Join(err, c.ConnectQP(qp, own), c.DestroyQP(qp))
+			own, err := d.LocalEndpoint(qp)
+			return errors.Join(err, d.ConnectQP(qp, own), d.DestroyQP(qp))
 		}},
 		{"member of a group", idleObjects, func() error {
-			qp, err := c.CreateQPWith(QPConfig{Type: TypeUD, SendDepth: 1, RecvDepth: 1})
+			qp, err := d.CreateQPWith(QPConfig{Type: TypeUD, SendDepth: 1, RecvDepth: 1})
 			if err != nil {
 				return err
 			}
-			return errors.Join(c.AttachMulticast(qp, group), c.DetachMulticast(qp, group), c.DestroyQP(qp))
+			return errors.Join(d.AttachMulticast(qp, group), d.DetachMulticast(qp, group), d.DestroyQP(qp))
 		}},
 		{"completion queue", idleObjects, func() error {
-			cq, err := c.CreateCQ(1)
-			return errors.Join(err, c.DestroyCQ(cq))
+			cq, err := d.CreateCQ(1)
+			return errors.Join(err, d.DestroyCQ(cq))
 		}},
 		{"shared receive queue", idleObjects, func() error {
-			s, err := c.CreateSRQ(SRQConfig{Depth: 1})
-			return errors.Join(err, c.DestroySRQ(s))
+			s, err := d.CreateSRQ(SRQConfig{Depth: 1})
+			return errors.Join(err, d.DestroySRQ(s))
 		}},
 		{"address handle", idleObjects, func() error {
-			ah, err := c.CreateAH(at)
-			return errors.Join(err, c.DestroyAH(ah))
+			ah, err := d.CreateAH(at, AHConfig{})
+			return errors.Join(err, d.DestroyAH(ah))
 		}},
 		{"memory region", idleObjects, func() error {
-			mr, err := c.RegMR(mem, AccessLocalWrite)
-			return errors.Join(err, c.DeregMR(mr))
+			mr, err := d.RegMR(mem, AccessLocalWrite)
+			return errors.Join(err, d.DeregMR(mr))
 		}},
 		{"memory window", idleObjects, func() error {
-			mw, err := c.pd.AllocMW(2)
+			mw, err := d.pd.AllocMW(2)
 			if err != nil {
 				return err
 			}
 			return mw.Dealloc()
 		}},
 		{"protection domain", idleObjects, func() error {
-			pd, err := c.CreatePD()
-			return errors.Join(err, c.DestroyPD(pd))
+			pd, err := d.CreatePD()
+			return errors.Join(err, d.DestroyPD(pd))
 		}},
 		{"listener", idleObjects, func() error {
-			l, err := c.Listen(":0")
+			l, err := d.Listen(":0", ListenConfig{})
 			if err != nil {
 				return err
 			}
 			return l.Close()
 		}},
 		{"refused connection", idleObjects, func() error {
-			_, err := c.Dial(context.Background(), netip.AddrPortFrom(at.Addr(), 1).String(), DialConfig{})
+			_, err := d.Dial(context.Background(), netip.AddrPortFrom(at.Addr(), 1).String(), DialConfig{})
 			if errors.Is(err, syscall.ECONNREFUSED) {
 				return nil
 			}
@@ -151,18 +151,18 @@ func TestEndedConnectionsAreForgotten(t *testing.T) {
 		a, b := startHost(t, network, 1), startHost(t, network, 2)
 		l := listening(t, b, ListenConfig{})
 		requireFlat(t, idleObjects, func() error {
-			j := join(t, a.Context, b.Context, l, DialConfig{QPConfig: QPConfig{SendDepth: 1, RecvDepth: 1}})
+			j := join(t, a.Device, b.Device, l, DialConfig{QPConfig: QPConfig{SendDepth: 1, RecvDepth: 1}})
 			j.leave(t)
 			return nil
 		}, func() { time.Sleep(time.Minute) }) // of the bubble's clock
 	})
 }
 
-// openOwn returns the address of a context's device.
-func openOwn(t *testing.T, c *Context) netip.AddrPort {
+// openOwn returns a device's address.
+func openOwn(t *testing.T, d *Device) netip.AddrPort {
 	t.Helper()
-	qp := must.Get(c.CreateQP(1, 1))(t)
-	e := must.Get(c.LocalEndpoint(qp))(t)
-	require.NoError(t, c.DestroyQP(qp))
+	qp := must.Get(d.CreateQP(1, 1))(t)
+	e := must.Get(d.LocalEndpoint(qp))(t)
+	require.NoError(t, d.DestroyQP(qp))
 	return e.Addr
 }

@@ -96,7 +96,7 @@ func (p *prober) checkPair() (time.Duration, error) {
 	attr, err := v.Query()
 	switch {
 	case err != nil:
-		return p.interval, p.conn.q.ctx.ended(err, &p.conn.q.dead, "the queue pair")
+		return p.interval, p.conn.q.device.ended(err, &p.conn.q.dead, "the queue pair")
 	case attr.State == abi.QPSErr:
 		return 0, p.conn.verdict()
 	}

@@ -37,7 +37,7 @@ func (m mortal) Send(batch []link.Packet) error {
 
 // cmHost is a machine with a device and one process on it.
 type cmHost struct {
-	*Context
+	*Device
 	machine *emu.Machine
 	proc    *emu.Process
 	device  *rnic.Device
@@ -56,7 +56,7 @@ func startHost(t *testing.T, network *sim.Network, i int) *cmHost {
 	require.NoError(t, h.machine.Register(d))
 	s := &device.Device{Spec: device.Spec{Kind: device.Sim}, Addr: d.Addr(), Name: name, NetDev: d.NetDev(), MTU: 4096}
 	h.proc = h.machine.Process("test")
-	h.Context = must.Get(newContext(h.proc, s, OpenConfig{}))(t)
+	h.Device = must.Get(newDevice(h.proc, s, OpenConfig{}))(t)
 	h.release = func() error { h.proc.Exit(); return nil }
 	t.Cleanup(func() {
 		_ = h.Close()
@@ -91,7 +91,7 @@ func death(t *testing.T, dialler bool, interval time.Duration, timeout int) {
 	network := sim.NewNetwork(sim.Options{})
 	a, b := startHost(t, network, 1), startHost(t, network, 2)
 	l := listening(t, b, ListenConfig{KeepAlive: interval})
-	j := join(t, a.Context, b.Context, l, DialConfig{KeepAlive: interval, QPConfig: QPConfig{SendDepth: 1, RecvDepth: 1, Timeout: timeout}})
+	j := join(t, a.Device, b.Device, l, DialConfig{KeepAlive: interval, QPConfig: QPConfig{SendDepth: 1, RecvDepth: 1, Timeout: timeout}})
 	if interval == 0 {
 		interval = DefaultKeepAlive
 	}
@@ -123,7 +123,7 @@ func TestKeepAliveOff(t *testing.T) {
 		network := sim.NewNetwork(sim.Options{})
 		a, b := startHost(t, network, 1), startHost(t, network, 2)
 		l := listening(t, b, ListenConfig{KeepAlive: None})
-		j := join(t, a.Context, b.Context, l, DialConfig{KeepAlive: None})
+		j := join(t, a.Device, b.Device, l, DialConfig{KeepAlive: None})
 		time.Sleep(time.Second)
 		before := a.sent.Load() + b.sent.Load()
 		time.Sleep(time.Hour)

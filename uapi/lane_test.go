@@ -24,19 +24,19 @@ func TestReceivesDoNotWaitForADoorbell(t *testing.T) {
 		}
 		return nil
 	}}
-	c, err := OpenWith("sim?net=doorbell", OpenConfig{wrap: gate.wrap})
+	d, err := Open("sim?net=doorbell", OpenConfig{wrap: gate.wrap})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
 	letGo := sync.OnceFunc(func() { close(free) })
 	t.Cleanup(letGo)
-	mr := must.Get(c.RegMR(make([]byte, 64), AccessLocalWrite))(t)
-	qp := must.Get(c.CreateQP(4, 4))(t)
-	self := must.Get(c.LocalEndpoint(qp))(t)
-	require.NoError(t, c.ConnectQP(qp, self))
+	mr := must.Get(d.RegMR(make([]byte, 64), AccessLocalWrite))(t)
+	qp := must.Get(d.CreateQP(4, 4))(t)
+	self := must.Get(d.LocalEndpoint(qp))(t)
+	require.NoError(t, d.ConnectQP(qp, self))
 
 	sent := make(chan error, 1)
 	go func() {
-		_, err := c.PostSend(qp, mr, 8)
+		_, err := d.PostSend(qp, mr, 8)
 		sent <- err
 	}()
 	await(t, rung, "the doorbell")
@@ -44,9 +44,9 @@ func TestReceivesDoNotWaitForADoorbell(t *testing.T) {
 	var id WRID
 	go func() {
 		defer close(received)
-		id, err = c.PostRecv(qp, mr, 32, 8)
+		id, err = d.PostRecv(qp, mr, 32, 8)
 		if err == nil {
-			_, err = c.PollCQ(qp, make([]WC, 1))
+			_, err = d.PollCQ(qp, make([]WC, 1))
 		}
 	}()
 	await(t, received, "a receive behind the doorbell")
@@ -67,18 +67,18 @@ func await(t *testing.T, ch <-chan struct{}, what string) {
 
 // An id whose post failed is the next one's.
 func TestIDsOfFailedPostsAreUsedAgain(t *testing.T) {
-	c := must.Get(Open("sim?net=ids"))(t)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	mr := must.Get(c.RegMR(make([]byte, 64), AccessLocalWrite))(t)
-	qp := must.Get(c.CreateQP(4, 4))(t)
-	_, err := c.LocalEndpoint(qp)
+	d := must.Get(Open("sim?net=ids", OpenConfig{}))(t)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	mr := must.Get(d.RegMR(make([]byte, 64), AccessLocalWrite))(t)
+	qp := must.Get(d.CreateQP(4, 4))(t)
+	_, err := d.LocalEndpoint(qp)
 	require.NoError(t, err)
 	for i := range 3 {
-		_, err = c.PostRecv(qp, mr, 60, 8) // past its end
+		_, err = d.PostRecv(qp, mr, 60, 8) // past its end
 		require.Error(t, err)
-		_, err = c.PostSend(qp, mr, 8) // not connected
+		_, err = d.PostSend(qp, mr, 8) // not connected
 		require.Error(t, err)
-		id := must.Get(c.PostRecv(qp, mr, 0, 8))(t)
+		id := must.Get(d.PostRecv(qp, mr, 0, 8))(t)
 		require.Equal(t, WRID(i), id)
 	}
 }

@@ -40,7 +40,7 @@ type Listener struct {
 // real kernel's devices share one.
 type listenPart struct {
 	cm    *rdmacm.Listener
-	ctxs  []*Context // on that kernel's devices
+	ctxs  []*Device // on that kernel's devices
 	heard chan struct{}
 }
 
@@ -68,7 +68,7 @@ type ListenConfig struct {
 	KeepAlive time.Duration
 }
 
-// Listen listens for connections to addr, HOST:PORT, on this context's device:
+// Listen listens for connections to addr, HOST:PORT, on this device:
 // from Dial, and from programs that use librdmacm, RDMA_PS_TCP. HOST is an
 // address or a name, of whose addresses the first is taken that the device has,
 // IPv4 first. An empty host is any of the device's addresses, port 0 a free
@@ -76,17 +76,12 @@ type ListenConfig struct {
 //
 // Errors: EADDRINUSE; EADDRNOTAVAIL or ENODEV when the device does not have the
 // address; ENOENT when the kernel has no connection manager.
-func (c *Context) Listen(addr string) (*Listener, error) {
-	return c.ListenWith(addr, ListenConfig{})
-}
-
-// ListenWith is Listen as configured.
-func (c *Context) ListenWith(addr string, config ListenConfig) (*Listener, error) {
+func (d *Device) Listen(addr string, config ListenConfig) (*Listener, error) {
 	at, err := resolveListen(addr)
 	var l *Listener
 	if err == nil {
-		has := slices.IndexFunc(at, func(a netip.AddrPort) bool { return a.Addr().IsUnspecified() || c.hasAddr(a.Addr()) })
-		l, err = listen(at[max(has, 0)], []*Context{c}, config)
+		has := slices.IndexFunc(at, func(a netip.AddrPort) bool { return a.Addr().IsUnspecified() || d.hasAddr(a.Addr()) })
+		l, err = listen(at[max(has, 0)], []*Device{d}, config)
 	}
 	return l, opError("Listen", addr, err)
 }
@@ -98,8 +93,8 @@ func resolveListen(addr string) ([]netip.AddrPort, error) {
 	return resolve(ctx, addr)
 }
 
-// listen listens on the kernels of the contexts.
-func listen(addr netip.AddrPort, ctxs []*Context, config ListenConfig) (*Listener, error) {
+// listen listens on the kernels of the devices.
+func listen(addr netip.AddrPort, ctxs []*Device, config ListenConfig) (*Listener, error) {
 	if config.Backlog <= 0 {
 		config.Backlog = rdmacm.DefaultBacklog
 	}
@@ -110,16 +105,16 @@ func listen(addr netip.AddrPort, ctxs []*Context, config ListenConfig) (*Listene
 	l := &Listener{requests: admission.New[*Request](config.Pending, config.Backlog, errSqueezed), addr: addr, keepAlive: config.KeepAlive, ended: make(chan struct{})}
 	for _, group := range byKernel(ctxs) {
 		p := &listenPart{ctxs: group, heard: make(chan struct{})}
-		if !addr.Addr().IsUnspecified() && !slices.ContainsFunc(group, func(c *Context) bool { return c.hasAddr(addr.Addr()) }) {
+		if !addr.Addr().IsUnspecified() && !slices.ContainsFunc(group, func(d *Device) bool { return d.hasAddr(addr.Addr()) }) {
 			err = errs.Explain(syscall.EADDRNOTAVAIL, "the device has the address %v, not %v", group[0].chosen.addr.Addr(), addr.Addr())
 		} else if p.cm, err = group[0].listenCM(l.addr, config.Backlog); err != nil {
-			err = group[0].device.Taken(l.addr, err)
+			err = group[0].where.Taken(l.addr, err)
 		}
 		if err != nil {
 			for _, other := range l.parts {
 				_ = other.cm.Close()
 			}
-			return nil, fmt.Errorf("on %s: %w", group[0].device.OpenName(), err)
+			return nil, fmt.Errorf("on %s: %w", group[0].where.OpenName(), err)
 		}
 		l.parts = append(l.parts, p)
 		l.addr = netip.AddrPortFrom(l.addr.Addr(), p.cm.Addr().Port())
@@ -137,16 +132,16 @@ func listen(addr netip.AddrPort, ctxs []*Context, config ListenConfig) (*Listene
 	return l, nil
 }
 
-// byKernel puts contexts together that have a kernel in common, each device
+// byKernel puts devices together that have a kernel in common, each device
 // once.
-func byKernel(ctxs []*Context) [][]*Context {
-	return groupBy(ctxs, func(a, b *Context) bool {
-		return a.device == b.device || a.device.Spec.Kind == device.Host && b.device.Spec.Kind == device.Host
+func byKernel(ctxs []*Device) [][]*Device {
+	return groupBy(ctxs, func(a, b *Device) bool {
+		return a.where == b.where || a.where.Spec.Kind == device.Host && b.where.Spec.Kind == device.Host
 	})
 }
 
-func (c *Context) listenCM(addr netip.AddrPort, backlog int) (*rdmacm.Listener, error) {
-	ch, err := c.channel()
+func (d *Device) listenCM(addr netip.AddrPort, backlog int) (*rdmacm.Listener, error) {
+	ch, err := d.channel()
 	if err != nil {
 		return nil, err
 	}
@@ -190,27 +185,27 @@ func (l *Listener) request(p *listenPart, req *rdmacm.Request) (*Request, error)
 	if err != nil {
 		return nil, err
 	}
-	c := p.ctxs[0]
-	if len(p.ctxs) > 1 || c.device.Spec.Kind == device.Host {
+	d := p.ctxs[0]
+	if len(p.ctxs) > 1 || d.where.Spec.Kind == device.Host {
 		name, err := req.Device()
 		if err != nil {
 			return nil, err
 		}
-		if c = deviceNamed(p.ctxs, name); c == nil {
+		if d = deviceNamed(p.ctxs, name); d == nil {
 			p.ctxs[0].log.Debug("a request was refused: it is for a device that is not open", "device", name, "from", route.Remote)
 			return nil, errs.Explain(syscall.ENODEV, "the request is for device %s, which is not open", name)
 		}
 	}
-	r := &Request{Context: c, LocalAddr: route.Local, RemoteAddr: route.Remote, PrivateData: req.Peer.Private,
+	r := &Request{Device: d, LocalAddr: route.Local, RemoteAddr: route.Remote, PrivateData: req.Peer.Private,
 		req: req, keepAlive: l.keepAlive, queue: l.requests}
 	r.place = &admission.Place[*Request]{Request: r, From: route.Remote.Addr()}
 	return r, nil
 }
 
-func deviceNamed(ctxs []*Context, name string) *Context {
-	for _, c := range ctxs {
-		if c.device.Name == name && !c.closed.Load() {
-			return c
+func deviceNamed(ctxs []*Device, name string) *Device {
+	for _, d := range ctxs {
+		if d.where.Name == name && !d.closed.Load() {
+			return d
 		}
 	}
 	return nil
@@ -225,7 +220,7 @@ func (l *Listener) Addr() netip.AddrPort { return l.addr }
 // ListenConfig.Pending bounds their number.
 //
 // It returns ctx.Err() when ctx ends and an error that Is net.ErrClosed when
-// the listener or its contexts are closed.
+// the listener or its devices are closed.
 func (l *Listener) Accept(ctx context.Context) (*Request, error) {
 	for l.listens() {
 		if p := l.requests.Take(); p != nil {

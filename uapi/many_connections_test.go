@@ -28,9 +28,9 @@ func ownSoft(n int) string {
 // nothing. Ids of connections that are over are the device's for as long as
 // their packets might be under way.
 func TestManyConnections(t *testing.T) {
-	var both [2]*Context
+	var both [2]*Device
 	for i := range both {
-		both[i] = must.Get(Open(ownSoft(i)))(t)
+		both[i] = must.Get(Open(ownSoft(i), OpenConfig{}))(t)
 		defer func() { require.NoError(t, both[i].Close()) }()
 	}
 	a, b := both[0], both[1]
@@ -43,7 +43,7 @@ func TestManyConnections(t *testing.T) {
 	}
 	// All at once have a place: how long one that must make way for others has
 	// to confirm is a matter of wall time (TestListenBurst has virtual time).
-	l := must.Get(b.ListenWith(":0", ListenConfig{Pending: 2 * n}))(t)
+	l := must.Get(b.Listen(":0", ListenConfig{Pending: 2 * n}))(t)
 	defer l.Close()
 	config := DialConfig{QPConfig: QPConfig{SendDepth: 1, RecvDepth: 1}}
 	var before int
@@ -64,7 +64,7 @@ func TestManyConnections(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			_, err = r.CreateQP(config.QPConfig)
+			_, err = r.CreateQPWith(config.QPConfig)
 			if err != nil {
 				t.Error(err)
 				return
@@ -108,15 +108,15 @@ func TestManyConnections(t *testing.T) {
 	}
 }
 
-// TestCloseAnytime: contexts, listeners and queue pairs go at any moment of
+// TestCloseAnytime: devices, listeners and queue pairs go at any moment of
 // connections that are being made.
 func TestCloseAnytime(t *testing.T) {
 	for seed := range 60 {
 		synctest.Test(t, func(t *testing.T) {
 			a, b := twoDevices(t, "&delay=1ms")
-			c := must.Get(Open(b.device.OpenName() + "&delay=1ms"))(t)
-			d := must.Get(Open(a.device.OpenName() + "&delay=1ms"))(t)
-			l := must.Get(c.Listen(":0"))(t)
+			c := must.Get(Open(b.where.OpenName()+"&delay=1ms", OpenConfig{}))(t)
+			d := must.Get(Open(a.where.OpenName()+"&delay=1ms", OpenConfig{}))(t)
+			l := must.Get(c.Listen(":0", ListenConfig{}))(t)
 			addr := dialable(c, l)
 			var all sync.WaitGroup
 			for range 8 {

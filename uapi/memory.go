@@ -13,7 +13,7 @@ import (
 
 // region is a registered memory region.
 type region struct {
-	ctx    *Context
+	device *Device
 	handle MR
 	pd     PD
 	verbs  *verbs.MR
@@ -36,7 +36,7 @@ func (r *region) info() *MRInfo { return &r.state.Load().info }
 const knownAccess = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead | AccessRemoteAtomic
 
 // RegMR registers a memory region for RDMA operations and returns its handle.
-// The region is in the context's own protection domain, which the context's
+// The region is in the device's own protection domain, which the device's
 // peers share: each peer that knows the key does what access allows. RegMRWith
 // and CreatePD keep peers apart.
 //
@@ -49,8 +49,8 @@ const knownAccess = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead | Ac
 //     AccessRemoteAtomic without AccessLocalWrite
 //   - EFAULT: the memory is not there, or not writable with AccessLocalWrite
 //   - ENOMEM: the device has no room
-func (c *Context) RegMR(buf []byte, access Access) (MR, error) {
-	mr, err := c.register(buf, MRConfig{Access: access})
+func (d *Device) RegMR(buf []byte, access Access) (MR, error) {
+	mr, err := d.register(buf, MRConfig{Access: access})
 	return mr, opError("RegMR", "", err)
 }
 
@@ -59,38 +59,38 @@ func (c *Context) RegMR(buf []byte, access Access) (MR, error) {
 type MRConfig struct {
 	// Access is the set of operations that the region permits (local reading).
 	Access Access
-	// PD is the region's protection domain (the context's own).
+	// PD is the region's protection domain (the device's own).
 	PD PD
 }
 
 // RegMRWith is RegMR as configured. Errors are those of RegMR, and EBADF for a
 // bad protection domain.
-func (c *Context) RegMRWith(buf []byte, config MRConfig) (MR, error) {
-	mr, err := c.register(buf, config)
+func (d *Device) RegMRWith(buf []byte, config MRConfig) (MR, error) {
+	mr, err := d.register(buf, config)
 	return mr, opError("RegMRWith", "", err)
 }
 
-func (c *Context) register(buf []byte, config MRConfig) (MR, error) {
-	if c.closed.Load() {
-		return -1, errContextClosed
+func (d *Device) register(buf []byte, config MRConfig) (MR, error) {
+	if d.closed.Load() {
+		return -1, errDeviceClosed
 	}
 	if err := checkRegion(len(buf) == 0, config.Access); err != nil {
 		return -1, err
 	}
-	pd, err := c.domain(config.PD)
+	pd, err := d.domain(config.PD)
 	if err != nil {
 		return -1, err
 	}
-	r := &region{ctx: c, pd: config.PD, made: caller()}
+	r := &region{device: d, pd: config.PD, made: caller()}
 	r.pages = pages.Register(buf)
 	v, err := pd.RegMR(buf, abi.AccessFlags(config.Access))
 	if err != nil {
 		r.drop()
-		return -1, c.ended(err, &c.closed, "")
+		return -1, d.ended(err, &d.closed, "")
 	}
 	r.verbs = v
 	r.state.Store(&regionState{buf: buf, info: r.describe()})
-	if err := enter(c, &regionHandles, &c.regions, r, &r.handle, v.Dereg); err != nil {
+	if err := enter(d, &regionHandles, &d.regions, r, &r.handle, v.Dereg); err != nil {
 		r.drop()
 		return -1, err
 	}
@@ -124,7 +124,7 @@ func (r *region) letGo() {
 	r.pages = nil
 }
 
-// end is the beginning of the region's end: its context is closed.
+// end is the beginning of the region's end: its device is closed.
 func (r *region) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -134,25 +134,25 @@ func (r *region) end() {
 // DeregMR deregisters a previously registered memory region. When it returns
 // the device no longer touches the memory. Requests that still need it fail:
 // this side's with WCLocProtErr, a peer's with WCRemAccessErr.
-func (c *Context) DeregMR(mr MR) error { return opError("DeregMR", mrName(mr), c.deregMR(mr)) }
+func (d *Device) DeregMR(mr MR) error { return opError("DeregMR", mrName(mr), d.deregMR(mr)) }
 
-func (c *Context) deregMR(mr MR) error {
-	r, err := c.region(mr)
+func (d *Device) deregMR(mr MR) error {
+	r, err := d.region(mr)
 	if err != nil {
 		return err
 	}
-	if !leave(c, &regionHandles, &c.regions, mr) { // another goroutine was faster
-		_, err := c.region(mr)
+	if !leave(d, &regionHandles, &d.regions, mr) { // another goroutine was faster
+		_, err := d.region(mr)
 		return err
 	}
 	defer r.drop()
-	return c.ended(r.verbs.Dereg(), &c.closed, "")
+	return d.ended(r.verbs.Dereg(), &d.closed, "")
 }
 
 // QueryMR describes a memory region: its address as peers name it, its length
 // and its keys.
-func (c *Context) QueryMR(mr MR) (MRInfo, error) {
-	r, err := c.region(mr)
+func (d *Device) QueryMR(mr MR) (MRInfo, error) {
+	r, err := d.region(mr)
 	if err != nil {
 		return MRInfo{}, opError("QueryMR", mrName(mr), err)
 	}
@@ -167,22 +167,22 @@ func (c *Context) QueryMR(mr MR) (MRInfo, error) {
 // Errors, after which nothing has changed: EOPNOTSUPP where the device cannot
 // (rdma_rxe of Linux 6.1 nothing of it, later ones not the memory); EINVAL for
 // memory that is empty and not nil, and, as with EFAULT, as for RegMR.
-func (c *Context) ReRegMR(mr MR, buf []byte, access Access) error {
-	r, err := c.region(mr)
+func (d *Device) ReRegMR(mr MR, buf []byte, access Access) error {
+	r, err := d.region(mr)
 	if err == nil {
-		err = c.reRegMR(r, buf, access)
+		err = d.reRegMR(r, buf, access)
 	}
 	return opError("ReRegMR", mrName(mr), err)
 }
 
-func (c *Context) reRegMR(r *region, buf []byte, access Access) error {
+func (d *Device) reRegMR(r *region, buf []byte, access Access) error {
 	if err := checkRegion(buf != nil && len(buf) == 0, access); err != nil {
 		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.dropped {
-		_, err := c.region(r.handle)
+		_, err := d.region(r.handle)
 		return err
 	}
 	change := verbs.Rereg{Flags: abi.ReregAccess, Access: abi.AccessFlags(access)}
@@ -194,7 +194,7 @@ func (c *Context) reRegMR(r *region, buf []byte, access Access) error {
 	}
 	if err := r.verbs.Rereg(change); err != nil {
 		registration.Release()
-		return c.ended(err, &c.closed, "")
+		return d.ended(err, &d.closed, "")
 	}
 	next.info = r.describe()
 	r.state.Store(&next)

@@ -46,15 +46,15 @@ func TestRegisteredMemoryIsNotTouched(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	c := must.Get(uapi.Open("soft?port=0"))(t)
-	defer c.Close()
+	d := must.Get(uapi.Open("soft?port=0", uapi.OpenConfig{}))(t)
+	defer d.Close()
 	mem, err := uapi.Alloc(5 << 20) // an arena of its own, where nothing was before
 	require.NoError(t, err)
-	mr := must.Get(c.RegMR(mem, uapi.AccessLocalWrite|uapi.AccessRemoteWrite))(t)
+	mr := must.Get(d.RegMR(mem, uapi.AccessLocalWrite|uapi.AccessRemoteWrite))(t)
 	require.Zero(t, resident(t, mem))
 	mem[0] = 1
 	require.NotZero(t, resident(t, mem))
-	require.NoError(t, c.DeregMR(mr))
+	require.NoError(t, d.DeregMR(mr))
 	require.NoError(t, uapi.Free(mem))
 }
 

@@ -19,33 +19,33 @@ const MulticastQPN = 1<<24 - 1
 // for connections; ENOMEM when the group or the device is full. On a kernel
 // device the interface must have joined the IP group (ip maddr), or nothing
 // comes.
-func (c *Context) AttachMulticast(qp QP, group netip.Addr) error {
-	q, err := c.pair(qp)
+func (d *Device) AttachMulticast(qp QP, group netip.Addr) error {
+	q, err := d.pair(qp)
 	if err == nil {
-		err = c.isGroup(group)
+		err = d.isGroup(group)
 	}
 	if err == nil {
-		err = c.ended(q.verbs.AttachMulticast(group.Unmap()), &c.closed, "")
+		err = d.ended(q.verbs.AttachMulticast(group.Unmap()), &d.closed, "")
 	}
 	return opError("AttachMulticast", qpName(qp), err)
 }
 
 // DetachMulticast ends it. EINVAL if the queue pair is not in the group.
-func (c *Context) DetachMulticast(qp QP, group netip.Addr) error {
-	q, err := c.pair(qp)
+func (d *Device) DetachMulticast(qp QP, group netip.Addr) error {
+	q, err := d.pair(qp)
 	if err == nil {
-		err = c.isGroup(group)
+		err = d.isGroup(group)
 	}
 	if err == nil {
-		err = c.ended(q.verbs.DetachMulticast(group.Unmap()), &c.closed, "")
+		err = d.ended(q.verbs.DetachMulticast(group.Unmap()), &d.closed, "")
 	}
 	return opError("DetachMulticast", qpName(qp), err)
 }
 
 // isGroup refuses an address of no multicast group, or of the other IP version.
-func (c *Context) isGroup(group netip.Addr) error {
-	if !group.Unmap().IsMulticast() || group.Unmap().Is4() != c.chosen.addr.Addr().Is4() {
-		return errs.Explain(syscall.EINVAL, "%v is not a multicast group that %v can be in", group, c.chosen.addr.Addr())
+func (d *Device) isGroup(group netip.Addr) error {
+	if !group.Unmap().IsMulticast() || group.Unmap().Is4() != d.chosen.addr.Addr().Is4() {
+		return errs.Explain(syscall.EINVAL, "%v is not a multicast group that %v can be in", group, d.chosen.addr.Addr())
 	}
 	return nil
 }

@@ -15,15 +15,15 @@ import (
 // A datagram to a group comes to each queue pair in it, the sender's too.
 func TestMulticast(t *testing.T) {
 	t.Parallel()
-	eachDevice(t, func(t *testing.T, c, _ *uapi.Context) { multicast(t, c) })
+	eachDevice(t, func(t *testing.T, d, _ *uapi.Device) { multicast(t, d) })
 	t.Run("through shared memory, faults and a capture", func(t *testing.T) {
-		c := must.Get(uapi.Open("soft:127.0.0.1?port=0&shm=on&delay=1us&pcap=" + filepath.Join(t.TempDir(), "groups.pcapng")))(t)
-		t.Cleanup(func() { require.NoError(t, c.Close()) })
-		multicast(t, c)
+		d := must.Get(uapi.Open("soft:127.0.0.1?port=0&shm=on&delay=1us&pcap="+filepath.Join(t.TempDir(), "groups.pcapng"), uapi.OpenConfig{}))(t)
+		t.Cleanup(func() { require.NoError(t, d.Close()) })
+		multicast(t, d)
 	})
 }
 
-func multicast(t *testing.T, c *uapi.Context) {
+func multicast(t *testing.T, c *uapi.Device) {
 	a, b := newDgrams(t, c, uapi.QPConfig{}), newDgrams(t, c, uapi.QPConfig{})
 	group := netip.MustParseAddr("239.77.4.94")
 	if a.at.Addr().Is6() {
@@ -33,7 +33,7 @@ func multicast(t *testing.T, c *uapi.Context) {
 		require.NoError(t, d.AttachMulticast(d.qp, group))
 		must.Get(d.PostRecv(d.qp, d.mr, 0, 1000))(t)
 	}
-	ah := must.Get(a.CreateAH(netip.AddrPortFrom(group, a.at.Port())))(t)
+	ah := must.Get(a.CreateAH(netip.AddrPortFrom(group, a.at.Port()), uapi.AHConfig{}))(t)
 	defer a.DestroyAH(ah)
 	copy(a.buf[2000:], "to all")
 	must.Get(a.PostSendTo(a.qp, ah, uapi.MulticastQPN, qkey, a.mr, 2000, 6))(t)

@@ -18,33 +18,33 @@ import (
 
 // TestDialLocalhost: the address of a name at which there is no device costs no
 // time; where both IP versions have a device, the listening one is found
-// although the default context begins at the other.
+// although the default device begins at the other.
 func TestDialLocalhost(t *testing.T) {
 	if !netns.Own(t) {
 		return
 	}
 	named(t, "localhost", "::1", "127.0.0.1")
-	server, err := Open("soft:[::1]")
+	server, err := Open("soft:[::1]", OpenConfig{})
 	if errors.Is(err, syscall.EADDRNOTAVAIL) && os.Getenv("CI") != "true" {
 		t.Skip("this machine has no ::1; enable IPv6: sysctl net.ipv6.conf.all.disable_ipv6=0: ", err)
 	}
 	require.NoError(t, err)
 	defer server.Close()
-	l := must.Get(Listen("localhost:7000"))(t)
+	l := must.Get(Listen("localhost:7000", ListenConfig{}))(t)
 	require.Equal(t, "[::1]:7000", l.Addr().String())
 	accepting(t, l)
 	dial := func() {
 		start := time.Now()
 		qp := must.Get(Dial(t.Context(), "localhost:7000", DialConfig{}))(t)
-		c := must.Get(Default())(t)
-		info := must.Get(c.QueryConn(qp))(t)
+		d := must.Get(Default())(t)
+		info := must.Get(d.QueryConn(qp))(t)
 		require.Equal(t, "[::1]:7000", info.RemoteAddr.String())
 		require.Less(t, time.Since(start), DefaultConnectTimeout/2, "no share was waited for")
 		require.NoError(t, DestroyQP(qp))
 		require.NoError(t, Close())
 	}
 	dial()
-	other := must.Get(Open("soft:127.0.0.1"))(t)
+	other := must.Get(Open("soft:127.0.0.1", OpenConfig{}))(t)
 	defer other.Close()
 	dial()
 }
@@ -54,11 +54,11 @@ func TestDialSaysLoIsDown(t *testing.T) {
 	if !netns.Own(t) {
 		return
 	}
-	c := must.Get(Open("soft:127.0.0.1"))(t)
-	defer c.Close()
+	d := must.Get(Open("soft:127.0.0.1", OpenConfig{}))(t)
+	defer d.Close()
 	lo := must.Get(netlink.LinkByName("lo"))(t)
 	require.NoError(t, netlink.LinkSetDown(lo)) // with its address, to which there is a way
-	for name, dial := range map[string]func(context.Context, string, DialConfig) (QP, error){"Dial": Dial, "Context.Dial": c.Dial} {
+	for name, dial := range map[string]func(context.Context, string, DialConfig) (QP, error){"Dial": Dial, "Context.Dial": d.Dial} {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		_, err := dial(ctx, "127.0.0.1:7000", DialConfig{})
 		cancel()
@@ -75,9 +75,9 @@ func TestOpenLocal(t *testing.T) {
 	}
 	opened := func(addr, device string, kinds ...string) {
 		t.Helper()
-		c := must.Get(OpenLocal(addr, OpenConfig{Kinds: kinds}))(t)
-		require.Regexp(t, device, c.device.OpenName())
-		require.NoError(t, c.Close())
+		d := must.Get(OpenLocal(addr, OpenConfig{Kinds: kinds}))(t)
+		require.Regexp(t, device, d.where.OpenName())
+		require.NoError(t, d.Close())
 	}
 	refused := func(addr string, errno syscall.Errno, text string, kinds ...string) {
 		t.Helper()
@@ -93,7 +93,7 @@ func TestOpenLocal(t *testing.T) {
 	refused("192.0.2.1", syscall.EADDRNOTAVAIL, "no device has the address 192.0.2.1; there are soft:127.0.0.1")
 	refused("127.0.0.1", syscall.EADDRNOTAVAIL, "no device has the address 127.0.0.1; there is none of kind host", "host")
 	refused("0.0.0.0", syscall.EINVAL, "not an address of one interface")
-	_, err := OpenWith("soft:127.0.0.1", OpenConfig{Kinds: []string{"host"}})
+	_, err := Open("soft:127.0.0.1", OpenConfig{Kinds: []string{"host"}})
 	require.ErrorIs(t, err, syscall.EINVAL)
 	_, err = OpenRoute(t.Context(), "127.0.0.1", OpenConfig{Kinds: []string{"host"}})
 	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)

@@ -17,9 +17,9 @@ import (
 func TestOffloadOptions(t *testing.T) {
 	for _, options := range []string{"", "&gso=off", "&gro=off", "&gso=off&gro=off", "&gso=on&gro=on"} {
 		t.Run(strings.TrimPrefix(options, "&"), func(t *testing.T) {
-			var c [2]*uapi.Context
+			var c [2]*uapi.Device
 			for i := range c {
-				c[i] = must.Get(uapi.Open("soft?port=0&shm=off" + options))(t)
+				c[i] = must.Get(uapi.Open("soft?port=0&shm=off"+options, uapi.OpenConfig{}))(t)
 				defer c[i].Close()
 			}
 			x, y := uapitest.Connect(t, c[0], c[1])

@@ -29,7 +29,7 @@ func TestOnDone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, b := twoDevices(t, "")
-				l := must.Get(b.Listen(":0"))(t)
+				l := must.Get(b.Listen(":0", ListenConfig{}))(t)
 				j := join(t, a, b, l, DialConfig{})
 				require.NoError(t, l.Close())
 				causes := make(chan error, 10)

@@ -59,7 +59,7 @@ const RoCEPort = device.RoCEPort
 // such kernel.
 //
 // A soft device's identity is its address and UDP port: opening it again in
-// this process gives another context on the same device, with other options
+// this process gives another Device on it, with other options
 // EINVAL. Every plain "soft" takes the next free address; when port 4791 is
 // taken on all, it takes a free port and says so. An address that was asked
 // for and is taken is EADDRINUSE. The last Close stops the device.
@@ -67,18 +67,15 @@ const RoCEPort = device.RoCEPort
 // With RDMASHIM_TRACE=1 in the environment, every call to the device's kernel
 // is printed to standard error, with RDMASHIM_TRACE=FILE appended to a file, as
 // strace does (kshim/trace).
-func Open(device string) (*Context, error) { return OpenWith(device, OpenConfig{}) }
-
-// OpenWith is Open as configured.
-func OpenWith(name string, config OpenConfig) (*Context, error) {
+func Open(name string, config OpenConfig) (*Device, error) {
 	name, label := orDefault(name)
 	spec, err := device.Parse(name)
-	var c *Context
+	var d *Device
 	if err == nil {
-		c, err = open(device.Way{Spec: spec}, config)
+		d, err = open(device.Way{Spec: spec}, config)
 		err = device.Advise(name, spec, err)
 	}
-	return c, opError("Open", label, err)
+	return d, opError("Open", label, err)
 }
 
 // CheckDevice says whether Open understands a device name and its options
@@ -90,8 +87,8 @@ func CheckDevice(name string) error {
 	return opError("CheckDevice", label, err)
 }
 
-// open opens a context on a device.
-func open(way device.Way, config OpenConfig) (*Context, error) {
+// open opens a device by its kernel.
+func open(way device.Way, config OpenConfig) (*Device, error) {
 	client, err := device.Open(way.Spec, config.Kinds, config.logger(), config.Trace)
 	if err != nil {
 		return nil, err
@@ -103,21 +100,21 @@ func open(way device.Way, config OpenConfig) (*Context, error) {
 	if config.wrap != nil {
 		kernel = config.wrap(kernel)
 	}
-	c, err := newContext(kernel, client.Device, config)
+	d, err := newDevice(kernel, client.Device, config)
 	if err != nil {
 		_ = client.Close()
 		return nil, err
 	}
-	c.release, c.dials = client.Close, way.Dials
-	opened.add(c)
-	statsSocket.update(c)
-	return c, nil
+	d.release, d.dials = client.Close, way.Dials
+	opened.add(d)
+	statsSocket.update(d)
+	return d, nil
 }
 
-// chooser opens contexts on the devices that package device chooses.
-func (c OpenConfig) chooser() *device.Chooser[*Context] {
-	return &device.Chooser[*Context]{Kinds: c.Kinds, Open: func(way device.Way) (*Context, error) {
-		ctx, err := open(way, c)
-		return ctx, opError("Open", way.Label, device.Advise(way.Label, way.Spec, err))
+// chooser opens the devices that package device chooses.
+func (c OpenConfig) chooser() *device.Chooser[*Device] {
+	return &device.Chooser[*Device]{Kinds: c.Kinds, Open: func(way device.Way) (*Device, error) {
+		d, err := open(way, c)
+		return d, opError("Open", way.Label, device.Advise(way.Label, way.Spec, err))
 	}}
 }

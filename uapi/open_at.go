@@ -29,7 +29,7 @@ import (
 // Errors, beside those of Open:
 //   - EADDRNOTAVAIL: no device has the address; the error lists what there is
 //   - EADDRINUSE: the address is taken; the error names the holder
-func OpenLocal(addr string, config OpenConfig) (*Context, error) {
+func OpenLocal(addr string, config OpenConfig) (*Device, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), DefaultConnectTimeout)
 	defer cancel()
 	list, err := resolve(ctx, withAnyPort(addr))
@@ -38,9 +38,9 @@ func OpenLocal(addr string, config OpenConfig) (*Context, error) {
 	}
 	var failed []error
 	for _, at := range list {
-		var c *Context
-		if c, err = openLocal(at.Addr(), config); err == nil {
-			return c, nil
+		var d *Device
+		if d, err = openLocal(at.Addr(), config); err == nil {
+			return d, nil
 		}
 		failed = append(failed, err)
 	}
@@ -51,7 +51,7 @@ func OpenLocal(addr string, config OpenConfig) (*Context, error) {
 }
 
 // openLocal is OpenLocal of an address; of none it is the device's own.
-func openLocal(addr netip.Addr, config OpenConfig) (*Context, error) {
+func openLocal(addr netip.Addr, config OpenConfig) (*Device, error) {
 	if addr.IsUnspecified() || addr.IsMulticast() {
 		return nil, errs.Explain(syscall.EINVAL, "%v is not an address of one interface", addr)
 	}
@@ -78,14 +78,14 @@ func openLocal(addr netip.Addr, config OpenConfig) (*Context, error) {
 // programs that listen there: to 127.0.0.0/8 it is on 127.128.0.0 plus the
 // number of the process, or one of the next addresses (Linux); to others it is
 // on the same address and a free UDP port, from which soft devices are reached.
-func OpenRoute(ctx context.Context, addr string, config OpenConfig) (*Context, error) {
+func OpenRoute(ctx context.Context, addr string, config OpenConfig) (*Device, error) {
 	if name, _ := orVariable(config.Device); name != "" {
-		return OpenWith(config.Device, config)
+		return Open(config.Device, config)
 	}
 	remotes, err := resolve(ctx, withAnyPort(addr))
-	var c *Context
+	var d *Device
 	if err == nil {
-		c, err = config.chooser().Toward(device.SilentLast(onThisHost(remotes, device.LoopbackListeners())))
+		d, err = config.chooser().Toward(device.SilentLast(onThisHost(remotes, device.LoopbackListeners())))
 	}
-	return c, opError("OpenRoute", addr, err)
+	return d, opError("OpenRoute", addr, err)
 }

@@ -32,8 +32,8 @@ func TestOpenRefuses(t *testing.T) {
 		"soft:192.0.2.1":    syscall.EADDRNOTAVAIL, // TEST-NET-1: no machine has it
 		"not a device":      syscall.EINVAL,
 	} {
-		c, err := uapi.Open(device)
-		require.Nil(t, c)
+		d, err := uapi.Open(device, uapi.OpenConfig{})
+		require.Nil(t, d)
 		require.ErrorIs(t, err, errno, device)
 		var op *uapi.OpError
 		require.ErrorAs(t, err, &op)
@@ -53,7 +53,7 @@ func TestOpenSaysWhatToDo(t *testing.T) {
 		"nosuchdevice":      "soft devices need no kernel device, and 'rdmashim doctor' says",
 		"soft?loss=1":       "write 1% or 100%",
 	} {
-		_, err := uapi.Open(device)
+		_, err := uapi.Open(device, uapi.OpenConfig{})
 		require.ErrorContains(t, err, says)
 		require.NotContains(t, err.Error(), "/dev/infiniband")
 	}
@@ -61,8 +61,8 @@ func TestOpenSaysWhatToDo(t *testing.T) {
 
 func TestQueryDevice(t *testing.T) {
 	t.Parallel()
-	c := openDevice(t, "soft?port=0&mtu=1024")
-	info := must.Get(c.QueryDevice())(t)
+	d := openDevice(t, "soft?port=0&mtu=1024")
+	info := must.Get(d.QueryDevice())(t)
 	require.Equal(t, "soft", info.Kind)
 	require.True(t, strings.HasPrefix(info.Name, "soft"))
 	require.True(t, info.Address.Addr().IsLoopback())
@@ -77,7 +77,7 @@ func TestQueryDevice(t *testing.T) {
 	other := openDevice(t, info.Device+"&mtu=1024")
 	same := must.Get(other.QueryDevice())(t)
 	require.Equal(t, info.NodeGUID, same.NodeGUID)
-	_, err := uapi.Open(info.Device)
+	_, err := uapi.Open(info.Device, uapi.OpenConfig{})
 	require.ErrorIs(t, err, syscall.EINVAL)
 	require.ErrorContains(t, err, "other options")
 }
@@ -92,7 +92,7 @@ func TestAddressTaken(t *testing.T) {
 	defer holder.Close()
 	port := holder.LocalAddr().(*net.UDPAddr).Port
 	device := fmt.Sprintf("soft:127.1.2.3?port=%d", port)
-	_, err := uapi.Open(device)
+	_, err := uapi.Open(device, uapi.OpenConfig{})
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
 	require.ErrorContains(t, err, fmt.Sprintf("taken by process %d (", os.Getpid()))
 	require.Equal(t, 1, strings.Count(err.Error(), "in use"), err)
@@ -100,8 +100,8 @@ func TestAddressTaken(t *testing.T) {
 	// Once it is free, it is free at once, and again after Close.
 	require.NoError(t, holder.Close())
 	for range 3 {
-		c := must.Get(uapi.Open(device))(t)
-		require.NoError(t, c.Close())
+		d := must.Get(uapi.Open(device, uapi.OpenConfig{}))(t)
+		require.NoError(t, d.Close())
 	}
 }
 
@@ -114,7 +114,7 @@ func TestSoftDevicesOnOneAddress(t *testing.T) {
 
 func TestSoftOnIPv6(t *testing.T) {
 	t.Parallel()
-	a, err := uapi.Open("soft:[::1]?port=0")
+	a, err := uapi.Open("soft:[::1]?port=0", uapi.OpenConfig{})
 	if err != nil {
 		require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
 		t.Skip("this machine has no ::1; enable IPv6: sysctl net.ipv6.conf.all.disable_ipv6=0: ", err)
@@ -130,7 +130,7 @@ func TestSoftOnIPv6(t *testing.T) {
 }
 
 // checkTransfer moves some bytes each way.
-func checkTransfer(t *testing.T, a, b *uapi.Context) {
+func checkTransfer(t *testing.T, a, b *uapi.Device) {
 	t.Helper()
 	bufs := [][]byte{bytes.Repeat([]byte("a"), 10000), bytes.Repeat([]byte("b"), 10000)}
 	ma, _ := mustMR(t, a, bufs[0], uapi.AccessLocalWrite)
@@ -152,11 +152,11 @@ func checkTransfer(t *testing.T, a, b *uapi.Context) {
 // two seconds later.
 func TestUnreachablePeer(t *testing.T) {
 	t.Parallel()
-	c := openDevice(t, "soft?port=0")
-	qp := mustQP(t, c, uapi.QPConfig{})
-	e := must.Get(c.LocalEndpoint(qp))(t)
+	d := openDevice(t, "soft?port=0")
+	qp := mustQP(t, d, uapi.QPConfig{})
+	e := must.Get(d.LocalEndpoint(qp))(t)
 	e.Addr = netip.MustParseAddrPort("198.51.100.1:4791")
-	err := c.ConnectQP(qp, e)
+	err := d.ConnectQP(qp, e)
 	require.ErrorIs(t, err, syscall.ENETUNREACH)
 	require.ErrorContains(t, err, "soft:ADDRESS")
 }
@@ -192,10 +192,10 @@ func TestDevices(t *testing.T) {
 func TestNothingLeaks(t *testing.T) {
 	const rounds = 20
 	use := func() {
-		a := must.Get(uapi.Open("soft?port=0"))(t)
-		b := must.Get(uapi.Open("soft?port=0"))(t)
+		a := must.Get(uapi.Open("soft?port=0", uapi.OpenConfig{}))(t)
+		b := must.Get(uapi.Open("soft?port=0", uapi.OpenConfig{}))(t)
 		checkTransfer(t, a, b)
-		// Handles that are left open go with the context.
+		// Handles that are left open go with the device.
 		must.Get(a.RegMR(make([]byte, 100), 0))(t)
 		must.Get(a.CreateQP(10, 10))(t)
 		require.NoError(t, a.Close())
@@ -242,15 +242,15 @@ func TestLogger(t *testing.T) {
 // Soft devices' errors name no device files, which no soft device has.
 func TestErrorsNameNoDeviceFiles(t *testing.T) {
 	t.Parallel()
-	c, err := uapi.Open("sim")
+	d, err := uapi.Open("sim", uapi.OpenConfig{})
 	require.NoError(t, err)
-	defer c.Close()
-	l, err := c.Listen(":7000")
+	defer d.Close()
+	l, err := d.Listen(":7000", uapi.ListenConfig{})
 	require.NoError(t, err)
 	defer l.Close()
-	_, again := c.Listen(":7000")
+	_, again := d.Listen(":7000", uapi.ListenConfig{})
 	require.ErrorIs(t, again, syscall.EADDRINUSE)
-	_, inaccessible := c.RegMR(make([]byte, 1), uapi.AccessRemoteWrite)
+	_, inaccessible := d.RegMR(make([]byte, 1), uapi.AccessRemoteWrite)
 	require.ErrorIs(t, inaccessible, syscall.EINVAL)
 	for _, err := range []error{again, inaccessible} {
 		require.NotContains(t, err.Error(), "/dev/")

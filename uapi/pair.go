@@ -14,7 +14,7 @@ import (
 
 // queuePair is a queue pair.
 type queuePair struct {
-	ctx        *Context
+	device     *Device
 	num        QP
 	verbs      *verbs.QP
 	send, recv *completionQueue
@@ -52,8 +52,9 @@ type lane[T any] struct {
 func (l *lane[T]) empty() { l.wrs, l.sges, l.inline = l.wrs[:0], l.sges[:0], l.inline[:0] }
 
 // CreateQP creates a reliable-connection queue pair and returns its number.
-// sendCQSize and recvCQSize are the numbers of entries in the send and receive
-// completion queues, and also the queues' depths: exactly so many requests may
+// sendDepth and recvDepth are the depths of its send and receive queue, and the
+// sizes of their completion queues, by which the founding document calls them
+// (send_cq_size, recv_cq_size): exactly so many requests may
 // be outstanding, which a request is from its post until its completion has
 // been polled. 0 means none at all. The completions of both lie in one queue,
 // so that PollCQ gives them in the order in which they came.
@@ -61,8 +62,8 @@ func (l *lane[T]) empty() { l.wrs, l.sges, l.inline = l.wrs[:0], l.sges[:0], l.i
 // The queue pair is not connected: ConnectQP does that, and posting before it
 // is EINVAL. Errors: EINVAL for sizes that are negative or more than the
 // device can; ENOMEM when the device has no room.
-func (c *Context) CreateQP(sendCQSize, recvCQSize int) (QP, error) {
-	return c.createQP("CreateQP", QPConfig{SendDepth: sendCQSize, RecvDepth: recvCQSize})
+func (d *Device) CreateQP(sendDepth, recvDepth int) (QP, error) {
+	return d.createQP("CreateQP", QPConfig{SendDepth: sendDepth, RecvDepth: recvDepth})
 }
 
 // CreateQPWith creates a queue pair as configured; see QPConfig. A queue pair
@@ -70,12 +71,12 @@ func (c *Context) CreateQP(sendCQSize, recvCQSize int) (QP, error) {
 // LocalEndpoint's Addr, for CreateAH. Errors are those of CreateQP, EBADF for a
 // bad completion queue or protection domain, and EINVAL for a queue that is too
 // small: CreateCQ says what it must hold.
-func (c *Context) CreateQPWith(config QPConfig) (QP, error) {
-	return c.createQP("CreateQPWith", config)
+func (d *Device) CreateQPWith(config QPConfig) (QP, error) {
+	return d.createQP("CreateQPWith", config)
 }
 
-func (c *Context) createQP(op string, config QPConfig) (QP, error) {
-	q, err := c.newPair(config)
+func (d *Device) createQP(op string, config QPConfig) (QP, error) {
+	q, err := d.newPair(config)
 	if err != nil {
 		return -1, opError(op, "", err)
 	}
@@ -90,22 +91,22 @@ func firstPSN() uint32 {
 	return binary.LittleEndian.Uint32(b[:]) & max24
 }
 
-func (c *Context) newPair(config QPConfig) (*queuePair, error) {
-	if c.closed.Load() {
-		return nil, errContextClosed
+func (d *Device) newPair(config QPConfig) (*queuePair, error) {
+	if d.closed.Load() {
+		return nil, errDeviceClosed
 	}
-	config, err := c.resolve(config)
+	config, err := d.resolve(config)
 	if err != nil {
 		return nil, err
 	}
-	pd, err := c.domain(config.PD)
+	pd, err := d.domain(config.PD)
 	if err != nil {
 		return nil, err
 	}
-	q := &queuePair{ctx: c, config: config, psn: firstPSN(), made: caller()}
+	q := &queuePair{device: d, config: config, psn: firstPSN(), made: caller()}
 	var srq *verbs.SRQ
 	if config.SRQ != 0 {
-		if q.srq, err = c.sharing(&config); err != nil {
+		if q.srq, err = d.sharing(&config); err != nil {
 			return nil, err
 		}
 		srq = q.srq.verbs
@@ -128,30 +129,30 @@ func (c *Context) newPair(config QPConfig) (*queuePair, error) {
 	})
 	if err != nil {
 		q.detachCQs()
-		return nil, c.ended(err, &c.closed, "")
+		return nil, d.ended(err, &d.closed, "")
 	}
 	q.num = QP(q.verbs.Num())
 	if config.Type == TypeUD {
 		if err := q.startDatagrams(); err != nil {
 			q.verbs.Destroy()
 			q.detachCQs()
-			return nil, c.ended(err, &c.closed, "")
+			return nil, d.ended(err, &d.closed, "")
 		}
 	}
 
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed.Load() {
-		return nil, errContextClosed
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed.Load() {
+		return nil, errDeviceClosed
 	}
-	c.pairs[q.num] = q
-	c.qps.Set(uint32(q.num), q)
+	d.pairs[q.num] = q
+	d.qps.Set(uint32(q.num), q)
 	return q, nil
 }
 
 // attachCQs finds the queue pair's completion queues, or makes one.
 func (q *queuePair) attachCQs() error {
-	c := q.ctx
+	d := q.device
 	send, recv := q.config.SendCQ, q.config.RecvCQ
 	if send == 0 {
 		send = recv
@@ -167,24 +168,24 @@ func (q *queuePair) attachCQs() error {
 		if q.srq != nil {
 			size += q.srq.config.Depth
 		}
-		if size > c.limits.cqe {
+		if size > d.limits.cqe {
 			return errs.Explain(syscall.EINVAL, "one completion queue for its sends and receives needs %d entries, and the device makes %d: use CreateQPWith with two",
-				size, c.limits.cqe)
+				size, d.limits.cqe)
 		}
-		cq, err := c.createCQ(size, true)
+		cq, err := d.createCQ(size, true)
 		if err != nil {
 			return err
 		}
 		q.private = true
 		send, recv = cq.handle, cq.handle
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	var err error
-	if q.send, err = c.queue(send); err != nil {
+	if q.send, err = d.queue(send); err != nil {
 		return err
 	}
-	if q.recv, err = c.queue(recv); err != nil {
+	if q.recv, err = d.queue(recv); err != nil {
 		return err
 	}
 	sends, recvs := q.claims()
@@ -211,7 +212,7 @@ func (q *queuePair) attachCQs() error {
 // requests.
 func (q *queuePair) probes() bool {
 	c := &q.config
-	return c.managed && c.SendDepth < q.ctx.limits.depth && c.SendDepth+c.RecvDepth < q.ctx.limits.cqe
+	return c.managed && c.SendDepth < q.device.limits.depth && c.SendDepth+c.RecvDepth < q.device.limits.cqe
 }
 
 // claims is how many entries it can fill in the two completion queues, all in
@@ -229,7 +230,7 @@ func (q *queuePair) claims() (send, recv int) {
 
 func (q *queuePair) detachCQs() error {
 	sends, recvs := q.claims()
-	q.ctx.mu.Lock()
+	q.device.mu.Lock()
 	q.send.claimed -= sends
 	q.recv.claimed -= recvs
 	if q.srq != nil {
@@ -237,16 +238,16 @@ func (q *queuePair) detachCQs() error {
 	}
 	q.send.users--
 	q.recv.users--
-	q.ctx.mu.Unlock()
+	q.device.mu.Unlock()
 	if q.private {
-		return q.ctx.destroyCQ(q.send)
+		return q.device.destroyCQ(q.send)
 	}
 	return nil
 }
 
 // onlyCQ is a queue pair and the completion queue of both its directions.
-func (c *Context) onlyCQ(qp QP) (*queuePair, *completionQueue, error) {
-	q, err := c.pair(qp)
+func (d *Device) onlyCQ(qp QP) (*queuePair, *completionQueue, error) {
+	q, err := d.pair(qp)
 	if err == nil && q.send != q.recv {
 		err = errs.Explain(syscall.EINVAL, "it has two completion queues; use Poll and Wait on %s and %s",
 			cqName(q.send.handle), cqName(q.recv.handle))
@@ -259,9 +260,9 @@ func (c *Context) onlyCQ(qp QP) (*queuePair, *completionQueue, error) {
 
 // noneCanCome says why no completion can come; nil: one may.
 func (q *queuePair) noneCanCome() error {
-	q.ctx.mu.Lock()
+	q.device.mu.Lock()
 	shared := q.send.users > 2 // its two directions
-	q.ctx.mu.Unlock()
+	q.device.mu.Unlock()
 	if shared || q.config.managed || !q.modify.TryLock() {
 		return nil // of another, or it is being connected
 	}
@@ -276,23 +277,23 @@ func (q *queuePair) noneCanCome() error {
 // completion; when it returns the device touches no memory on their behalf.
 // The peer is not told: its next request fails with WCRetryExcErr. It wakes
 // waiters in WaitCQ with net.ErrClosed.
-func (c *Context) DestroyQP(qp QP) error { return opError("DestroyQP", qpName(qp), c.destroyQP(qp)) }
+func (d *Device) DestroyQP(qp QP) error { return opError("DestroyQP", qpName(qp), d.destroyQP(qp)) }
 
-func (c *Context) destroyQP(qp QP) error {
-	q, err := c.pair(qp)
+func (d *Device) destroyQP(qp QP) error {
+	q, err := d.pair(qp)
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	won := !c.closed.Load() && c.qps.Get(uint32(qp)) == q
+	d.mu.Lock()
+	won := !d.closed.Load() && d.qps.Get(uint32(qp)) == q
 	if won {
-		c.qps.Set(uint32(qp), nil)
-		delete(c.pairs, qp)
+		d.qps.Set(uint32(qp), nil)
+		delete(d.pairs, qp)
 		q.dead.Store(true)
 	}
-	c.mu.Unlock()
+	d.mu.Unlock()
 	if !won {
-		_, err := c.pair(qp)
+		_, err := d.pair(qp)
 		return err
 	}
 	if conn := q.conn.Load(); conn != nil {
@@ -303,7 +304,7 @@ func (c *Context) destroyQP(qp QP) error {
 	if e := q.detachCQs(); err == nil {
 		err = e
 	}
-	return c.ended(err, &c.closed, "")
+	return d.ended(err, &d.closed, "")
 }
 
 // Defaults of QPConfig.
@@ -316,7 +317,7 @@ const (
 )
 
 // resolve fills in defaults and checks ranges.
-func (c *Context) resolve(q QPConfig) (QPConfig, error) {
+func (d *Device) resolve(q QPConfig) (QPConfig, error) {
 	switch q.Type {
 	case 0:
 		q.Type = TypeRC
@@ -341,23 +342,23 @@ func (c *Context) resolve(q QPConfig) (QPConfig, error) {
 			err = errs.Explain(syscall.EINVAL, "%s %d is not in %d … %d", name, *v, max(least, 1), most)
 		}
 	}
-	if q.SendDepth < 0 || q.SendDepth > c.limits.depth || q.RecvDepth < 0 || q.RecvDepth > c.limits.depth {
-		return q, errs.Explain(syscall.EINVAL, "%d sends and %d receives: the device's queues hold 0 … %d", q.SendDepth, q.RecvDepth, c.limits.depth)
+	if q.SendDepth < 0 || q.SendDepth > d.limits.depth || q.RecvDepth < 0 || q.RecvDepth > d.limits.depth {
+		return q, errs.Explain(syscall.EINVAL, "%d sends and %d receives: the device's queues hold 0 … %d", q.SendDepth, q.RecvDepth, d.limits.depth)
 	}
-	number("SendSGE", &q.SendSGE, 1, 1, c.limits.sge)
-	number("RecvSGE", &q.RecvSGE, 1, 1, c.limits.sge)
+	number("SendSGE", &q.SendSGE, 1, 1, d.limits.sge)
+	number("RecvSGE", &q.RecvSGE, 1, 1, d.limits.sge)
 	number("Inline", &q.Inline, 0, 1, maxInline)
 	number("Timeout", &q.Timeout, defaultTimeout, 0, 31)
 	number("Retry", &q.Retry, defaultRetry, 0, 7)
 	number("RNRRetry", &q.RNRRetry, defaultRNRRetry, 0, 7)
 	number("MinRNRTimer", &q.MinRNRTimer, defaultMinRNRTimer, 0, 31)
-	number("MaxRdAtomic", &q.MaxRdAtomic, min(defaultMaxRdAtomic, c.limits.rdAtomic), 0, c.limits.rdAtomic)
+	number("MaxRdAtomic", &q.MaxRdAtomic, min(defaultMaxRdAtomic, d.limits.rdAtomic), 0, d.limits.rdAtomic)
 	switch {
 	case err != nil:
 	case q.MTU == 0:
-		q.MTU = c.chosen.mtu
-	case !abi.IsPathMTU(q.MTU) || q.MTU > c.chosen.mtu:
-		err = errs.Explain(syscall.EINVAL, "MTU %d is not a path MTU up to the port's %d", q.MTU, c.chosen.mtu)
+		q.MTU = d.chosen.mtu
+	case !abi.IsPathMTU(q.MTU) || q.MTU > d.chosen.mtu:
+		err = errs.Explain(syscall.EINVAL, "MTU %d is not a path MTU up to the port's %d", q.MTU, d.chosen.mtu)
 	}
 	const remote = AccessRemoteWrite | AccessRemoteRead | AccessRemoteAtomic
 	switch {

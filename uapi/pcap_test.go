@@ -55,9 +55,9 @@ func readCapture(t *testing.T, path string, port uint16) (c tally) {
 	}
 }
 
-func counters(t *testing.T, c *uapi.Context) map[string]uint64 {
+func counters(t *testing.T, d *uapi.Device) map[string]uint64 {
 	t.Helper()
-	return must.Get(c.Counters())(t)
+	return must.Get(d.Counters())(t)
 }
 
 // sentOut is how many packets left, below the faults, by a device's counters.
@@ -84,9 +84,9 @@ func TestPcapHoldsWhatTheCountersSay(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "a.pcapng")
-			a := must.Get(uapi.Open(c.a + "&pcap=" + path))(t)
+			a := must.Get(uapi.Open(c.a+"&pcap="+path, uapi.OpenConfig{}))(t)
 			defer a.Close()
-			b := must.Get(uapi.Open(c.b))(t)
+			b := must.Get(uapi.Open(c.b, uapi.OpenConfig{}))(t)
 			defer b.Close()
 			info := must.Get(a.QueryDevice())(t)
 			pcapTransfer(t, a, b)
@@ -115,7 +115,7 @@ func TestPcapHoldsWhatTheCountersSay(t *testing.T) {
 }
 
 // pcapTransfer moves some bytes there and back.
-func pcapTransfer(t *testing.T, a, b *uapi.Context) {
+func pcapTransfer(t *testing.T, a, b *uapi.Device) {
 	t.Helper()
 	const size = 320_000
 	x, y := uapitest.ConnectWith(t, a, b, uapi.QPConfig{SendDepth: 2}, size)
@@ -130,17 +130,17 @@ func pcapTransfer(t *testing.T, a, b *uapi.Context) {
 
 func TestPcapOpenErrors(t *testing.T) {
 	dir := t.TempDir()
-	_, err := uapi.Open("sim?pcap=" + filepath.Join(dir, "no", "file"))
+	_, err := uapi.Open("sim?pcap="+filepath.Join(dir, "no", "file"), uapi.OpenConfig{})
 	require.ErrorIs(t, err, syscall.ENOENT)
-	_, err = uapi.Open("soft?pcap=" + dir)
+	_, err = uapi.Open("soft?pcap="+dir, uapi.OpenConfig{})
 	require.Error(t, err)
 	require.ErrorContains(t, err, dir)
 
 	path := filepath.Join(dir, "x")
-	a := must.Get(uapi.Open("sim:10.0.0.1?net=pcap2&pcap=" + path))(t)
-	again, err := uapi.Open("sim:10.0.0.1?net=pcap2&pcap=" + path)
+	a := must.Get(uapi.Open("sim:10.0.0.1?net=pcap2&pcap="+path, uapi.OpenConfig{}))(t)
+	again, err := uapi.Open("sim:10.0.0.1?net=pcap2&pcap="+path, uapi.OpenConfig{})
 	require.NoError(t, err, "the same device")
-	_, err = uapi.Open("sim:10.0.0.1?net=pcap2")
+	_, err = uapi.Open("sim:10.0.0.1?net=pcap2", uapi.OpenConfig{})
 	require.ErrorIs(t, err, syscall.EINVAL)
 	require.ErrorContains(t, err, "pcap="+path)
 	require.NoError(t, again.Close())
@@ -151,20 +151,20 @@ func TestPcapOpenErrors(t *testing.T) {
 func TestPcapOfSeveralDevices(t *testing.T) {
 	dir := t.TempDir()
 	shared := "sim?pcap=" + filepath.Join(dir, "x.pcapng")
-	first := must.Get(uapi.Open(shared))(t)
+	first := must.Get(uapi.Open(shared, uapi.OpenConfig{}))(t)
 	defer first.Close()
-	_, err := uapi.Open(shared)
+	_, err := uapi.Open(shared, uapi.OpenConfig{})
 	require.ErrorIs(t, err, syscall.EBUSY)
 	require.ErrorContains(t, err, "{device} and {pid}")
 
 	each := "sim?net=pcap4&pcap=" + filepath.Join(dir, "{pid}-{device}.pcapng")
-	a := must.Get(uapi.Open(each))(t)
+	a := must.Get(uapi.Open(each, uapi.OpenConfig{}))(t)
 	defer a.Close()
-	b := must.Get(uapi.Open(each))(t)
+	b := must.Get(uapi.Open(each, uapi.OpenConfig{}))(t)
 	defer b.Close()
 	var files [2]string
-	for i, c := range []*uapi.Context{a, b} {
-		info := must.Get(c.QueryDevice())(t)
+	for i, d := range []*uapi.Device{a, b} {
+		info := must.Get(d.QueryDevice())(t)
 		files[i] = filepath.Join(dir, fmt.Sprintf("%d-%s.pcapng", os.Getpid(), info.Name))
 	}
 	pcapTransfer(t, a, b)
@@ -182,8 +182,8 @@ func TestPcapFullDisk(t *testing.T) {
 	}
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
-	a := must.Get(uapi.OpenWith("sim?net=pcap3&pcap=/dev/full", uapi.OpenConfig{Logger: logger}))(t)
-	b := must.Get(uapi.Open("sim?net=pcap3"))(t)
+	a := must.Get(uapi.Open("sim?net=pcap3&pcap=/dev/full", uapi.OpenConfig{Logger: logger}))(t)
+	b := must.Get(uapi.Open("sim?net=pcap3", uapi.OpenConfig{}))(t)
 	defer b.Close()
 	pcapTransfer(t, a, b)
 	require.NoError(t, a.Close())

@@ -37,9 +37,9 @@ const (
 //
 // If the queue pair shares its completion queue, completions of the others
 // come as well (WC.QP tells). If it has two, PollCQ is EINVAL: use Poll.
-func (c *Context) PollCQ(qp QP, wc []WC) (int, error) {
+func (d *Device) PollCQ(qp QP, wc []WC) (int, error) {
 	n := 0
-	q, cq, err := c.onlyCQ(qp)
+	q, cq, err := d.onlyCQ(qp)
 	if err == nil {
 		n, err = cq.poll(wc)
 	}
@@ -52,8 +52,8 @@ func (c *Context) PollCQ(qp QP, wc []WC) (int, error) {
 	return n, nil
 }
 
-// noCompletion is the value that PollCQ, WaitCQ, Poll and Wait return with an
-// error.
+// noCompletion is the value that PollCQ, WaitCQ, PollQueue and WaitQueue return
+// with an error.
 func noCompletion(wc []WC, err error) (int, error) {
 	if len(wc) > 0 {
 		wc[0] = WC{Status: WCGeneralErr}
@@ -61,16 +61,17 @@ func noCompletion(wc []WC, err error) (int, error) {
 	return -1, err
 }
 
-// Poll is PollCQ for a completion queue.
-func (c *Context) Poll(cq CQ, wc []WC) (int, error) {
-	q, err := c.queue(cq)
+// PollQueue is PollCQ of a completion queue, which takes those of all queue
+// pairs that complete in it.
+func (d *Device) PollQueue(cq CQ, wc []WC) (int, error) {
+	q, err := d.queue(cq)
 	if err == nil {
 		var n int
 		if n, err = q.poll(wc); err == nil {
 			return n, nil
 		}
 	}
-	return noCompletion(wc, opError("Poll", cqName(cq), err))
+	return noCompletion(wc, opError("PollQueue", cqName(cq), err))
 }
 
 var errNoRoom = errs.Explain(syscall.EINVAL, "wc is empty: there is no room for a completion")
@@ -90,7 +91,7 @@ func (q *completionQueue) poll(wc []WC) (int, error) {
 	misses := q.misses
 	q.mu.Unlock()
 	if failed {
-		q.ctx.failed(wc[:n])
+		q.device.failed(wc[:n])
 	}
 	switch {
 	case misses > spinLong && misses%napEvery == 0:
@@ -116,7 +117,7 @@ func (q *completionQueue) take(wc []WC) (total int, failed bool, err error) {
 		}
 		total += n
 		if err != nil && total == 0 {
-			return 0, false, q.ctx.ended(err, &q.dead, "the completion queue")
+			return 0, false, q.device.ended(err, &q.dead, "the completion queue")
 		}
 		if n < want {
 			break

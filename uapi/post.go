@@ -23,78 +23,78 @@ import (
 //
 // On an error nothing was posted. A refusal by the peer is a completion's
 // status.
-func (c *Context) PostWrite(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, length uint64) (WRID, error) {
+func (d *Device) PostWrite(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, length uint64) (WRID, error) {
 	sge := [1]SGE{{MR: mr, Offset: localOffset, Length: length}}
 	wr := WR{Op: OpWrite, Flags: Signaled, SGE: sge[:], RemoteAddr: remoteAddr, RKey: rkey}
-	return c.postOne("PostWrite", qp, &wr)
+	return d.postOne("PostWrite", qp, &wr)
 }
 
 // PostWriteImm posts an RDMA WRITE that also uses up a receive of the peer,
 // whose completion carries imm and the length.
-func (c *Context) PostWriteImm(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, length uint64, imm uint32) (WRID, error) {
+func (d *Device) PostWriteImm(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, length uint64, imm uint32) (WRID, error) {
 	sge := [1]SGE{{MR: mr, Offset: localOffset, Length: length}}
 	wr := WR{Op: OpWriteImm, Flags: Signaled, SGE: sge[:], RemoteAddr: remoteAddr, RKey: rkey, Imm: imm}
-	return c.postOne("PostWriteImm", qp, &wr)
+	return d.postOne("PostWriteImm", qp, &wr)
 }
 
 // PostRead posts an RDMA READ operation: length bytes at remoteAddr of the
 // peer come to localOffset of the region, which needs AccessLocalWrite.
-func (c *Context) PostRead(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, length uint64) (WRID, error) {
+func (d *Device) PostRead(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, length uint64) (WRID, error) {
 	sge := [1]SGE{{MR: mr, Offset: localOffset, Length: length}}
 	wr := WR{Op: OpRead, Flags: Signaled, SGE: sge[:], RemoteAddr: remoteAddr, RKey: rkey}
-	return c.postOne("PostRead", qp, &wr)
+	return d.postOne("PostRead", qp, &wr)
 }
 
 // PostSend posts an RDMA SEND operation (message passing): the first length
 // bytes of the region go into the peer's next receive. While the peer has none
 // posted, the request waits.
-func (c *Context) PostSend(qp QP, mr MR, length uint64) (WRID, error) {
+func (d *Device) PostSend(qp QP, mr MR, length uint64) (WRID, error) {
 	sge := [1]SGE{{MR: mr, Length: length}}
 	wr := WR{Op: OpSend, Flags: Signaled, SGE: sge[:]}
-	return c.postOne("PostSend", qp, &wr)
+	return d.postOne("PostSend", qp, &wr)
 }
 
 // PostSendAt is PostSend of length bytes at localOffset of the region.
-func (c *Context) PostSendAt(qp QP, mr MR, localOffset, length uint64) (WRID, error) {
+func (d *Device) PostSendAt(qp QP, mr MR, localOffset, length uint64) (WRID, error) {
 	sge := [1]SGE{{MR: mr, Offset: localOffset, Length: length}}
 	wr := WR{Op: OpSend, Flags: Signaled, SGE: sge[:]}
-	return c.postOne("PostSendAt", qp, &wr)
+	return d.postOne("PostSendAt", qp, &wr)
 }
 
 // PostSendImm is PostSend with 32 bits that the receive's completion carries.
-func (c *Context) PostSendImm(qp QP, mr MR, length uint64, imm uint32) (WRID, error) {
+func (d *Device) PostSendImm(qp QP, mr MR, length uint64, imm uint32) (WRID, error) {
 	sge := [1]SGE{{MR: mr, Length: length}}
 	wr := WR{Op: OpSendImm, Flags: Signaled, SGE: sge[:], Imm: imm}
-	return c.postOne("PostSendImm", qp, &wr)
+	return d.postOne("PostSendImm", qp, &wr)
 }
 
 // PostRecv posts a receive: the peer's next message, of at most length bytes,
 // comes to localOffset of the region, which needs AccessLocalWrite. It may be
 // posted from LocalEndpoint on, before the queue pair is connected. A message
 // that is longer fails on both sides. A queue pair that was made with
-// recvCQSize 0 answers ENOMEM, like any full queue.
-func (c *Context) PostRecv(qp QP, mr MR, localOffset, length uint64) (WRID, error) {
+// recvDepth 0 answers ENOMEM, like any full queue.
+func (d *Device) PostRecv(qp QP, mr MR, localOffset, length uint64) (WRID, error) {
 	sge := [1]SGE{{MR: mr, Offset: localOffset, Length: length}}
 	wr := WR{Op: OpRecv, SGE: sge[:]}
-	return c.postOne("PostRecv", qp, &wr)
+	return d.postOne("PostRecv", qp, &wr)
 }
 
 // PostFetchAdd posts an atomic addition to the 8 aligned bytes at remoteAddr
 // of the peer, whose region needs AccessRemoteAtomic. The old value comes to
 // localOffset of the region. Values are in the peer's machine's byte order.
-func (c *Context) PostFetchAdd(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, add uint64) (WRID, error) {
+func (d *Device) PostFetchAdd(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, add uint64) (WRID, error) {
 	sge := [1]SGE{{MR: mr, Offset: localOffset, Length: 8}}
 	wr := WR{Op: OpFetchAdd, Flags: Signaled, SGE: sge[:], RemoteAddr: remoteAddr, RKey: rkey, CompareAdd: add}
-	return c.postOne("PostFetchAdd", qp, &wr)
+	return d.postOne("PostFetchAdd", qp, &wr)
 }
 
 // PostCompareSwap posts an atomic compare-and-swap on the 8 aligned bytes at
 // remoteAddr of the peer: swap is stored if they equal compare. The old value
 // comes to localOffset of the region in any case.
-func (c *Context) PostCompareSwap(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, compare, swap uint64) (WRID, error) {
+func (d *Device) PostCompareSwap(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, compare, swap uint64) (WRID, error) {
 	sge := [1]SGE{{MR: mr, Offset: localOffset, Length: 8}}
 	wr := WR{Op: OpCompareSwap, Flags: Signaled, SGE: sge[:], RemoteAddr: remoteAddr, RKey: rkey, CompareAdd: compare, Swap: swap}
-	return c.postOne("PostCompareSwap", qp, &wr)
+	return d.postOne("PostCompareSwap", qp, &wr)
 }
 
 // Post posts work requests in order, sends and receives (OpRecv) as they come,
@@ -105,8 +105,8 @@ func (c *Context) PostCompareSwap(qp QP, mr MR, localOffset, remoteAddr uint64, 
 // An unsignaled request that succeeds makes no completion, and its slot comes
 // back when the completion of a later signaled one is polled: with no signaled
 // request among the outstanding ones, a full queue stays full.
-func (c *Context) Post(qp QP, wrs []WR) (int, error) {
-	q, err := c.pair(qp)
+func (d *Device) Post(qp QP, wrs []WR) (int, error) {
+	q, err := d.pair(qp)
 	if err != nil {
 		return 0, opError("Post", qpName(qp), err)
 	}
@@ -123,8 +123,8 @@ func (c *Context) Post(qp QP, wrs []WR) (int, error) {
 }
 
 // postOne posts a request under the next id of the queue pair.
-func (c *Context) postOne(op string, qp QP, wr *WR) (WRID, error) {
-	q, err := c.pair(qp)
+func (d *Device) postOne(op string, qp QP, wr *WR) (WRID, error) {
+	q, err := d.pair(qp)
 	if err != nil {
 		return -1, opError(op, qpName(qp), err)
 	}
@@ -167,7 +167,7 @@ func (q *queuePair) post(wrs []WR, number bool) (n int, err error) {
 	}
 	mu.Unlock()
 	if err != nil {
-		err = q.ctx.ended(err, &q.dead, "the queue pair")
+		err = q.device.ended(err, &q.dead, "the queue pair")
 		if !q.connected.Load() && errors.Is(err, syscall.EINVAL) && n == 0 {
 			err = q.notConnected(receives, err)
 		}
@@ -218,7 +218,7 @@ func (q *queuePair) postRecvs(wrs []WR) (int, error) {
 		if bad = q.checkReceive(&wrs[i]); bad != nil {
 			break
 		}
-		if list, bad = q.ctx.gather(&l.sges, wrs[i].SGE, q.config.RecvSGE, maxReceive, q.config.PD); bad != nil {
+		if list, bad = q.device.gather(&l.sges, wrs[i].SGE, q.config.RecvSGE, maxReceive, q.config.PD); bad != nil {
 			break
 		}
 		l.wrs = append(l.wrs, verbs.RecvWR{ID: uint64(wrs[i].ID), SGE: list})
@@ -266,7 +266,7 @@ func (q *queuePair) translate(wr *WR, s *verbs.SendWR) error {
 		s.Inline, err = q.gatherInline(wr.SGE)
 		return err
 	}
-	if s.SGE, err = q.ctx.gather(&q.sends.sges, wr.SGE, q.config.SendSGE, q.ctx.limits.message, q.config.PD); err != nil {
+	if s.SGE, err = q.device.gather(&q.sends.sges, wr.SGE, q.config.SendSGE, q.device.limits.message, q.config.PD); err != nil {
 		return err
 	}
 	if wr.Op == OpCompareSwap || wr.Op == OpFetchAdd {
@@ -294,14 +294,14 @@ func (q *queuePair) checkAnswers(op Op) error {
 // gather resolves a scatter/gather list of a queue in the domain pd and appends
 // it to sges. Empty pieces are left out: devices differ in the meaning of
 // length 0.
-func (c *Context) gather(sges *[]verbs.SGE, list []SGE, most int, longest uint64, pd PD) ([]verbs.SGE, error) {
+func (d *Device) gather(sges *[]verbs.SGE, list []SGE, most int, longest uint64, pd PD) ([]verbs.SGE, error) {
 	if len(list) > most {
 		return nil, errs.Explain(syscall.EINVAL, "%d pieces; the queue was made for %d", len(list), most)
 	}
 	start := len(*sges)
 	var total uint64
 	for i := range list {
-		r, err := c.locate(&list[i], longest-total)
+		r, err := d.locate(&list[i], longest-total)
 		if err == nil && r.info.PD != pd {
 			err = otherDomain(mrName(list[i].MR), r.info.PD, pd)
 		}
@@ -321,7 +321,7 @@ func (q *queuePair) gatherInline(list []SGE) ([]byte, error) {
 	start := len(*inline)
 	var total uint64
 	for i := range list {
-		r, err := q.ctx.locate(&list[i], q.ctx.limits.message-total)
+		r, err := q.device.locate(&list[i], q.device.limits.message-total)
 		if err != nil {
 			return nil, err
 		}
@@ -340,8 +340,8 @@ const maxReceive = 1 << 31
 
 // locate checks a piece: its handle, its bounds, and that it takes no more
 // than the room that is left in a message.
-func (c *Context) locate(piece *SGE, room uint64) (*regionState, error) {
-	region, err := c.region(piece.MR)
+func (d *Device) locate(piece *SGE, room uint64) (*regionState, error) {
+	region, err := d.region(piece.MR)
 	if err != nil {
 		return nil, err
 	}
@@ -351,7 +351,7 @@ func (c *Context) locate(piece *SGE, room uint64) (*regionState, error) {
 			mrName(piece.MR), r.info.Length, piece.Offset, piece.Length)
 	}
 	if piece.Length > room {
-		return nil, errs.Explain(syscall.EINVAL, "the message is longer than the device's maximum of %d bytes", c.limits.message)
+		return nil, errs.Explain(syscall.EINVAL, "the message is longer than the device's maximum of %d bytes", d.limits.message)
 	}
 	return r, nil
 }

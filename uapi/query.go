@@ -8,12 +8,12 @@ import (
 
 // QueryQP describes a queue pair: its state as the device sees it now, its
 // depths, its peer and the parameters agreed with the peer.
-func (c *Context) QueryQP(qp QP) (QPInfo, error) {
-	q, err := c.pair(qp)
+func (d *Device) QueryQP(qp QP) (QPInfo, error) {
+	q, err := d.pair(qp)
 	var attr verbs.QPAttr
 	if err == nil {
 		if attr, err = q.verbs.Query(); err != nil {
-			err = c.ended(err, &q.dead, "the queue pair")
+			err = d.ended(err, &q.dead, "the queue pair")
 		}
 	}
 	if err != nil {
@@ -34,13 +34,13 @@ func (c *Context) QueryQP(qp QP) (QPInfo, error) {
 		RecvSGE:   q.config.RecvSGE,
 		Inline:    q.config.Inline,
 		SendPSN:   q.psn,
-		GIDIndex:  c.chosen.gid.Index,
+		GIDIndex:  d.chosen.gid.Index,
 	}
 	q.modify.Lock()
 	info.Remote = q.remote
 	q.modify.Unlock()
 	if info.Type == TypeUD {
-		info.MTU = c.chosen.mtu
+		info.MTU = d.chosen.mtu
 	}
 	if !info.Remote.IsZero() {
 		info.MTU = attr.PathMTU.Bytes()
@@ -80,50 +80,50 @@ func Devices() ([]DeviceInfo, error) {
 
 // QueryDevice describes the device, and the port, GID and MTU that were chosen
 // automatically, with the reasons.
-func (c *Context) QueryDevice() (DeviceInfo, error) {
-	info, err := c.queryDevice()
+func (d *Device) QueryDevice() (DeviceInfo, error) {
+	info, err := d.queryDevice()
 	return info, opError("QueryDevice", "", err)
 }
 
-func (c *Context) queryDevice() (DeviceInfo, error) {
-	if c.closed.Load() {
-		return DeviceInfo{}, errContextClosed
+func (d *Device) queryDevice() (DeviceInfo, error) {
+	if d.closed.Load() {
+		return DeviceInfo{}, errDeviceClosed
 	}
-	port, err := c.verbs.QueryPort(uint8(c.chosen.port))
+	port, err := d.verbs.QueryPort(uint8(d.chosen.port))
 	if err != nil {
-		return DeviceInfo{}, c.ended(err, &c.closed, "")
+		return DeviceInfo{}, d.ended(err, &d.closed, "")
 	}
-	gids, err := c.verbs.GIDs(uint8(c.chosen.port))
+	gids, err := d.verbs.GIDs(uint8(d.chosen.port))
 	if err != nil {
-		return DeviceInfo{}, c.ended(err, &c.closed, "")
+		return DeviceInfo{}, d.ended(err, &d.closed, "")
 	}
-	d := c.verbs.Device()
+	v := d.verbs.Device()
 	info := DeviceInfo{
-		Name:        d.Name,
-		Device:      c.device.OpenName(),
-		Kind:        string(c.device.Spec.Kind),
-		Driver:      d.Driver.String(),
-		NetDev:      d.NetDev,
-		Address:     c.chosen.addr,
-		NodeGUID:    c.limits.guid,
+		Name:        v.Name,
+		Device:      d.where.OpenName(),
+		Kind:        string(d.where.Spec.Kind),
+		Driver:      v.Driver.String(),
+		NetDev:      v.NetDev,
+		Address:     d.chosen.addr,
+		NodeGUID:    d.limits.guid,
 		Open:        true,
 		PortState:   port.State.String(),
-		Notices:     c.device.Notices,
-		Port:        c.chosen.port,
-		GIDs:        gidList(gids, d.NetDev),
-		GIDIndex:    c.chosen.gid.Index,
-		GIDReason:   c.chosen.reason,
-		MTU:         c.chosen.mtu,
+		Notices:     d.where.Notices,
+		Port:        d.chosen.port,
+		GIDs:        gidList(gids, v.NetDev),
+		GIDIndex:    d.chosen.gid.Index,
+		GIDReason:   d.chosen.reason,
+		MTU:         d.chosen.mtu,
 		MaxMTU:      port.MaxMTU.Bytes(),
-		MaxMessage:  c.limits.message,
-		MaxMRSize:   c.limits.mrSize,
-		MaxMR:       c.limits.mr,
-		MaxQP:       c.limits.qp,
-		MaxCQ:       c.limits.cq,
-		MaxCQE:      c.limits.cqe,
-		MaxDepth:    c.limits.depth,
-		MaxSGE:      c.limits.sge,
-		MaxRdAtomic: c.limits.rdAtomic,
+		MaxMessage:  d.limits.message,
+		MaxMRSize:   d.limits.mrSize,
+		MaxMR:       d.limits.mr,
+		MaxQP:       d.limits.qp,
+		MaxCQ:       d.limits.cq,
+		MaxCQE:      d.limits.cqe,
+		MaxDepth:    d.limits.depth,
+		MaxSGE:      d.limits.sge,
+		MaxRdAtomic: d.limits.rdAtomic,
 	}
 	return info, nil
 }

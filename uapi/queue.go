@@ -11,13 +11,13 @@ import (
 
 // completionQueue is a completion queue.
 type completionQueue struct {
-	ctx     *Context
+	device  *Device
 	handle  CQ
 	verbs   *verbs.CQ
 	private bool // made by CreateQP, destroyed with its queue pair
 	made    origin
 	dead    atomic.Bool
-	size    int // entries; guarded by the context's mu, as the fields below
+	size    int // entries; guarded by the device's mu, as the fields below
 	claimed int // entries that its queue pairs can fill, at most size
 	users   int // queue pairs
 
@@ -35,35 +35,35 @@ type completionQueue struct {
 // Request connects. Unsignaled requests count, since all of them complete when
 // their queue pair fails. CreateQPWith refuses a queue pair that does not fit,
 // so that no completion is lost.
-func (c *Context) CreateCQ(size int) (CQ, error) {
-	q, err := c.createCQ(size, false)
+func (d *Device) CreateCQ(size int) (CQ, error) {
+	q, err := d.createCQ(size, false)
 	if err != nil {
 		return -1, opError("CreateCQ", "", err)
 	}
 	return q.handle, nil
 }
 
-func (c *Context) createCQ(size int, private bool) (*completionQueue, error) {
-	if c.closed.Load() {
-		return nil, errContextClosed
+func (d *Device) createCQ(size int, private bool) (*completionQueue, error) {
+	if d.closed.Load() {
+		return nil, errDeviceClosed
 	}
-	if err := c.checkCQE(size); err != nil {
+	if err := d.checkCQE(size); err != nil {
 		return nil, err
 	}
-	v, err := c.verbs.CreateCQ(size)
+	v, err := d.verbs.CreateCQ(size)
 	if err != nil {
-		return nil, c.ended(err, &c.closed, "")
+		return nil, d.ended(err, &d.closed, "")
 	}
-	q := &completionQueue{ctx: c, verbs: v, size: size, private: private, made: caller()}
-	if err := enter(c, &queueHandles, &c.queues, q, &q.handle, v.Destroy); err != nil {
+	q := &completionQueue{device: d, verbs: v, size: size, private: private, made: caller()}
+	if err := enter(d, &queueHandles, &d.queues, q, &q.handle, v.Destroy); err != nil {
 		return nil, err
 	}
 	return q, nil
 }
 
-func (c *Context) checkCQE(size int) error {
-	if size < 1 || size > c.limits.cqe {
-		return errs.Explain(syscall.EINVAL, "a completion queue of %d entries; the device makes 1 … %d", size, c.limits.cqe)
+func (d *Device) checkCQE(size int) error {
+	if size < 1 || size > d.limits.cqe {
+		return errs.Explain(syscall.EINVAL, "a completion queue of %d entries; the device makes 1 … %d", size, d.limits.cqe)
 	}
 	return nil
 }
@@ -71,18 +71,18 @@ func (c *Context) checkCQE(size int) error {
 // DestroyCQ destroys a completion queue, and with it the completions in it.
 // EBUSY while a queue pair uses it; a queue pair's own one goes with the queue
 // pair. It wakes waiters with net.ErrClosed.
-func (c *Context) DestroyCQ(cq CQ) error {
-	q, err := c.queue(cq)
+func (d *Device) DestroyCQ(cq CQ) error {
+	q, err := d.queue(cq)
 	if err == nil && q.private {
 		err = errs.Explain(syscall.EBUSY, "it belongs to its queue pair; destroy that")
 	}
 	if err == nil {
-		err = c.destroyCQ(q)
+		err = d.destroyCQ(q)
 	}
 	return opError("DestroyCQ", cqName(cq), err)
 }
 
-// claim reserves n entries. Preconditions: the context's mu is held.
+// claim reserves n entries. Preconditions: the device's mu is held.
 func (q *completionQueue) claim(n int) error {
 	if need := q.claimed + n; need > q.size {
 		return errs.Explain(syscall.EINVAL, "%s has %d entries; %d can be outstanding on its other queue pairs and %d on this one, unsignaled requests too: make it %d with CreateCQ or ResizeCQ, or use another one",
@@ -92,23 +92,23 @@ func (q *completionQueue) claim(n int) error {
 	return nil
 }
 
-func (c *Context) destroyCQ(q *completionQueue) error {
-	c.mu.Lock()
+func (d *Device) destroyCQ(q *completionQueue) error {
+	d.mu.Lock()
 	if q.users > 0 {
-		defer c.mu.Unlock()
+		defer d.mu.Unlock()
 		return errs.Explain(syscall.EBUSY, "%d queue pairs use it; destroy them first", q.users)
 	}
 	won := queueHandles.Remove(int(q.handle))
 	if won {
-		delete(c.queues, q.handle)
+		delete(d.queues, q.handle)
 		q.dead.Store(true)
 	}
-	c.mu.Unlock()
+	d.mu.Unlock()
 	if !won {
-		_, err := c.queue(q.handle)
+		_, err := d.queue(q.handle)
 		return err
 	}
-	return c.ended(q.verbs.Destroy(), &c.closed, "")
+	return d.ended(q.verbs.Destroy(), &d.closed, "")
 }
 
 // ResizeCQ gives a completion queue made by CreateCQ room for size entries, 1 …
@@ -118,8 +118,8 @@ func (c *Context) destroyCQ(q *completionQueue) error {
 // Errors, after which nothing has changed: EINVAL for a size out of range, less
 // than the completions that wait or than what its queue pairs can have
 // outstanding (CreateCQ); ENOMEM when there is no room.
-func (c *Context) ResizeCQ(cq CQ, size int) error {
-	q, err := c.queue(cq)
+func (d *Device) ResizeCQ(cq CQ, size int) error {
+	q, err := d.queue(cq)
 	if err == nil {
 		err = q.resize(size)
 	}
@@ -127,8 +127,8 @@ func (c *Context) ResizeCQ(cq CQ, size int) error {
 }
 
 func (q *completionQueue) resize(size int) error {
-	c := q.ctx
-	if err := c.checkCQE(size); err != nil {
+	d := q.device
+	if err := d.checkCQE(size); err != nil {
 		return err
 	}
 	q.resizing.Lock()
@@ -138,19 +138,19 @@ func (q *completionQueue) resize(size int) error {
 		return err
 	}
 	err = q.verbs.Resize(size)
-	c.mu.Lock()
+	d.mu.Lock()
 	if q.size = size; err != nil {
 		q.size = was
 	}
-	c.mu.Unlock()
-	return c.ended(err, &q.dead, "the completion queue")
+	d.mu.Unlock()
+	return d.ended(err, &q.dead, "the completion queue")
 }
 
 // shrink keeps queue pairs from claiming more than size entries from now on, if
 // the present ones do not need more.
 func (q *completionQueue) shrink(size int) (was int, err error) {
-	q.ctx.mu.Lock()
-	defer q.ctx.mu.Unlock()
+	q.device.mu.Lock()
+	defer q.device.mu.Unlock()
 	if size < q.claimed {
 		return 0, errs.Explain(syscall.EINVAL, "%d entries are too few: %d can be outstanding on its queue pairs", size, q.claimed)
 	}

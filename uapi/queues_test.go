@@ -34,9 +34,9 @@ func TestTwoCompletionQueues(t *testing.T) {
 	must.Get(a.PostRecv(qa, mr, 0, 8))(t)
 	require.NoError(t, a.Disconnect(qa))
 	wc := make([]uapi.WC, 1)
-	n := must.Get(a.Wait(within(t), recv, wc))(t)
+	n := must.Get(a.WaitQueue(within(t), recv, wc))(t)
 	require.Equal(t, 1, n)
-	n = must.Get(a.Poll(send, wc))(t)
+	n = must.Get(a.PollQueue(send, wc))(t)
 	require.Zero(t, n)
 }
 
@@ -141,7 +141,7 @@ func TestCompletionQueueTooSmall(t *testing.T) {
 	require.NoError(t, a.Disconnect(qb))
 	wc := make([]uapi.WC, 16)
 	for want > 0 {
-		n := must.Get(a.Wait(within(t), cq, wc))(t)
+		n := must.Get(a.WaitQueue(within(t), cq, wc))(t)
 		want -= n
 	}
 	require.Zero(t, want)

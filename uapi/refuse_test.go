@@ -78,7 +78,7 @@ func TestRefusedByItself(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			eachDevice(t, func(t *testing.T, a, b *uapi.Context) {
+			eachDevice(t, func(t *testing.T, a, b *uapi.Device) {
 				qp := mustQP(t, a, uapi.QPConfig{SendDepth: 4, RecvDepth: 4})
 				connectPair(t, a, qp, a, qp)
 				mr, info := mustMR(t, a, make([]byte, 16), uapi.AccessLocalWrite|uapi.AccessRemoteWrite)

@@ -32,12 +32,12 @@ func (i MRInfo) Region() Region {
 
 // RegRegion registers a memory region as RegMRWith does, and returns also the
 // Region that a peer must be told of. After an error that is zero.
-func (c *Context) RegRegion(buf []byte, config MRConfig) (MR, Region, error) {
-	mr, err := c.register(buf, config)
+func (d *Device) RegRegion(buf []byte, config MRConfig) (MR, Region, error) {
+	mr, err := d.register(buf, config)
 	if err != nil {
 		return -1, Region{}, opError("RegRegion", "", err)
 	}
-	info, err := c.QueryMR(mr)
+	info, err := d.QueryMR(mr)
 	if err != nil { // closed meanwhile
 		return -1, Region{}, err
 	}

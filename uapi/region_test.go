@@ -68,13 +68,13 @@ func TestRegionRefuses(t *testing.T) {
 }
 
 func TestRegRegion(t *testing.T) {
-	c := must.Get(Open("sim?net=region"))(t)
-	defer c.Close()
-	mr, region, err := c.RegRegion(make([]byte, 100), MRConfig{Access: AccessRemoteRead})
+	d := must.Get(Open("sim?net=region", OpenConfig{}))(t)
+	defer d.Close()
+	mr, region, err := d.RegRegion(make([]byte, 100), MRConfig{Access: AccessRemoteRead})
 	require.NoError(t, err)
-	info := must.Get(c.QueryMR(mr))(t)
+	info := must.Get(d.QueryMR(mr))(t)
 	require.Equal(t, info.Region(), region)
-	mr, region, err = c.RegRegion(nil, MRConfig{})
+	mr, region, err = d.RegRegion(nil, MRConfig{})
 	require.ErrorIs(t, err, syscall.EINVAL)
 	require.Equal(t, MR(-1), mr)
 	require.Zero(t, region)

@@ -15,13 +15,13 @@ import (
 )
 
 // Request is a peer's wish for a connection. Look at it, make its queue pair
-// with CreateQP, post receives, and answer it with Accept or Reject: a request
-// without an answer stays, and takes one of the places that
+// with CreateQPWith, post receives, and answer it with Accept or Reject: a
+// request without an answer stays, and takes one of the places that
 // ListenConfig.Pending gives.
 type Request struct {
-	// Context is the device that the request came to. The queue pair is made on
+	// Device is the device that the request came to. The queue pair is made on
 	// it, and the peer can reach its regions only.
-	Context               *Context
+	Device                *Device
 	LocalAddr, RemoteAddr netip.AddrPort
 	// PrivateData is the request's private data, padded with zeroes to 56
 	// bytes: its length is not on the wire.
@@ -39,18 +39,18 @@ type Request struct {
 
 func (r *Request) name() string { return "request from " + r.RemoteAddr.String() }
 
-// CreateQP makes the queue pair that Accept connects, so that receives can be
-// posted before the peer can send. Both depths 0 mean 64 each. A protection
+// CreateQPWith makes the queue pair that Accept connects, so that receives can
+// be posted before the peer can send. Both depths 0 mean 64 each. A protection
 // domain of the peer's own (QPConfig.PD) keeps it off other peers' memory.
 // EINVAL the second time and after an answer.
-func (r *Request) CreateQP(config QPConfig) (QP, error) {
+func (r *Request) CreateQPWith(config QPConfig) (QP, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.answered {
-		return -1, opError("CreateQP", r.name(), errAnswered)
+		return -1, opError("CreateQPWith", r.name(), errAnswered)
 	}
 	if err := r.create(config); err != nil {
-		return -1, opError("CreateQP", r.name(), err)
+		return -1, opError("CreateQPWith", r.name(), err)
 	}
 	return r.pair.num, nil
 }
@@ -64,19 +64,19 @@ func (r *Request) create(config QPConfig) error {
 	if r.pair.queuePair != nil {
 		return errs.Explain(syscall.EINVAL, "the request has its queue pair, %s", qpName(r.pair.num))
 	}
-	q, err := r.Context.newManaged(config)
+	q, err := r.Device.newManaged(config)
 	if err != nil {
 		return err
 	}
 	if err := r.req.Init(q); err != nil {
-		_ = r.Context.destroyQP(q.num)
+		_ = r.Device.destroyQP(q.num)
 		return err
 	}
 	r.pair = q
 	return nil
 }
 
-// Accept connects the queue pair, made by CreateQP or now with default
+// Accept connects the queue pair, made by CreateQPWith or now with default
 // settings, tells the peer, and waits until the peer has said that it is
 // connected too, for as long as ctx lasts. private is at most MaxAcceptPrivate
 // bytes, behind which the peer sees zeroes.
@@ -140,14 +140,14 @@ func (r *Request) accept(ctx context.Context, private []byte) (QP, error) {
 func (r *Request) drop() {
 	_ = r.req.Destroy()
 	if q := r.pair; q.queuePair != nil {
-		_ = r.Context.destroyQP(q.num)
+		_ = r.Device.destroyQP(q.num)
 	}
 }
 
 // Reject refuses the request; the peer's Dial fails with a *RejectError that
 // carries reason and private data, at most MaxRejectPrivate bytes. 0 is
 // RejectedByProgram; Linux sends no other reasons than the two that are named
-// here (EINVAL). A queue pair that CreateQP made is destroyed.
+// here (EINVAL). A queue pair that CreateQPWith made is destroyed.
 func (r *Request) Reject(reason RejectReason, private []byte) error {
 	if reason == 0 {
 		reason = RejectedByProgram
@@ -167,7 +167,7 @@ func (r *Request) Reject(reason RejectReason, private []byte) error {
 		defer r.queue.Done(r.place, false)
 		err = r.req.Reject(abi.UCMRejReason(reason), private)
 		if q := r.pair; q.queuePair != nil {
-			_ = r.Context.destroyQP(q.num)
+			_ = r.Device.destroyQP(q.num)
 		}
 	}
 	return opError("Reject", r.name(), err)

@@ -11,54 +11,54 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/internal/device"
 )
 
-// TestConnectByDefault: the package functions, on the default context; a
-// listener on a wildcard is on all contexts.
+// TestConnectByDefault: the package functions, on the default device; a
+// listener on a wildcard is on all devices.
 func TestConnectByDefault(t *testing.T) {
 	require.NoError(t, Close())
 	t.Setenv("RDMASHIM_DEVICE", "sim?net=cm-default")
 	defer func() { require.NoError(t, Close()) }()
-	other := must.Get(Open(""))(t)
+	other := must.Get(Open("", OpenConfig{}))(t)
 	defer other.Close()
 	must.Get(Default())(t)
-	l := must.Get(Listen(":0"))(t)
+	l := must.Get(Listen(":0", ListenConfig{}))(t)
 	defer l.Close()
 	accepted := make(chan QP)
 	go func() {
 		r := must.Get(l.Accept(t.Context()))(t)
-		require.Same(t, other, r.Context)
+		require.Same(t, other, r.Device)
 		qp := must.Get(r.Accept(t.Context(), nil))(t)
 		accepted <- qp
 	}()
 	qp := must.Get(Dial(t.Context(), dialable(other, l), DialConfig{}))(t)
 	theirs := <-accepted
-	c := must.Get(Default())(t)
-	info := must.Get(c.QueryConn(qp))(t)
+	d := must.Get(Default())(t)
+	info := must.Get(d.QueryConn(qp))(t)
 	require.Equal(t, dialable(other, l), info.RemoteAddr.String())
-	require.NoError(t, c.Cause(qp))
-	require.NoError(t, c.Disconnect(qp))
-	<-c.Done(qp)
-	require.ErrorIs(t, c.Cause(qp), ErrDisconnected)
+	require.NoError(t, d.Cause(qp))
+	require.NoError(t, d.Disconnect(qp))
+	<-d.Done(qp)
+	require.ErrorIs(t, d.Cause(qp), ErrDisconnected)
 	<-other.Done(theirs)
-	_, err := Listen(l.Addr().String())
+	_, err := Listen(l.Addr().String(), ListenConfig{})
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
 	require.NoError(t, DestroyQP(qp))
 	require.NoError(t, other.DestroyQP(theirs))
 	for _, addr := range []string{"", "nonsense", "10.0.0.1:x"} {
-		_, err = Listen(addr)
+		_, err = Listen(addr, ListenConfig{})
 		require.ErrorIs(t, err, syscall.EINVAL, addr)
 	}
 }
 
-// TestListenOpensNamedDevice: with nothing open, the default context is opened.
+// TestListenOpensNamedDevice: with nothing open, the default device is opened.
 func TestListenOpensNamedDevice(t *testing.T) {
 	require.NoError(t, Close())
 	t.Setenv("RDMASHIM_DEVICE", "sim")
 	defer func() { require.NoError(t, Close()) }()
-	l := must.Get(Listen(":0"))(t)
+	l := must.Get(Listen(":0", ListenConfig{}))(t)
 	require.NoError(t, l.Close())
 	t.Setenv("RDMASHIM_DEVICE", "nosuch0")
 	require.NoError(t, Close())
-	_, err := Listen(":0")
+	_, err := Listen(":0", ListenConfig{})
 	require.Error(t, err)
 	_, err = Dial(t.Context(), "127.0.0.1:1", DialConfig{})
 	require.Error(t, err)
@@ -67,13 +67,13 @@ func TestListenOpensNamedDevice(t *testing.T) {
 // TestOpenRoute opens a device on the way, and lists the attempts.
 func TestOpenRoute(t *testing.T) {
 	t.Setenv("RDMASHIM_DEVICE", "")
-	c := must.Get(OpenRoute(t.Context(), "127.0.0.1", OpenConfig{}))(t)
-	require.True(t, addrOf(c).IsLoopback())
+	d := must.Get(OpenRoute(t.Context(), "127.0.0.1", OpenConfig{}))(t)
+	require.True(t, addrOf(d).IsLoopback())
 	if len(device.Loopbacks()) > 1 {
-		require.True(t, netip.MustParsePrefix("127.128.0.0/9").Contains(addrOf(c)), "a client leaves 127.0.0.1 to servers")
-		require.EqualValues(t, RoCEPort, c.chosen.addr.Port())
+		require.True(t, netip.MustParsePrefix("127.128.0.0/9").Contains(addrOf(d)), "a client leaves 127.0.0.1 to servers")
+		require.EqualValues(t, RoCEPort, d.chosen.addr.Port())
 	}
-	require.NoError(t, c.Close())
+	require.NoError(t, d.Close())
 	_, err := OpenRoute(t.Context(), "127.0.0.1:1", OpenConfig{MTU: 99})
 	require.ErrorIs(t, err, syscall.EINVAL)
 	require.ErrorContains(t, err, "route to 127.0.0.1 from 127.0.0.1")
@@ -81,7 +81,7 @@ func TestOpenRoute(t *testing.T) {
 	_, err = OpenRoute(t.Context(), "127.0.0.1:x", OpenConfig{})
 	require.ErrorIs(t, err, syscall.EINVAL)
 	t.Setenv("RDMASHIM_DEVICE", "sim")
-	c = must.Get(OpenRoute(t.Context(), "10.0.0.1", OpenConfig{}))(t)
-	require.Equal(t, device.Sim, c.device.Spec.Kind)
-	require.NoError(t, c.Close())
+	d = must.Get(OpenRoute(t.Context(), "10.0.0.1", OpenConfig{}))(t)
+	require.Equal(t, device.Sim, d.where.Spec.Kind)
+	require.NoError(t, d.Close())
 }

@@ -15,11 +15,11 @@ import (
 // A route that carries less than both sides offer is told when connecting: no
 // packet would arrive.
 func TestRouteTooNarrow(t *testing.T) {
-	open := func(config OpenConfig) (*Context, QP) {
-		c := must.Get(OpenWith("sim?net=narrow", config))(t)
-		t.Cleanup(func() { c.Close() })
-		qp := must.Get(c.CreateQP(4, 4))(t)
-		return c, qp
+	open := func(config OpenConfig) (*Device, QP) {
+		d := must.Get(Open("sim?net=narrow", config))(t)
+		t.Cleanup(func() { d.Close() })
+		qp := must.Get(d.CreateQP(4, 4))(t)
+		return d, qp
 	}
 	a, qp := open(OpenConfig{})
 	b, peer := open(OpenConfig{})
@@ -28,7 +28,7 @@ func TestRouteTooNarrow(t *testing.T) {
 
 	var asked netip.Addr
 	most, failure := 0, error(nil)
-	a.device.Route = func(to netip.Addr) (int, error) {
+	a.where.Route = func(to netip.Addr) (int, error) {
 		asked = to
 		return most, failure
 	}
@@ -52,14 +52,14 @@ func TestRouteTooNarrow(t *testing.T) {
 // carry.
 func TestConnectOverAgreesOnMTU(t *testing.T) {
 	for _, routes := range [][2]int{{4096, 4096}, {1024, 4096}, {4096, 512}, {1024, 2048}} {
-		var ends [2]*Context
+		var ends [2]*Device
 		var qps [2]QP
 		for i, most := range routes {
-			c := must.Get(Open("sim?net=agree"))(t)
-			t.Cleanup(func() { c.Close() })
-			c.device.Route = func(netip.Addr) (int, error) { return most, nil }
-			qps[i] = must.Get(c.CreateQP(4, 4))(t)
-			ends[i] = c
+			d := must.Get(Open("sim?net=agree", OpenConfig{}))(t)
+			t.Cleanup(func() { d.Close() })
+			d.where.Route = func(netip.Addr) (int, error) { return most, nil }
+			qps[i] = must.Get(d.CreateQP(4, 4))(t)
+			ends[i] = d
 		}
 		x, y := net.Pipe()
 		failed := make(chan error, 1)
@@ -69,8 +69,8 @@ func TestConnectOverAgreesOnMTU(t *testing.T) {
 		}()
 		must.Get(ends[0].ConnectOver(t.Context(), x, qps[0], nil, nil))(t)
 		require.NoError(t, <-failed)
-		for i, c := range ends {
-			info := must.Get(c.QueryQP(qps[i]))(t)
+		for i, d := range ends {
+			info := must.Get(d.QueryQP(qps[i]))(t)
 			require.Equal(t, min(routes[0], routes[1]), info.MTU)
 		}
 		x.Close()
@@ -79,9 +79,9 @@ func TestConnectOverAgreesOnMTU(t *testing.T) {
 }
 
 func TestConnectOverWithoutAWay(t *testing.T) {
-	a := must.Get(Open("sim?net=noway"))(t)
+	a := must.Get(Open("sim?net=noway", OpenConfig{}))(t)
 	defer a.Close()
-	a.device.Route = func(netip.Addr) (int, error) { return 0, nil }
+	a.where.Route = func(netip.Addr) (int, error) { return 0, nil }
 	qp := must.Get(a.CreateQP(4, 4))(t)
 	peer := must.Get(a.LocalEndpoint(qp))(t)
 	x, y := net.Pipe()

@@ -18,23 +18,23 @@ import (
 	"github.com/rdmashim/rdmashim/tests/must"
 )
 
-// demo works as a program does: it connects two contexts, moves a megabyte with
+// demo works as a program does: it connects two devices, moves a megabyte with
 // WRITE, reads it back, sends a message with an immediate, does an atomic, and
 // tidies up.
-func demo(t *testing.T, a, b *Context) {
+func demo(t *testing.T, a, b *Device) {
 	const total, piece = 1 << 20, 64 << 10
 	ctx := context.Background()
 	source := bytes.Repeat([]byte("rdmashim"), total/8)
 	back, target := make([]byte, total), make([]byte, total)
 	var mrs [3]MR
 	for i, buf := range [][]byte{source, back, target} {
-		c := a
+		d := a
 		if i == 2 {
-			c = b
+			d = b
 		}
-		mr := must.Get(c.RegMR(buf, AccessLocalWrite|AccessRemoteWrite|AccessRemoteRead|AccessRemoteAtomic))(t)
+		mr := must.Get(d.RegMR(buf, AccessLocalWrite|AccessRemoteWrite|AccessRemoteRead|AccessRemoteAtomic))(t)
 		mrs[i] = mr
-		defer func() { require.NoError(t, c.DeregMR(mr)) }()
+		defer func() { require.NoError(t, d.DeregMR(mr)) }()
 	}
 	qa, qb := linked(t, a, b, 32, 1)
 	defer func() { require.NoError(t, a.DestroyQP(qa)) }()
@@ -43,9 +43,9 @@ func demo(t *testing.T, a, b *Context) {
 	must.Get(b.PostRecv(qb, mrs[2], 0, piece))(t)
 
 	wc := make([]WC, 32)
-	finish := func(c *Context, qp QP, n int) {
+	finish := func(d *Device, qp QP, n int) {
 		for n > 0 {
-			got := must.Get(c.WaitCQ(ctx, qp, wc))(t)
+			got := must.Get(d.WaitCQ(ctx, qp, wc))(t)
 			for _, c := range wc[:got] {
 				require.NoError(t, c.Err())
 			}
@@ -76,10 +76,10 @@ func TestControlTrafficPassesTheSeam(t *testing.T) {
 	doorbell := regexp.MustCompile(`^write\(\d+, POST_SEND \{qp_handle=\d+, wr_count=0, sge_count=0, wqe_size=\d+\}\) = \d+$`)
 	for _, device := range []string{"sim?net=seam", "soft?port=0"} {
 		t.Run(device, func(t *testing.T) {
-			var both [2]*Context
+			var both [2]*Device
 			var traces [2]lines
 			for i := range both {
-				both[i] = must.Get(OpenWith(device, OpenConfig{Trace: &traces[i]}))(t)
+				both[i] = must.Get(Open(device, OpenConfig{Trace: &traces[i]}))(t)
 				t.Cleanup(func() { require.NoError(t, both[i].Close()) })
 			}
 			demo(t, both[0], both[1])
@@ -169,46 +169,46 @@ func TestNothingGoesAroundTheSeam(t *testing.T) {
 		}
 		return nil
 	}}
-	c := must.Get(OpenWith("sim", OpenConfig{wrap: gate.wrap}))(t)
-	defer c.Close()
-	mr := must.Get(c.RegMR(make([]byte, 8), 0))(t)
-	qp := must.Get(c.CreateQP(4, 4))(t)
-	e := must.Get(c.LocalEndpoint(qp))(t)
-	spare := must.Get(c.CreateQP(4, 4))(t)
+	d := must.Get(Open("sim", OpenConfig{wrap: gate.wrap}))(t)
+	defer d.Close()
+	mr := must.Get(d.RegMR(make([]byte, 8), 0))(t)
+	qp := must.Get(d.CreateQP(4, 4))(t)
+	e := must.Get(d.LocalEndpoint(qp))(t)
+	spare := must.Get(d.CreateQP(4, 4))(t)
 
 	shut.Store(true)
-	_, err := c.RegMR(make([]byte, 8), 0)
+	_, err := d.RegMR(make([]byte, 8), 0)
 	require.ErrorIs(t, err, syscall.EIO)
-	_, err = c.CreateQP(1, 1)
+	_, err = d.CreateQP(1, 1)
 	require.ErrorIs(t, err, syscall.EIO)
-	_, err = c.CreateCQ(1)
+	_, err = d.CreateCQ(1)
 	require.ErrorIs(t, err, syscall.EIO)
-	_, err = c.LocalEndpoint(spare)
+	_, err = d.LocalEndpoint(spare)
 	require.ErrorIs(t, err, syscall.EIO)
-	require.ErrorIs(t, c.ConnectQP(qp, e), syscall.EIO)
-	_, err = c.QueryQP(qp)
+	require.ErrorIs(t, d.ConnectQP(qp, e), syscall.EIO)
+	_, err = d.QueryQP(qp)
 	require.ErrorIs(t, err, syscall.EIO)
-	_, err = c.QueryDevice()
+	_, err = d.QueryDevice()
 	require.ErrorIs(t, err, syscall.EIO)
-	_, err = c.Counters()
+	_, err = d.Counters()
 	require.ErrorIs(t, err, syscall.EIO)
-	_, err = c.Stats()
+	_, err = d.Stats()
 	require.ErrorIs(t, err, syscall.EIO)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = c.WaitCQ(ctx, qp, make([]WC, 1))
+	_, err = d.WaitCQ(ctx, qp, make([]WC, 1))
 	require.Error(t, err, "waiting arms")
 
 	before := calls.Load()
-	n, err := c.PollCQ(qp, make([]WC, 1))
+	n, err := d.PollCQ(qp, make([]WC, 1))
 	require.NoError(t, err, "polling is no system call")
 	require.Zero(t, n)
-	_, err = c.PostRecv(qp, mr, 0, 8)
+	_, err = d.PostRecv(qp, mr, 0, 8)
 	require.NoError(t, err, "nor is posting a receive")
 	require.Equal(t, before, calls.Load())
 
 	shut.Store(false)
-	require.NoError(t, c.DestroyQP(spare))
-	require.NoError(t, c.DestroyQP(qp))
-	require.NoError(t, c.DeregMR(mr))
+	require.NoError(t, d.DestroyQP(spare))
+	require.NoError(t, d.DestroyQP(qp))
+	require.NoError(t, d.DeregMR(mr))
 }

@@ -17,11 +17,11 @@ const faulty = "loss=5%&reorder=10%&dup=1%&corrupt=0.5%&seed=7"
 
 // near opens two devices that meet through shared memory, and connects a pair
 // whose sender lends its memory.
-func near(t *testing.T, options string) (a, b *uapi.Context) {
+func near(t *testing.T, options string) (a, b *uapi.Device) {
 	t.Helper()
-	var c [2]*uapi.Context
+	var c [2]*uapi.Device
 	for i := range c {
-		c[i] = must.Get(uapi.Open("soft?port=0&shm=on" + options))(t)
+		c[i] = must.Get(uapi.Open("soft?port=0&shm=on"+options, uapi.OpenConfig{}))(t)
 		t.Cleanup(func() { require.NoError(t, c[i].Close()) })
 	}
 	return c[0], c[1]
@@ -29,7 +29,7 @@ func near(t *testing.T, options string) (a, b *uapi.Context) {
 
 // lent connects, and writes until x lends its payloads: b maps the memory
 // meanwhile.
-func lent(t *testing.T, a, b *uapi.Context, config uapi.QPConfig, size int) (x, y *uapitest.End) {
+func lent(t *testing.T, a, b *uapi.Device, config uapi.QPConfig, size int) (x, y *uapitest.End) {
 	t.Helper()
 	x, y = uapitest.ConnectWith(t, a, b, config, size)
 	for end := time.Now().Add(time.Minute); portCounter(t, a, "shm_ref_bytes") == 0; {
@@ -40,9 +40,9 @@ func lent(t *testing.T, a, b *uapi.Context, config uapi.QPConfig, size int) (x, 
 	return x, y
 }
 
-func portCounter(t *testing.T, c *uapi.Context, name string) uint64 {
+func portCounter(t *testing.T, d *uapi.Device, name string) uint64 {
 	t.Helper()
-	counts := must.Get(c.Counters())(t)
+	counts := must.Get(d.Counters())(t)
 	return counts[name]
 }
 

@@ -82,7 +82,7 @@ func (d *stackDatagrams) live() {
 			at = d.datagrams[i].at
 		}
 		var err error
-		ways[i], err = d.me.CreateAH(at)
+		ways[i], err = d.me.CreateAH(at, AHConfig{})
 		d.check(err)
 	}
 	for range 20 + d.r.IntN(60) {

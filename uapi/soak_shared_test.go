@@ -169,7 +169,7 @@ func (q *stackReceives) complete(ctx context.Context) {
 	defer close(q.gone)
 	var wc [4]WC
 	for {
-		n, err := q.p.Wait(ctx, q.cq, wc[:])
+		n, err := q.p.WaitQueue(ctx, q.cq, wc[:])
 		if ctx.Err() != nil || q.fails(err) {
 			return
 		}

@@ -84,10 +84,10 @@ type stackHost struct {
 	server *stackProcess // guarded by mu
 }
 
-// stackProcess is a process: a context, and as a server memory for all clients
+// stackProcess is a process: a device, and as a server memory for all clients
 // and receives that they share.
 type stackProcess struct {
-	*Context
+	*Device
 	host *stackHost
 	proc *emu.Process
 	buf  []byte
@@ -127,13 +127,13 @@ func (s *stackSoak) start(i int, faults link.Faults) *stackHost {
 // launch starts a process on a host.
 func (s *stackSoak) launch(h *stackHost, size int) *stackProcess {
 	p := &stackProcess{host: h, proc: h.machine.Process("soak"), buf: make([]byte, size)}
-	c, err := newContext(kshim.Kernel(p.proc), h.about, OpenConfig{})
+	d, err := newDevice(kshim.Kernel(p.proc), h.about, OpenConfig{})
 	s.check(err)
-	c.release = func() error { p.proc.Exit(); return nil }
-	p.Context = c
-	p.mr, err = c.RegMR(p.buf, AccessLocalWrite|AccessRemoteWrite|AccessRemoteRead|AccessRemoteAtomic)
+	d.release = func() error { p.proc.Exit(); return nil }
+	p.Device = d
+	p.mr, err = d.RegMR(p.buf, AccessLocalWrite|AccessRemoteWrite|AccessRemoteRead|AccessRemoteAtomic)
 	s.check(err)
-	p.info, err = c.QueryMR(p.mr)
+	p.info, err = d.QueryMR(p.mr)
 	s.check(err)
 	return p
 }

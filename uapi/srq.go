@@ -17,7 +17,7 @@ type SRQConfig struct {
 	Depth int
 	// SGE is how long a receive's scatter/gather list may be (1).
 	SGE int
-	// PD is the protection domain (the context's own), which is that of its
+	// PD is the protection domain (the device's own), which is that of its
 	// queue pairs, too.
 	PD PD
 	// Limit asks for an event, see SetSRQLimit (0: none).
@@ -27,14 +27,14 @@ type SRQConfig struct {
 // SRQInfo describes a shared receive queue.
 type SRQInfo struct {
 	SRQ        SRQ
-	PD         PD // protection domain; 0 is the context's own
+	PD         PD // protection domain; 0 is the device's own
 	Depth, SGE int
 	Limit      int // 0 once its event has come
 }
 
 // sharedQueue is a shared receive queue.
 type sharedQueue struct {
-	ctx    *Context
+	device *Device
 	handle SRQ
 	verbs  *verbs.SRQ
 	config SRQConfig
@@ -45,14 +45,14 @@ type sharedQueue struct {
 	recvs lane[verbs.RecvWR]
 
 	// takers counts the queue pairs that take its receives, by the queue that
-	// those complete in; there is no entry for 0. Guarded by the context's mu.
+	// those complete in; there is no entry for 0. Guarded by the device's mu.
 	takers map[*completionQueue]int
 }
 
 // CreateSRQ creates a shared receive queue (IBA vol. 1, 10.2.9): a server of
 // 10,000 connections that gives each of them 64 receives pins 640,000 buffers;
 // with a shared queue it pins as many as are needed at a time. CreateQPWith,
-// Dial and Request.CreateQP make queue pairs that take its receives
+// Dial and Request.CreateQPWith make queue pairs that take its receives
 // (QPConfig.SRQ), each for its next message the oldest of all. A receive
 // completes in its taker's RecvCQ, and WC.QP names the taker.
 //
@@ -67,38 +67,38 @@ type sharedQueue struct {
 //   - EINVAL: sizes that the device does not make
 //   - ENOMEM: the device has no room
 //   - EOPNOTSUPP: the device has no shared receive queues
-func (c *Context) CreateSRQ(config SRQConfig) (SRQ, error) {
-	s, err := c.createSRQ(config)
+func (d *Device) CreateSRQ(config SRQConfig) (SRQ, error) {
+	s, err := d.createSRQ(config)
 	if err != nil {
 		return -1, opError("CreateSRQ", "", err)
 	}
 	return s.handle, nil
 }
 
-func (c *Context) createSRQ(config SRQConfig) (*sharedQueue, error) {
-	if c.closed.Load() {
-		return nil, errContextClosed
+func (d *Device) createSRQ(config SRQConfig) (*sharedQueue, error) {
+	if d.closed.Load() {
+		return nil, errDeviceClosed
 	}
 	config.SGE = max(config.SGE, 1)
 	switch {
-	case config.Depth < 1 || config.Depth > c.limits.srqDepth:
-		return nil, errs.Explain(syscall.EINVAL, "a shared receive queue of %d receives; the device makes 1 … %d", config.Depth, c.limits.srqDepth)
-	case config.SGE > c.limits.srqSGE:
-		return nil, errs.Explain(syscall.EINVAL, "shared receives of %d pieces; the device takes 1 … %d", config.SGE, c.limits.srqSGE)
+	case config.Depth < 1 || config.Depth > d.limits.srqDepth:
+		return nil, errs.Explain(syscall.EINVAL, "a shared receive queue of %d receives; the device makes 1 … %d", config.Depth, d.limits.srqDepth)
+	case config.SGE > d.limits.srqSGE:
+		return nil, errs.Explain(syscall.EINVAL, "shared receives of %d pieces; the device takes 1 … %d", config.SGE, d.limits.srqSGE)
 	}
 	if err := config.checkLimit(config.Limit); err != nil {
 		return nil, err
 	}
-	pd, err := c.domain(config.PD)
+	pd, err := d.domain(config.PD)
 	if err != nil {
 		return nil, err
 	}
 	v, err := pd.CreateSRQ(verbs.SRQInit{MaxWR: config.Depth, MaxSGE: config.SGE, Limit: config.Limit})
 	if err != nil {
-		return nil, c.ended(err, &c.closed, "")
+		return nil, d.ended(err, &d.closed, "")
 	}
-	s := &sharedQueue{ctx: c, verbs: v, config: config, made: caller(), takers: map[*completionQueue]int{}}
-	if err := enter(c, &sharedHandles, &c.shared, s, &s.handle, v.Destroy); err != nil {
+	s := &sharedQueue{device: d, verbs: v, config: config, made: caller(), takers: map[*completionQueue]int{}}
+	if err := enter(d, &sharedHandles, &d.shared, s, &s.handle, v.Destroy); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -114,31 +114,31 @@ func (config *SRQConfig) checkLimit(n int) error {
 // DestroySRQ destroys a shared receive queue, and forgets the receives that
 // wait. EBUSY while queue pairs take its receives, after which nothing has
 // changed.
-func (c *Context) DestroySRQ(srq SRQ) error {
-	return opError("DestroySRQ", srqName(srq), c.destroySRQ(srq))
+func (d *Device) DestroySRQ(srq SRQ) error {
+	return opError("DestroySRQ", srqName(srq), d.destroySRQ(srq))
 }
 
-func (c *Context) destroySRQ(srq SRQ) error {
-	s, err := c.sharedQueue(srq)
+func (d *Device) destroySRQ(srq SRQ) error {
+	s, err := d.sharedQueue(srq)
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
+	d.mu.Lock()
 	if len(s.takers) > 0 {
-		defer c.mu.Unlock()
+		defer d.mu.Unlock()
 		return errs.Explain(syscall.EBUSY, "queue pairs take its receives; destroy them first")
 	}
 	won := sharedHandles.Remove(int(srq))
 	if won {
-		delete(c.shared, srq)
+		delete(d.shared, srq)
 		s.dead.Store(true)
 	}
-	c.mu.Unlock()
+	d.mu.Unlock()
 	if !won {
-		_, err := c.sharedQueue(srq)
+		_, err := d.sharedQueue(srq)
 		return err
 	}
-	return c.ended(s.verbs.Destroy(), &c.closed, "")
+	return d.ended(s.verbs.Destroy(), &d.closed, "")
 }
 
 // PostSRQRecv posts a receive to a shared receive queue: length bytes at
@@ -153,9 +153,9 @@ func (c *Context) destroySRQ(srq SRQ) error {
 //
 // Errors: EBADF for a bad handle; EINVAL for a range outside the region or
 // another protection domain; ENOMEM when Depth receives wait.
-func (c *Context) PostSRQRecv(srq SRQ, mr MR, localOffset, length uint64) (WRID, error) {
+func (d *Device) PostSRQRecv(srq SRQ, mr MR, localOffset, length uint64) (WRID, error) {
 	one := [1]WR{{Op: OpRecv, SGE: []SGE{{MR: mr, Offset: localOffset, Length: length}}}}
-	s, err := c.sharedQueue(srq)
+	s, err := d.sharedQueue(srq)
 	if err == nil {
 		_, err = s.post(one[:], true)
 	}
@@ -167,8 +167,8 @@ func (c *Context) PostSRQRecv(srq SRQ, mr MR, localOffset, length uint64) (WRID,
 
 // PostSRQ posts receives (OpRecv) in order, under the caller's ids, and returns
 // how many. If that is less than len(wrs), the error is the next one's.
-func (c *Context) PostSRQ(srq SRQ, wrs []WR) (int, error) {
-	s, err := c.sharedQueue(srq)
+func (d *Device) PostSRQ(srq SRQ, wrs []WR) (int, error) {
+	s, err := d.sharedQueue(srq)
 	posted := 0
 	for posted < len(wrs) && err == nil {
 		var n int
@@ -194,7 +194,7 @@ func (s *sharedQueue) post(wrs []WR, number bool) (int, error) {
 			bad = errs.Explain(syscall.EINVAL, "%v is posted to a queue pair; a shared receive queue takes receives", wrs[i].Op)
 			break
 		}
-		if list, bad = s.ctx.gather(&l.sges, wrs[i].SGE, s.config.SGE, maxReceive, s.config.PD); bad != nil {
+		if list, bad = s.device.gather(&l.sges, wrs[i].SGE, s.config.SGE, maxReceive, s.config.PD); bad != nil {
 			break
 		}
 		l.wrs = append(l.wrs, verbs.RecvWR{ID: uint64(wrs[i].ID), SGE: list})
@@ -212,30 +212,30 @@ func (s *sharedQueue) post(wrs []WR, number bool) (int, error) {
 	case errors.Is(err, syscall.ENOMEM):
 		err = errs.Explain(syscall.ENOMEM, "%d receives wait, as many as it was made for", s.config.Depth)
 	}
-	return n, s.ctx.ended(err, &s.dead, "the shared receive queue")
+	return n, s.device.ended(err, &s.dead, "the shared receive queue")
 }
 
 // SetSRQLimit asks for one event SRQ_LIMIT_REACHED (Events), which comes when a
 // message leaves fewer than n receives waiting, 1 … Depth: then is the time to
 // post more. 0 asks for none.
-func (c *Context) SetSRQLimit(srq SRQ, n int) error {
-	s, err := c.sharedQueue(srq)
+func (d *Device) SetSRQLimit(srq SRQ, n int) error {
+	s, err := d.sharedQueue(srq)
 	if err == nil {
 		err = s.config.checkLimit(n)
 	}
 	if err == nil {
-		err = c.ended(s.verbs.SetLimit(n), &s.dead, "the shared receive queue")
+		err = d.ended(s.verbs.SetLimit(n), &s.dead, "the shared receive queue")
 	}
 	return opError("SetSRQLimit", srqName(srq), err)
 }
 
 // QuerySRQ describes a shared receive queue.
-func (c *Context) QuerySRQ(srq SRQ) (SRQInfo, error) {
-	s, err := c.sharedQueue(srq)
+func (d *Device) QuerySRQ(srq SRQ) (SRQInfo, error) {
+	s, err := d.sharedQueue(srq)
 	var attr verbs.SRQAttr
 	if err == nil {
 		attr, err = s.verbs.Query()
-		err = c.ended(err, &s.dead, "the shared receive queue")
+		err = d.ended(err, &s.dead, "the shared receive queue")
 	}
 	if err != nil {
 		return SRQInfo{}, opError("QuerySRQ", srqName(srq), err)
@@ -244,16 +244,16 @@ func (c *Context) QuerySRQ(srq SRQ) (SRQInfo, error) {
 }
 
 // sharedQueue is the shared receive queue behind a handle, or EBADF.
-func (c *Context) sharedQueue(srq SRQ) (*sharedQueue, error) {
-	if s := sharedHandles.Get(int(srq)); s != nil && s.ctx == c {
+func (d *Device) sharedQueue(srq SRQ) (*sharedQueue, error) {
+	if s := sharedHandles.Get(int(srq)); s != nil && s.device == d {
 		return s, nil
 	}
-	return nil, c.badHandle("%s is no shared receive queue of this context: zero, destroyed, or another context's", srqName(srq))
+	return nil, d.badHandle("%s is no shared receive queue of this device: zero, destroyed, or another device's", srqName(srq))
 }
 
 // sharing is the shared receive queue of a queue pair's configuration.
-func (c *Context) sharing(config *QPConfig) (*sharedQueue, error) {
-	s, err := c.sharedQueue(config.SRQ)
+func (d *Device) sharing(config *QPConfig) (*sharedQueue, error) {
+	s, err := d.sharedQueue(config.SRQ)
 	switch {
 	case err != nil:
 	case config.RecvDepth != 0:
@@ -265,7 +265,7 @@ func (c *Context) sharing(config *QPConfig) (*sharedQueue, error) {
 }
 
 // take enters a queue pair that completes in cq, and reserves entries there if
-// it is the first. Preconditions: the context's mu is held.
+// it is the first. Preconditions: the device's mu is held.
 func (s *sharedQueue) take(cq *completionQueue) error {
 	if s.dead.Load() {
 		return kshim.ClosedError("the shared receive queue is closed")
@@ -279,7 +279,7 @@ func (s *sharedQueue) take(cq *completionQueue) error {
 	return nil
 }
 
-// give undoes take. Preconditions: the context's mu is held.
+// give undoes take. Preconditions: the device's mu is held.
 func (s *sharedQueue) give(cq *completionQueue) {
 	if s.takers[cq]--; s.takers[cq] == 0 {
 		delete(s.takers, cq)

@@ -14,8 +14,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
 
-// TestSharedQueueOfClosedContext: calls end as those of other objects do.
-func TestSharedQueueOfClosedContext(t *testing.T) {
+// TestSharedQueueOfClosedDevice: calls end as those of other objects do.
+func TestSharedQueueOfClosedDevice(t *testing.T) {
 	t.Parallel()
 	a, _ := uapitest.Pair(t, "")
 	srq := must.Get(a.CreateSRQ(uapi.SRQConfig{Depth: 2}))(t)

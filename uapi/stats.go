@@ -26,47 +26,47 @@ type DeviceStats = stats.Device
 type Counters = stats.Counters
 
 // Counters reads the device's counters: packets, bytes, retransmissions, NAKs
-// by kind, duplicates, drops by cause, faults injected. All contexts on the
+// by kind, duplicates, drops by cause, faults injected. All that opened the
 // device count together. A device that counts nothing has none.
-func (c *Context) Counters() (Counters, error) {
-	m, err := c.verbs.Counters()
-	return m, opError("Counters", "", c.ended(err, &c.closed, ""))
+func (d *Device) Counters() (Counters, error) {
+	m, err := d.verbs.Counters()
+	return m, opError("Counters", "", d.ended(err, &d.closed, ""))
 }
 
 // Stats reads the device: its ports' counters and its queue pairs, with the
 // counters, window and round trip of each. Of a soft device these are all queue
-// pairs of all contexts; of a kernel device they are the context's own, and
-// rdma_rxe counts nothing for one. It disturbs the device for as long as it
+// pairs of all that opened it; of a kernel device they are the Device's own,
+// and rdma_rxe counts nothing for one. It disturbs the device for as long as it
 // takes to copy some 500 bytes for each queue pair.
-func (c *Context) Stats() (DeviceStats, error) {
-	d, err := c.stats()
+func (d *Device) Stats() (DeviceStats, error) {
+	s, err := d.stats()
 	if err != nil {
-		return DeviceStats{}, opError("Stats", "", c.ended(err, &c.closed, ""))
+		return DeviceStats{}, opError("Stats", "", d.ended(err, &d.closed, ""))
 	}
-	return d, nil
+	return s, nil
 }
 
 // AllStats reads all devices that this process has open, soft and kernel
 // devices, each once. A device that cannot be read is left out.
 func AllStats() []DeviceStats { return readStats(opened.all()) }
 
-// readStats reads the devices of the contexts, each once. Of a kernel device
-// every context knows its own queue pairs.
-func readStats(ctxs []*Context) []DeviceStats {
+// readStats reads the devices, each once. Of a kernel device
+// every Device knows its own queue pairs.
+func readStats(ctxs []*Device) []DeviceStats {
 	list := []DeviceStats{}
-	for _, c := range ctxs {
-		i := slices.IndexFunc(list, func(d DeviceStats) bool { return d.Device == c.device.OpenName() && d.Name == c.device.Name })
-		host := c.device.Spec.Kind == device.Host
+	for _, d := range ctxs {
+		i := slices.IndexFunc(list, func(s DeviceStats) bool { return s.Device == d.where.OpenName() && s.Name == d.where.Name })
+		host := d.where.Spec.Kind == device.Host
 		if i >= 0 && !host {
 			continue
 		}
-		d, err := c.stats()
+		s, err := d.stats()
 		switch {
 		case err != nil:
 		case i >= 0:
-			list[i].QueuePairs = append(list[i].QueuePairs, d.QueuePairs...)
+			list[i].QueuePairs = append(list[i].QueuePairs, s.QueuePairs...)
 		default:
-			list = append(list, d)
+			list = append(list, s)
 		}
 	}
 	return list
@@ -87,37 +87,37 @@ func (StatsVar) String() string {
 	return string(text)
 }
 
-// stats reads the context's device through its kernel.
-func (c *Context) stats() (DeviceStats, error) {
-	info, err := c.queryDevice()
+// stats reads the device through its kernel.
+func (d *Device) stats() (DeviceStats, error) {
+	info, err := d.queryDevice()
 	if err != nil {
 		return DeviceStats{}, err
 	}
-	counters, err := c.verbs.Counters()
+	counters, err := d.verbs.Counters()
 	if err != nil {
 		return DeviceStats{}, err
 	}
-	d := DeviceStats{
+	s := DeviceStats{
 		Name: info.Name, Device: info.Device, Kind: info.Kind, NetDev: info.NetDev, Address: info.Address,
 		Time:  time.Now(),
 		Ports: []stats.Port{{Port: info.Port, State: info.PortState, MTU: info.MTU, Counters: counters}},
 	}
-	if c.device.Spec.Kind != device.Host {
-		d.PID, d.Process = os.Getpid(), processName()
+	if d.where.Spec.Kind != device.Host {
+		s.PID, s.Process = os.Getpid(), processName()
 	}
-	d.QueuePairs, err = c.pairStats()
-	return d, err
+	s.QueuePairs, err = d.pairStats()
+	return s, err
 }
 
 func processName() string { return filepath.Base(os.Args[0]) }
 
-// pairStats reads the device's queue pairs, or the context's own where the
+// pairStats reads the device's queue pairs, or the Device's own where the
 // kernel does not show the device's.
-func (c *Context) pairStats() ([]stats.QueuePair, error) {
+func (d *Device) pairStats() ([]stats.QueuePair, error) {
 	list := []stats.QueuePair{}
-	lines, err := c.verbs.QueuePairs()
+	lines, err := d.verbs.QueuePairs()
 	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.EOPNOTSUPP) {
-		return c.ownPairStats(), nil
+		return d.ownPairStats(), nil
 	}
 	for _, line := range lines {
 		q, err := parsePairStats(line)
@@ -141,7 +141,7 @@ func parsePairStats(line string) (q stats.QueuePair, err error) {
 // receives, finds it there.
 func (q *queuePair) waiting() string {
 	var s stats.QueuePair
-	line, err := q.ctx.verbs.QueuePair(uint32(q.num))
+	line, err := q.device.verbs.QueuePair(uint32(q.num))
 	if err == nil {
 		s, err = parsePairStats(line)
 	}
@@ -171,10 +171,10 @@ func (q *queuePair) waiting() string {
 	return b.String()
 }
 
-func (c *Context) ownPairStats() []stats.QueuePair {
-	c.mu.Lock()
-	pairs := slices.Collect(maps.Values(c.pairs))
-	c.mu.Unlock()
+func (d *Device) ownPairStats() []stats.QueuePair {
+	d.mu.Lock()
+	pairs := slices.Collect(maps.Values(d.pairs))
+	d.mu.Unlock()
 	list := []stats.QueuePair{}
 	for _, q := range pairs {
 		if s, ok := q.stats(); ok {

@@ -81,7 +81,7 @@ func TestStatsOfAWriteUnderLoss(t *testing.T) {
 func TestStatsAddUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := uapitest.Pair(t, "loss=5%&seed=7&mtu=1024")
-		sum := map[*uapi.Context]stats.Counters{a: {}, b: {}}
+		sum := map[*uapi.Device]stats.Counters{a: {}, b: {}}
 		for range 3 {
 			x, y := uapitest.ConnectWith(t, a, b, uapi.QPConfig{SendDepth: 4}, 1<<16)
 			x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 1<<16))
@@ -93,10 +93,10 @@ func TestStatsAddUp(t *testing.T) {
 				d := must.Get(e.Stats())(t)
 				require.Len(t, d.QueuePairs, 1)
 				for name, n := range d.QueuePairs[0].Counters {
-					sum[e.Context][name] += n
-					require.Equal(t, sum[e.Context][name], d.Ports[0].Counters[name], name)
+					sum[e.Device][name] += n
+					require.Equal(t, sum[e.Device][name], d.Ports[0].Counters[name], name)
 				}
-				require.NotZero(t, sum[e.Context]["rcvd_pkts"])
+				require.NotZero(t, sum[e.Device]["rcvd_pkts"])
 				require.NoError(t, e.DestroyQP(e.QP))
 			}
 			time.Sleep(time.Second) // virtual: acknowledgements are repeated after the end
@@ -110,7 +110,7 @@ func TestStatsAddUp(t *testing.T) {
 // A queue pair of datagrams has no peer and no window; its drops are told by
 // cause.
 func TestStatsOfDatagrams(t *testing.T) {
-	a := must.Get(uapi.Open("sim"))(t)
+	a := must.Get(uapi.Open("sim", uapi.OpenConfig{}))(t)
 	defer a.Close()
 	qp := must.Get(a.CreateQPWith(uapi.QPConfig{Type: uapi.TypeUD, SendDepth: 1, RecvDepth: 1}))(t)
 	d := must.Get(a.Stats())(t)
@@ -147,7 +147,7 @@ func TestStatsInFlight(t *testing.T) {
 
 func TestAllStats(t *testing.T) {
 	a, b := uapitest.Pair(t, "")
-	again := must.Get(uapi.Open(deviceOf(t, a)))(t)
+	again := must.Get(uapi.Open(deviceOf(t, a), uapi.OpenConfig{}))(t)
 	found := map[string]int{}
 	for _, d := range uapi.AllStats() {
 		found[d.Device]++
@@ -163,15 +163,15 @@ func TestAllStats(t *testing.T) {
 	require.ErrorContains(t, err, "closed")
 }
 
-func deviceOf(t *testing.T, c *uapi.Context) string {
-	info := must.Get(c.QueryDevice())(t)
+func deviceOf(t *testing.T, d *uapi.Device) string {
+	info := must.Get(d.QueryDevice())(t)
 	return info.Device
 }
 
 // Every counter of a soft device has a meaning that is written down.
 func TestEveryCounterIsExplained(t *testing.T) {
 	for _, device := range []string{"sim?loss=1%", "soft?port=0&shm=on&loss=1%&pcap=" + t.TempDir() + "/x.pcapng"} {
-		c := must.Get(uapi.Open(device))(t)
+		c := must.Get(uapi.Open(device, uapi.OpenConfig{}))(t)
 		d := must.Get(c.Stats())(t)
 		require.Greater(t, len(d.Ports[0].Counters), 50)
 		for name := range d.Ports[0].Counters {
@@ -184,8 +184,8 @@ func TestEveryCounterIsExplained(t *testing.T) {
 // Readings and Close get on with each other.
 func TestStatsWhileClosing(t *testing.T) {
 	for _, device := range []string{"sim", "soft?port=0"} {
-		c := must.Get(uapi.Open(device))(t)
-		must.Get(c.CreateQP(4, 4))(t)
+		d := must.Get(uapi.Open(device, uapi.OpenConfig{}))(t)
+		must.Get(d.CreateQP(4, 4))(t)
 		started, done := make(chan struct{}), make(chan error)
 		go func() {
 			for n := 0; ; n++ {
@@ -193,14 +193,14 @@ func TestStatsWhileClosing(t *testing.T) {
 					close(started)
 				}
 				uapi.AllStats()
-				if _, err := c.Stats(); err != nil {
+				if _, err := d.Stats(); err != nil {
 					done <- err
 					return
 				}
 			}
 		}()
 		<-started
-		require.NoError(t, c.Close())
+		require.NoError(t, d.Close())
 		require.ErrorIs(t, <-done, net.ErrClosed)
 	}
 }

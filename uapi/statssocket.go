@@ -15,11 +15,11 @@ type socket struct {
 	server *stats.Server // guarded by mu; nil: there is none, or it could not be made
 }
 
-// update opens the socket with the first context on a device that other
+// update opens the socket with the first open device that other
 // processes may read, and closes it with the last. c was opened or closed. A
 // socket that cannot be made fails nothing.
-func (o *socket) update(c *Context) {
-	if !c.device.StatsReadable() {
+func (o *socket) update(d *Device) {
+	if !d.where.StatsReadable() {
 		return
 	}
 	o.mu.Lock()
@@ -31,14 +31,14 @@ func (o *socket) update(c *Context) {
 	case len(left) > 0 && o.server == nil:
 		server, err := stats.Serve(processName(), func() []stats.Device { return readStats(readable()) })
 		if err != nil {
-			c.log.Debug("no socket for rdmashim top: other processes cannot read the device's counters", "device", c.device.Name, "err", err)
+			d.log.Debug("no socket for rdmashim top: other processes cannot read the device's counters", "device", d.where.Name, "err", err)
 			return
 		}
 		o.server = server
 	}
 }
 
-// readable are the open contexts on devices that other processes may read.
-func readable() []*Context {
-	return slices.DeleteFunc(opened.all(), func(c *Context) bool { return !c.device.StatsReadable() })
+// readable are the open devices that other processes may read.
+func readable() []*Device {
+	return slices.DeleteFunc(opened.all(), func(d *Device) bool { return !d.where.StatsReadable() })
 }

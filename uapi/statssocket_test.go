@@ -25,11 +25,11 @@ func privateSockets(t *testing.T) string {
 	return run
 }
 
-func offered(t *testing.T, name string) *uapi.Context {
+func offered(t *testing.T, name string) *uapi.Device {
 	t.Helper()
-	c := must.Get(uapi.Open(name))(t)
-	t.Cleanup(func() { c.Close() })
-	return c
+	d := must.Get(uapi.Open(name, uapi.OpenConfig{}))(t)
+	t.Cleanup(func() { d.Close() })
+	return d
 }
 
 // readAll is stats.ReadAll, again while this process is too busy to answer in
@@ -85,8 +85,8 @@ func TestOffer(t *testing.T) {
 func TestOfferThatCannotBe(t *testing.T) {
 	run := privateSockets(t)
 	require.NoError(t, os.WriteFile(filepath.Join(run, "rdmashim"), nil, 0o600))
-	c := offered(t, "soft?port=0")
-	must.Get(c.Stats())(t)
+	d := offered(t, "soft?port=0")
+	must.Get(d.Stats())(t)
 	list, errs := readAll(t)
 	require.Empty(t, list)
 	require.Empty(t, errs)

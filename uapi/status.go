@@ -155,10 +155,10 @@ type WC struct {
 	// VendorErr is the device's own reason, 0 if it has none.
 	VendorErr uint32
 
-	failure *failure // nil unless a context knows more of one that failed
+	failure *failure // nil unless a device knows more of one that failed
 }
 
-// failure is what a context knows of a failed completion: WCError's fields.
+// failure is what a device knows of a failed completion: WCError's fields.
 type failure struct {
 	cause error
 	peer  Endpoint

@@ -21,7 +21,7 @@ type CQ int
 type AH int
 
 // PD is the handle of a protection domain, from CreatePD. 0 stands for the
-// context's own domain.
+// device's own domain.
 type PD int
 
 // SRQ is the handle of a shared receive queue, from CreateSRQ. It is never 0.
@@ -133,7 +133,7 @@ type MRInfo struct {
 	Addr, Length uint64
 	LKey, RKey   uint32
 	Access       Access
-	PD           PD // protection domain; 0 is the context's own
+	PD           PD // protection domain; 0 is the device's own
 }
 
 // QPState is the state of a queue pair (enum ib_qp_state).
@@ -155,7 +155,7 @@ type QPInfo struct {
 	QP             QP
 	Type           QPType
 	QKey           uint32 // of TypeUD
-	PD             PD     // protection domain; 0 is the context's own
+	PD             PD     // protection domain; 0 is the device's own
 	State          QPState
 	SendCQ, RecvCQ CQ
 	SRQ            SRQ // whose receives it takes; 0: it has its own
@@ -197,7 +197,7 @@ type DeviceInfo struct {
 	// Notices are sentences about automatic choices that the user should know.
 	Notices []string
 
-	// Port, GIDIndex and MTU are the ones that this context uses; options
+	// Port, GIDIndex and MTU are the ones that this device uses; options
 	// override them. GIDReason says why that GID was chosen.
 	Port      int
 	GIDs      []GID

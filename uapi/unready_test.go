@@ -40,9 +40,9 @@ func (l *lines) take() []string {
 func TestWaitForReceiveIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lines
-		a := must.Get(OpenWith("sim?net=unready", OpenConfig{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))}))(t)
+		a := must.Get(Open("sim?net=unready", OpenConfig{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))}))(t)
 		defer a.Close()
-		b := must.Get(Open("sim?net=unready"))(t)
+		b := must.Get(Open("sim?net=unready", OpenConfig{}))(t)
 		defer b.Close()
 		qa, qb := linked(t, a, b, 4, 4)
 		ma := must.Get(a.RegMR(make([]byte, 8), AccessLocalWrite))(t)

@@ -16,15 +16,15 @@ import (
 // address.
 func TestUnreliableRefuses(t *testing.T) {
 	t.Parallel()
-	c, l := uapitest.Listen(t, "")
-	x, y := uapitest.ConnectWith(t, c, c, uapi.QPConfig{Type: uapi.TypeUC, SendDepth: 2, RecvDepth: 2}, 64)
+	d, l := uapitest.Listen(t, "")
+	x, y := uapitest.ConnectWith(t, d, d, uapi.QPConfig{Type: uapi.TypeUC, SendDepth: 2, RecvDepth: 2}, 64)
 	_, err := x.PostRead(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 8)
 	require.ErrorIs(t, err, syscall.EINVAL)
 	_, err = x.PostFetchAdd(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 1)
 	require.ErrorIs(t, err, syscall.EINVAL)
-	_, err = c.Dial(t.Context(), l.Addr().String(), uapi.DialConfig{QPConfig: uapi.QPConfig{Type: uapi.TypeUC}})
+	_, err = d.Dial(t.Context(), l.Addr().String(), uapi.DialConfig{QPConfig: uapi.QPConfig{Type: uapi.TypeUC}})
 	require.ErrorIs(t, err, syscall.EINVAL)
-	_, err = c.CreateQPWith(uapi.QPConfig{Type: uapi.TypeUC, QKey: 1})
+	_, err = d.CreateQPWith(uapi.QPConfig{Type: uapi.TypeUC, QKey: 1})
 	require.ErrorIs(t, err, syscall.EINVAL)
 
 	info := must.Get(y.QueryQP(y.QP))(t)

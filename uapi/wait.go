@@ -30,44 +30,44 @@ func buffers(n int) *sync.Pool {
 // WaitCQ is PollCQ that waits until at least one completion is there, also on a
 // queue pair that is not connected yet. On an error it returns as PollCQ does.
 // When ctx ends first, the error Is ctx.Err(), and no completion is lost; when
-// the context is closed or the queue pair destroyed meanwhile, it Is
+// the device is closed or the queue pair destroyed meanwhile, it Is
 // net.ErrClosed. WakeCQ on its completion queue makes it return 0 and no error.
 // Any number of goroutines may wait; each completion goes to one of them.
 //
 // Waiting costs a system call and a wake-up more than polling; see PollCQ for
 // programs that would rather spin. Several waits with one ctx cost less than
 // each with a ctx of its own.
-func (c *Context) WaitCQ(ctx context.Context, qp QP, wc []WC) (int, error) {
-	_, cq, err := c.onlyCQ(qp)
+func (d *Device) WaitCQ(ctx context.Context, qp QP, wc []WC) (int, error) {
+	_, cq, err := d.onlyCQ(qp)
 	if err == nil {
 		var n int
-		if _, n, err = c.wait(ctx, []*completionQueue{cq}, wc); err == nil {
+		if _, n, err = d.wait(ctx, []*completionQueue{cq}, wc); err == nil {
 			return n, nil
 		}
 	}
 	return noCompletion(wc, opError("WaitCQ", qpName(qp), err))
 }
 
-// Wait is WaitCQ for a completion queue.
-func (c *Context) Wait(ctx context.Context, cq CQ, wc []WC) (int, error) {
-	q, err := c.queue(cq)
+// WaitQueue is WaitCQ of a completion queue, as PollQueue is PollCQ.
+func (d *Device) WaitQueue(ctx context.Context, cq CQ, wc []WC) (int, error) {
+	q, err := d.queue(cq)
 	if err == nil {
 		var n int
-		if _, n, err = c.wait(ctx, []*completionQueue{q}, wc); err == nil {
+		if _, n, err = d.wait(ctx, []*completionQueue{q}, wc); err == nil {
 			return n, nil
 		}
 	}
-	return noCompletion(wc, opError("Wait", cqName(cq), err))
+	return noCompletion(wc, opError("WaitQueue", cqName(cq), err))
 }
 
-// WaitAny is Wait for several completion queues of the context. It takes
+// WaitAny is WaitQueue for several completion queues of the device. It takes
 // completions of each queue in their order; WC.QP and WC.Opcode tell whose they
 // are. It begins with another queue each time, so that none is kept waiting by
 // a busy one. WakeCQ on any of them makes it return 0 and no error.
 //
 // An error is returned when no queue has completions, and names its queue:
-// those of Wait, and EINVAL for an empty list.
-func (c *Context) WaitAny(ctx context.Context, cqs []CQ, wc []WC) (int, error) {
+// those of WaitQueue, and EINVAL for an empty list.
+func (d *Device) WaitAny(ctx context.Context, cqs []CQ, wc []WC) (int, error) {
 	var room [anyRoom]*completionQueue
 	queues, err := room[:0], error(nil)
 	if len(cqs) == 0 {
@@ -75,12 +75,12 @@ func (c *Context) WaitAny(ctx context.Context, cqs []CQ, wc []WC) (int, error) {
 	}
 	for i := 0; i < len(cqs) && err == nil; i++ {
 		var q *completionQueue
-		q, err = c.queue(cqs[i])
+		q, err = d.queue(cqs[i])
 		queues = append(queues, q)
 	}
 	if err == nil {
 		var at, n int
-		if at, n, err = c.wait(ctx, queues, wc); err == nil {
+		if at, n, err = d.wait(ctx, queues, wc); err == nil {
 			return n, nil
 		}
 		if ctx.Err() == nil {
@@ -96,8 +96,8 @@ const anyRoom = 16
 // WaitWR waits for the completion of the request id on a queue pair of which no
 // other one completes meanwhile, as where one request is posted at a time:
 //
-//	id, err := c.PostWrite(qp, mr, 0, there.Addr, there.RKey, n)
-//	wc, err := c.WaitWR(ctx, qp, id)
+//	id, err := d.PostWrite(qp, mr, 0, there.Addr, there.RKey, n)
+//	wc, err := d.WaitWR(ctx, qp, id)
 //
 // Errors are those of WaitCQ, and:
 //   - a *WCError when the request failed, with its completion
@@ -107,11 +107,11 @@ const anyRoom = 16
 //
 // The error of a ctx that ends says what the device knows of the queue pair:
 // its state, and what it counts of a peer without a receive, or silent.
-func (c *Context) WaitWR(ctx context.Context, qp QP, id WRID) (WC, error) {
-	q, cq, err := c.onlyCQ(qp)
+func (d *Device) WaitWR(ctx context.Context, qp QP, id WRID) (WC, error) {
+	q, cq, err := d.onlyCQ(qp)
 	wc, n := [1]WC{{Status: WCGeneralErr}}, 0
 	if err == nil {
-		_, n, err = c.wait(ctx, []*completionQueue{cq}, wc[:])
+		_, n, err = d.wait(ctx, []*completionQueue{cq}, wc[:])
 	}
 	switch {
 	case err != nil && ctx.Err() != nil && err == ctx.Err():
@@ -127,17 +127,17 @@ func (c *Context) WaitWR(ctx context.Context, qp QP, id WRID) (WC, error) {
 	return wc[0], opError("WaitWR", qpName(qp), err)
 }
 
-// WakeCQ makes one Wait, WaitCQ or WaitAny on the completion queue return 0 and
-// no error: one that blocks, or else the next one that finds no completion. A
-// program calls it to have the waiter look at something else than completions.
-// Nothing is lost between that look and the waiter's sleep, if the program
-// changes that something before it calls WakeCQ. Calls that come before a
-// waiter has seen the first count as one. It neither blocks nor allocates.
+// WakeCQ makes one WaitQueue, WaitCQ or WaitAny on the completion queue return
+// 0 and no error: one that blocks, or else the next one that finds no
+// completion. A program calls it to have the waiter look at something else than
+// completions. Nothing is lost between that look and the waiter's sleep, if the
+// program changes that something before it calls WakeCQ. Calls that come before
+// a waiter has seen the first count as one. It neither blocks nor allocates.
 // QueryQP tells the completion queue of a queue pair that CreateQP made.
 //
 // EBADF for a bad completion queue.
-func (c *Context) WakeCQ(cq CQ) error {
-	q, err := c.queue(cq)
+func (d *Device) WakeCQ(cq CQ) error {
+	q, err := d.queue(cq)
 	if err != nil {
 		return opError("WakeCQ", cqName(cq), err)
 	}
@@ -147,7 +147,7 @@ func (c *Context) WakeCQ(cq CQ) error {
 
 // wait waits for completions of the queues, at least one. It also returns the
 // index of the queue that an error is of.
-func (c *Context) wait(ctx context.Context, queues []*completionQueue, wc []WC) (at, n int, err error) {
+func (d *Device) wait(ctx context.Context, queues []*completionQueue, wc []WC) (at, n int, err error) {
 	if len(wc) == 0 {
 		return 0, 0, errNoRoom
 	}
@@ -162,17 +162,17 @@ func (c *Context) wait(ctx context.Context, queues []*completionQueue, wc []WC) 
 	}
 	buf := pool.Get().(*[]verbs.WC)
 	defer pool.Put(buf)
-	at, n, err = c.verbs.WaitAny(ctx, list, (*buf)[:min(len(wc), len(*buf))])
+	at, n, err = d.verbs.WaitAny(ctx, list, (*buf)[:min(len(wc), len(*buf))])
 	if convert(wc, (*buf)[:n]) {
-		c.failed(wc[:n])
+		d.failed(wc[:n])
 	}
 	q := queues[at]
 	switch {
 	case n == pollBatch && len(wc) > n && len(queues) == 1:
 		more, _ := q.poll(wc[n:]) // an error comes again
 		return 0, n + more, nil
-	case err != nil && (c.closed.Load() || q.dead.Load()):
-		return at, 0, c.ended(err, &q.dead, "the completion queue")
+	case err != nil && (d.closed.Load() || q.dead.Load()):
+		return at, 0, d.ended(err, &q.dead, "the completion queue")
 	case err != nil && ctx.Err() != nil:
 		return at, 0, ctx.Err()
 	}

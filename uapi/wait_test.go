@@ -23,7 +23,7 @@ func cqOf(t *testing.T, e *uapitest.End) uapi.CQ {
 // A completion that is there comes before a wake, which is the next wait's.
 func TestWakeCQ(t *testing.T) {
 	t.Parallel()
-	eachDevice(t, func(t *testing.T, a, b *uapi.Context) {
+	eachDevice(t, func(t *testing.T, a, b *uapi.Device) {
 		self, _ := uapitest.Connect(t, b, b)
 		cq, wc := cqOf(t, self), make([]uapi.WC, 4)
 		self.Must(self.PostWrite(self.QP, self.MR, 0, self.Peer.Addr, self.Peer.RKey, 8))
@@ -32,7 +32,7 @@ func TestWakeCQ(t *testing.T) {
 		require.NoError(t, self.WakeCQ(cq))
 		list := []int{}
 		for range 2 {
-			n := must.Get(self.Wait(within(t), cq, wc))(t)
+			n := must.Get(self.WaitQueue(within(t), cq, wc))(t)
 			list = append(list, n)
 		}
 		require.ElementsMatch(t, []int{0, 1}, list)
@@ -44,7 +44,7 @@ func TestWakeCQ(t *testing.T) {
 // sleep.
 func TestNoWakeIsLost(t *testing.T) {
 	t.Parallel()
-	eachDevice(t, func(t *testing.T, a, b *uapi.Context) {
+	eachDevice(t, func(t *testing.T, a, b *uapi.Device) {
 		const messages, changes = 400, 400
 		x, y := uapitest.Connect(t, a, b)
 		cq, ctx := cqOf(t, y), within(t)
@@ -59,7 +59,7 @@ func TestNoWakeIsLost(t *testing.T) {
 			wc := make([]uapi.WC, 4)
 			came, last := 0, int64(0)
 			for came < messages || last < changes {
-				n, err := y.Wait(ctx, cq, wc)
+				n, err := y.WaitQueue(ctx, cq, wc)
 				if err != nil {
 					t.Error(err)
 					return
@@ -109,7 +109,7 @@ func TestNoWakeIsLost(t *testing.T) {
 // WaitAny is woken by each of its queues, and ends as Wait does.
 func TestWaitAny(t *testing.T) {
 	t.Parallel()
-	eachDevice(t, func(t *testing.T, a, b *uapi.Context) {
+	eachDevice(t, func(t *testing.T, a, b *uapi.Device) {
 		ctx := within(t)
 		var cqs []uapi.CQ
 		for range 3 {

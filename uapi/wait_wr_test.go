@@ -17,7 +17,7 @@ import (
 
 func TestWaitWR(t *testing.T) {
 	t.Parallel()
-	eachDevice(t, func(t *testing.T, a, b *uapi.Context) {
+	eachDevice(t, func(t *testing.T, a, b *uapi.Device) {
 		x, y := uapitest.Connect(t, a, b)
 		ctx := within(t)
 		copy(x.Buf, "....message")
@@ -79,7 +79,7 @@ func TestWaitWRSays(t *testing.T) {
 		require.Regexp(t, `a message of the peer's found no receive, \d+ times$`, wait(y, 9))
 		alone := must.Get(a.CreateQP(1, 1))(t)
 		defer a.DestroyQP(alone)
-		require.Contains(t, wait(&uapitest.End{Context: a, QP: alone}, 1), "state RESET")
+		require.Contains(t, wait(&uapitest.End{Device: a, QP: alone}, 1), "state RESET")
 	})
 }
 

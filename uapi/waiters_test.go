@@ -37,8 +37,8 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		var late interface{ Timeout() bool }
 		require.ErrorAs(t, err, &late)
 		require.True(t, late.Timeout())
-		n, err = x.Wait(ctx, info.SendCQ, wc)
-		ended("Wait", n, context.DeadlineExceeded, err)
+		n, err = x.WaitQueue(ctx, info.SendCQ, wc)
+		ended("WaitQueue", n, context.DeadlineExceeded, err)
 
 		// No completion is lost: a later one is there later.
 		id := x.Must(x.PostRecv(x.QP, x.MR, 0, 8))
@@ -54,10 +54,10 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 			ended("PollCQ", n, syscall.EINVAL, err)
 			n, err = x.WaitCQ(t.Context(), x.QP, none)
 			ended("WaitCQ", n, syscall.EINVAL, err)
-			n, err = x.Poll(info.SendCQ, none)
-			ended("Poll", n, syscall.EINVAL, err)
-			n, err = x.Wait(t.Context(), info.SendCQ, none)
-			ended("Wait", n, syscall.EINVAL, err)
+			n, err = x.PollQueue(info.SendCQ, none)
+			ended("PollQueue", n, syscall.EINVAL, err)
+			n, err = x.WaitQueue(t.Context(), info.SendCQ, none)
+			ended("WaitQueue", n, syscall.EINVAL, err)
 		}
 		n, err = x.WaitCQ(t.Context(), 0, wc)
 		ended("WaitCQ", n, syscall.EBADF, err)

@@ -80,13 +80,13 @@ const pingpongRounds, pingpongSize = 50, 10000
 
 func goPingpong(t *testing.T, l Libraries, options string, serves bool) {
 	device, _ := newDevice()
-	c, err := uapi.Open(device + options)
+	d, err := uapi.Open(device+options, uapi.OpenConfig{})
 	require.NoError(t, err)
-	defer c.Close()
-	g := player{t: t, Context: c, page: make([]byte, 2*pingpongSize)}
-	g.mr, err = c.RegMR(g.page, uapi.AccessLocalWrite)
+	defer d.Close()
+	g := player{t: t, Device: d, page: make([]byte, 2*pingpongSize)}
+	g.mr, err = d.RegMR(g.page, uapi.AccessLocalWrite)
 	require.NoError(t, err)
-	g.qp, err = c.CreateQP(4, 4)
+	g.qp, err = d.CreateQP(4, 4)
 	require.NoError(t, err)
 
 	device, _ = newDevice()
@@ -133,7 +133,7 @@ func goPingpong(t *testing.T, l Libraries, options string, serves bool) {
 // player is the end in Go.
 type player struct {
 	t *testing.T
-	*uapi.Context
+	*uapi.Device
 	qp   uapi.QP
 	mr   uapi.MR
 	page []byte // what is sent, then what is received

@@ -50,7 +50,7 @@ func TestObjects(t *testing.T) {
 	}
 	require.Len(t, numbers, len(b.qps)+1)
 	for _, qp := range b.qps {
-		e, err := b.ctx.LocalEndpoint(qp)
+		e, err := b.device.LocalEndpoint(qp)
 		require.NoError(t, err)
 		require.Contains(t, numbers, e.QPN)
 	}
@@ -58,7 +58,7 @@ func TestObjects(t *testing.T) {
 	require.NoError(t, err)
 	mrs, err := m.MRs(ctx, d)
 	require.NoError(t, err)
-	info, err := b.ctx.QueryMR(b.mr)
+	info, err := b.device.QueryMR(b.mr)
 	require.NoError(t, err)
 	i := slices.IndexFunc(mrs, func(r netlinkmgr.MR) bool { return *r.RKey == info.RKey })
 	require.GreaterOrEqual(t, i, 0)
@@ -162,7 +162,7 @@ func TestLikeLinux(t *testing.T) {
 	require.NoError(t, err)
 	b := newBusy(t)
 	b.connect(t)
-	index := uint32(b.device(t).Index)
+	index := uint32(b.known(t).Index)
 	compared := 0
 	for key, answers := range recorded.Answers {
 		var command uint16
@@ -209,7 +209,7 @@ func TestLikeLinux(t *testing.T) {
 // TestRefused: errors are Linux's.
 func TestRefused(t *testing.T) {
 	b := newBusy(t)
-	index := uint32(b.device(t).Index)
+	index := uint32(b.known(t).Index)
 	dev := nldev.Encode("DEV_INDEX", index)
 	for _, r := range netlinktest.Refusals(index) {
 		_, err := exchange(t, b.Server, r.Type(), r.Flags(), r.Attrs)
@@ -226,7 +226,7 @@ func TestRefused(t *testing.T) {
 		require.Equal(t, syscall.EINVAL, err, name)
 	}
 
-	e, err := b.ctx.LocalEndpoint(b.qps[0])
+	e, err := b.device.LocalEndpoint(b.qps[0])
 	require.NoError(t, err)
 	got, err := exchange(t, b.Server, nldevType("RES_QP_GET"), flagRequest|flagAck, append(dev, nldev.Encode("PORT_INDEX", uint32(1), "RES_LQPN", e.QPN)...))
 	require.NoError(t, err)
@@ -263,7 +263,7 @@ func seeds(index uint32) (list [][]byte) {
 // is answered or passed over.
 func TestTruncated(t *testing.T) {
 	b := newBusy(t)
-	for _, whole := range seeds(uint32(b.device(t).Index)) {
+	for _, whole := range seeds(uint32(b.known(t).Index)) {
 		for n := range whole {
 			short := slices.Clone(whole[:n])
 			hostile(t, b.Server, short)

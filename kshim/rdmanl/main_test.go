@@ -29,19 +29,19 @@ const (
 // busy is a device that is used, and a server for it.
 type busy struct {
 	*Server
-	ctx, peer *uapi.Context
-	qps       []uapi.QP
-	mr        uapi.MR
-	name      string
-	addr      netip.Addr
+	device, peer *uapi.Device
+	qps          []uapi.QP
+	mr           uapi.MR
+	name         string
+	addr         netip.Addr
 }
 
 // newBusy makes a region, a queue pair, a shared receive queue with two more
 // queue pairs, and others as configured.
 func newBusy(t testing.TB, more ...uapi.QPConfig) *busy {
 	b := &busy{}
-	b.ctx, b.peer = uapitest.Pair(t, "")
-	info, err := b.ctx.QueryDevice()
+	b.device, b.peer = uapitest.Pair(t, "")
+	info, err := b.device.QueryDevice()
 	require.NoError(t, err)
 	b.name, b.addr = info.Name, info.Address.Addr()
 	p, err := minikernel.Machine().ProcessOn(b.name, "rdma")
@@ -49,35 +49,35 @@ func newBusy(t testing.TB, more ...uapi.QPConfig) *busy {
 	t.Cleanup(p.Exit)
 	b.Server = &Server{Process: p, PID: testPID}
 
-	b.mr, err = b.ctx.RegMR(make([]byte, 8192), uapi.AccessRemoteRead)
+	b.mr, err = b.device.RegMR(make([]byte, 8192), uapi.AccessRemoteRead)
 	require.NoError(t, err)
-	srq, err := b.ctx.CreateSRQ(uapi.SRQConfig{Depth: 8})
+	srq, err := b.device.CreateSRQ(uapi.SRQConfig{Depth: 8})
 	require.NoError(t, err)
 	for _, c := range append(more, uapi.QPConfig{SendDepth: 4, RecvDepth: 4}, uapi.QPConfig{SRQ: srq}, uapi.QPConfig{SRQ: srq}) {
-		qp, err := b.ctx.CreateQPWith(c)
+		qp, err := b.device.CreateQPWith(c)
 		require.NoError(t, err)
 		b.qps = append(b.qps, qp)
 	}
 	t.Cleanup(func() {
 		for _, qp := range b.qps {
-			require.NoError(t, b.ctx.DestroyQP(qp))
+			require.NoError(t, b.device.DestroyQP(qp))
 		}
-		require.NoError(t, b.ctx.DestroySRQ(srq))
-		require.NoError(t, b.ctx.DeregMR(b.mr))
+		require.NoError(t, b.device.DestroySRQ(srq))
+		require.NoError(t, b.device.DeregMR(b.mr))
 	})
 	return b
 }
 
 // connect has the peer connect to the device by the connection manager.
 func (b *busy) connect(t *testing.T) {
-	l, err := b.ctx.Listen(netip.AddrPortFrom(b.addr, 0).String())
+	l, err := b.device.Listen(netip.AddrPortFrom(b.addr, 0).String(), uapi.ListenConfig{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, l.Close()) })
 	uapitest.Dial(t, b.peer, l)
 }
 
-// device is the server's only one.
-func (b *busy) device(t *testing.T) emu.DeviceInfo {
+// known is the server's only one.
+func (b *busy) known(t *testing.T) emu.DeviceInfo {
 	list := b.Process.Devices()
 	require.Len(t, list, 1)
 	return list[0]

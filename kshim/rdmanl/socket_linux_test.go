@@ -31,18 +31,18 @@ func TestSocket(t *testing.T) {
 	const regions = 1000
 	var mrs []uapi.MR
 	for range regions {
-		mr, err := b.ctx.RegMR(make([]byte, 8), uapi.AccessRemoteRead)
+		mr, err := b.device.RegMR(make([]byte, 8), uapi.AccessRemoteRead)
 		require.NoError(t, err)
 		mrs = append(mrs, mr)
 	}
 	defer func() {
 		for _, mr := range mrs {
-			require.NoError(t, b.ctx.DeregMR(mr))
+			require.NoError(t, b.device.DeregMR(mr))
 		}
 	}()
 	s, err := NewSocket(b.Server)
 	require.NoError(t, err)
-	dump := request(nldevType("RES_MR_GET"), flagRequest|flagDump, nldev.Encode("DEV_INDEX", uint32(b.device(t).Index)))
+	dump := request(nldevType("RES_MR_GET"), flagRequest|flagDump, nldev.Encode("DEV_INDEX", uint32(b.known(t).Index)))
 
 	gone := userSocket(t)
 	require.NoError(t, s.Request(gone, dump))
@@ -124,11 +124,11 @@ func TestBeside(t *testing.T) {
 	}()
 
 	// The same index is one's own device here and another's there.
-	other := a.device(t).Index
-	require.NotEqual(t, other, b.device(t).Index)
+	other := a.known(t).Index
+	require.NotEqual(t, other, b.known(t).Index)
 	a.Beside = func(sent []byte) [][]byte {
 		sent = slices.Clone(sent)
-		copy(sent[headerSize:], nldev.Encode("DEV_INDEX", uint32(b.device(t).Index)))
+		copy(sent[headerSize:], nldev.Encode("DEV_INDEX", uint32(b.known(t).Index)))
 		return Beside(filepath.Join(dir, "*"), filepath.Join(dir, "a"), nil)(sent)
 	}
 	m := manager(t, a.Server)
@@ -142,7 +142,7 @@ func TestBeside(t *testing.T) {
 	require.Contains(t, counts, netlinkmgr.Counter{Name: "qp", Value: uint64(len(a.qps) + len(b.qps))})
 	require.Contains(t, counts, netlinkmgr.Counter{Name: "ctx", Value: 2})
 
-	e, err := b.ctx.LocalEndpoint(b.qps[0])
+	e, err := b.device.LocalEndpoint(b.qps[0])
 	require.NoError(t, err)
 	got, err := exchange(t, a.Server, nldevType("RES_QP_GET"), flagRequest, nldev.Encode("DEV_INDEX", uint32(other), "PORT_INDEX", uint32(1), "RES_LQPN", e.QPN))
 	require.NoError(t, err)

@@ -31,9 +31,9 @@ func traceTo(t *testing.T) string {
 // program uses two contexts as programs do: it registers, connects, writes and
 // sends with polling, makes a mistake, and tidies up.
 func program(t *testing.T) {
-	a, err := uapi.Open("sim?net=trace")
+	a, err := uapi.Open("sim?net=trace", uapi.OpenConfig{})
 	require.NoError(t, err)
-	b, err := uapi.Open("sim?net=trace")
+	b, err := uapi.Open("sim?net=trace", uapi.OpenConfig{})
 	require.NoError(t, err)
 	src, dst := make([]byte, 4096), make([]byte, 4096)
 	srcMR, err := a.RegMR(src, uapi.AccessLocalWrite)
@@ -64,10 +64,10 @@ func program(t *testing.T) {
 }
 
 // poll waits for a completion without making a call.
-func poll(t *testing.T, c *uapi.Context, qp uapi.QP) {
+func poll(t *testing.T, d *uapi.Device, qp uapi.QP) {
 	wc := make([]uapi.WC, 1)
 	for {
-		n, err := c.PollCQ(qp, wc)
+		n, err := d.PollCQ(qp, wc)
 		require.NoError(t, err)
 		if n == 1 {
 			require.NoError(t, wc[0].Err())
@@ -153,7 +153,7 @@ func TestOff(t *testing.T) {
 // leaves nothing open.
 func TestCannotOpen(t *testing.T) {
 	t.Setenv(trace.EnvTrace, filepath.Join(t.TempDir(), "no", "such", "directory"))
-	_, err := uapi.Open("sim")
+	_, err := uapi.Open("sim", uapi.OpenConfig{})
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorContains(t, err, trace.EnvTrace)
 }
@@ -173,7 +173,7 @@ func TestFileIsPrivate(t *testing.T) {
 	link := file + ".link"
 	require.NoError(t, os.Symlink(file, link))
 	t.Setenv(trace.EnvTrace, link)
-	_, err = uapi.Open("sim")
+	_, err = uapi.Open("sim", uapi.OpenConfig{})
 	require.ErrorContains(t, err, link)
 	require.ErrorContains(t, err, "symbolic link")
 	after, err := os.Stat(file)
@@ -206,9 +206,9 @@ func TestTimes(t *testing.T) {
 	file := traceTo(t)
 	t.Setenv(trace.EnvTime, "1")
 	t.Setenv(trace.EnvPin, "1")
-	c, err := uapi.Open("sim")
+	d, err := uapi.Open("sim", uapi.OpenConfig{})
 	require.NoError(t, err)
-	require.NoError(t, c.Close())
+	require.NoError(t, d.Close())
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Contains(t, string(text), " pin(4096) = 0x")

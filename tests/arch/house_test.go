@@ -54,7 +54,7 @@ func TestOnePlace(t *testing.T) {
 	}
 }
 
-// foundingStyle are the package functions of uapi that use the default context
+// foundingStyle are the package functions of uapi that use the default device
 // themselves: the calls of the founding document and what its style needs.
 const foundingStyle = "ConnectOver ConnectQP CreateQP Default DeregMR DestroyQP Dial LocalEndpoint PollCQ " +
 	"PostRead PostRecv PostSend PostWrite QueryMR RegMR WaitCQ"
@@ -68,14 +68,14 @@ func TestFoundingStyle(t *testing.T) {
 				continue
 			}
 			ast.Inspect(f.Body, func(n ast.Node) bool {
-				if id, ok := n.(*ast.Ident); ok && contains([]string{"Default", "defaultContext", "onDefault"}, id.Name) {
+				if id, ok := n.(*ast.Ident); ok && contains([]string{"Default", "defaultDevice", "onDefault"}, id.Name) {
 					found = append(found, f.Name.Name)
 				}
 				return true
 			})
 		}
 	}
-	require.ElementsMatch(t, strings.Fields(foundingStyle), found, "all other calls are methods of a Context")
+	require.ElementsMatch(t, strings.Fields(foundingStyle), found, "all other calls are methods of a Device")
 }
 
 // TestRequirements: each program that imports uapi has all modules of go.mod in

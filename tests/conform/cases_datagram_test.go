@@ -387,7 +387,7 @@ var datagramTests = []test{
 		there := must.Get(b.LocalEndpoint(b.qp))(r)
 		info, err := a.QueryQP(a.qp)
 		r.say("QueryQP: %s, %v %v, Q_Key %#x, MTU %d", errText(err), info.Type, info.State, info.QKey, info.MTU)
-		ah, err := a.CreateAH(there.Addr)
+		ah, err := a.CreateAH(there.Addr, uapi.AHConfig{})
 		r.result("CreateAH", err)
 		fill(a.buf[:100], 40)
 		r.result("PostRecv", errOf(b.PostRecv(b.qp, b.mr, 0, uapi.GRHLen+100)))

@@ -25,7 +25,7 @@ var uapiChangeTests = []test{
 		for _, size := range []int{100, 2, 1 << 20, 0, 9} {
 			x.posted(x.PostWrite(x.qp, x.mr, 0, y.info.Addr, y.info.RKey, 8))
 			r.say("to %d: %s", size, errText(a.ResizeCQ(cq, size)))
-			n := must.Get(a.Wait(context.Background(), cq, wc[:1]))(r)
+			n := must.Get(a.WaitQueue(context.Background(), cq, wc[:1]))(r)
 			r.say("%d: %d %s", n, wc[0].WRID, handleText(&wc[0]))
 		}
 		r.must(a.DestroyQP(x.qp))
@@ -35,7 +35,7 @@ var uapiChangeTests = []test{
 	{"uapi/addresses", func(r *rig) {
 		a, b := r.uapiEnds(patient())
 		there := must.Get(b.LocalEndpoint(b.qp))(r)
-		ah, err := a.CreateAH(there.Addr)
+		ah, err := a.CreateAH(there.Addr, uapi.AHConfig{})
 		r.say("CreateAH: %s, a handle: %t", errText(err), ah > 0)
 		r.result("DestroyAH of the other side", b.DestroyAH(ah))
 		r.result("DestroyAH", a.DestroyAH(ah))

@@ -10,10 +10,10 @@ import (
 )
 
 // inDomain is a patient configuration in a new protection domain of the
-// context.
-func (r *rig) inDomain(c *uapi.Context) uapi.QPConfig {
+// device.
+func (r *rig) inDomain(d *uapi.Device) uapi.QPConfig {
 	config := patient()
-	config.PD = must.Get(c.CreatePD())(r)
+	config.PD = must.Get(d.CreatePD())(r)
 	return config
 }
 
@@ -25,13 +25,13 @@ var uapiDomainTests = []test{
 		r.say("CreatePD: %s, a handle: %t", errText(err), pd > 0)
 		r.result("DestroyPD of the other side", b.DestroyPD(pd))
 		r.result("RegMRWith of the other side", errOf(b.RegMRWith(make([]byte, 8), uapi.MRConfig{PD: pd})))
-		r.result("DestroyPD of the context's own", a.DestroyPD(0))
+		r.result("DestroyPD of the device's own", a.DestroyPD(0))
 		r.result("DestroyPD", a.DestroyPD(pd))
 		r.result("DestroyPD", a.DestroyPD(pd))
 		r.result("RegMRWith in what is gone", errOf(a.RegMRWith(make([]byte, 8), uapi.MRConfig{PD: pd})))
 		r.result("CreateQPWith in what is gone", errOf(a.CreateQPWith(uapi.QPConfig{PD: pd})))
 		to := must.Get(b.QueryDevice())(r)
-		r.result("CreateAHWith in what is gone", errOf(a.CreateAHWith(to.Address, uapi.AHConfig{PD: pd})))
+		r.result("CreateAH in what is gone", errOf(a.CreateAH(to.Address, uapi.AHConfig{PD: pd})))
 		r.say("left: %v", a.OpenHandles())
 	}},
 	{"uapi/domain-busy", func(r *rig) {
@@ -48,8 +48,8 @@ var uapiDomainTests = []test{
 		r.say("QueryMR and QueryQP tell it: %t, %t", region.PD == config.PD, pair.PD == config.PD)
 		r.must(a.DeregMR(mr))
 		r.result("DestroyPD with a queue pair", a.DestroyPD(config.PD))
-		ah, err := a.CreateAHWith(to.Address, uapi.AHConfig{PD: config.PD})
-		r.result("CreateAHWith", err)
+		ah, err := a.CreateAH(to.Address, uapi.AHConfig{PD: config.PD})
+		r.result("CreateAH", err)
 		r.must(a.DestroyQP(qp))
 		r.result("DestroyPD with an address handle", a.DestroyPD(config.PD))
 		r.must(a.DestroyAH(ah))
@@ -72,9 +72,9 @@ var uapiDomainTests = []test{
 		config := uapi.QPConfig{Type: uapi.TypeUD, PD: a.info.PD, SendDepth: 4}
 		ud := must.Get(client.CreateQPWith(config))(r)
 		there := must.Get(server.QueryDevice())(r)
-		ah := must.Get(client.CreateAH(there.Address))(r)
+		ah := must.Get(client.CreateAH(there.Address, uapi.AHConfig{}))(r)
 		r.result("datagram by another domain's address handle", errOf(client.PostSendTo(ud, ah, 99, 0, a.mr, 0, 8)))
-		ah = must.Get(client.CreateAHWith(there.Address, uapi.AHConfig{PD: a.info.PD}))(r)
+		ah = must.Get(client.CreateAH(there.Address, uapi.AHConfig{PD: a.info.PD}))(r)
 		a.posted(client.PostSendTo(ud, ah, 99, 0, a.mr, 0, 8))
 		a.qp = ud
 		a.next(1)

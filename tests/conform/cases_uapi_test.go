@@ -20,13 +20,13 @@ import (
 var uapiTests = []test{
 	{"uapi/open-unknown", func(r *rig) {
 		for _, name := range []string{"nothing0", "host:nothing0", "a b", "soft:nowhere"} {
-			_, err := uapi.Open(name)
+			_, err := uapi.Open(name, uapi.OpenConfig{})
 			r.say("%q: %s", name, errText(err))
 		}
 	}},
 	{"uapi/device", func(r *rig) {
-		c := r.uapiOpen(0)
-		info, err := c.QueryDevice()
+		d := r.uapiOpen(0)
+		info, err := d.QueryDevice()
 		r.result("QueryDevice", err)
 		r.say("driver %s, port %d %s, MTU %d of %d", info.Driver, info.Port, info.PortState, info.MTU, info.MaxMTU)
 		r.say("max message %d, pieces %d, rd_atomic %d, cqe %d, depth %d", info.MaxMessage, info.MaxSGE, info.MaxRdAtomic, info.MaxCQE, info.MaxDepth)
@@ -51,73 +51,73 @@ var uapiTests = []test{
 			{"port 2", uapi.OpenConfig{Port: 2}}, {"GID 900", uapi.OpenConfig{GIDIndex: new(900)}}, {"MTU 1000", uapi.OpenConfig{MTU: 1000}},
 			{"MTU 4096", uapi.OpenConfig{MTU: 4096}}, {"MTU 512", uapi.OpenConfig{MTU: 512}},
 		} {
-			c, err := uapi.OpenWith(r.sys.uapi[0], o.config)
+			d, err := uapi.Open(r.sys.uapi[0], o.config)
 			if err != nil {
 				r.say("%s: %s", o.what, errText(err))
 				continue
 			}
-			info := must.Get(c.QueryDevice())(r)
+			info := must.Get(d.QueryDevice())(r)
 			r.say("%s: ok, MTU %d", o.what, info.MTU)
-			r.must(c.Close())
+			r.must(d.Close())
 		}
 	}},
 	{"uapi/register", func(r *rig) {
-		c := r.uapiOpen(0)
+		d := r.uapiOpen(0)
 		buf := make([]byte, 1000)
-		mr, err := c.RegMR(buf, uapiAll)
+		mr, err := d.RegMR(buf, uapiAll)
 		r.result("RegMR", err)
-		info, err := c.QueryMR(mr)
+		info, err := d.QueryMR(mr)
 		r.say("QueryMR: %s, %d bytes, %v, keys alike: %t", errText(err), info.Length, info.Access, info.LKey == info.RKey)
-		r.result("DeregMR", c.DeregMR(mr))
-		r.result("DeregMR", c.DeregMR(mr))
-		r.result("QueryMR", errOf(c.QueryMR(mr)))
+		r.result("DeregMR", d.DeregMR(mr))
+		r.result("DeregMR", d.DeregMR(mr))
+		r.result("QueryMR", errOf(d.QueryMR(mr)))
 		for _, bad := range []struct {
 			what   string
 			buf    []byte
 			access uapi.Access
 		}{{"nothing", nil, 0}, {"remote write alone", buf, uapi.AccessRemoteWrite}, {"unknown access", buf, 1 << 30}} {
-			mr, err := c.RegMR(bad.buf, bad.access)
+			mr, err := d.RegMR(bad.buf, bad.access)
 			r.say("%s: %d, %s", bad.what, mr, errText(err))
 		}
 	}},
 	{"uapi/register-alloc", func(r *rig) {
-		c := r.uapiOpen(0)
+		d := r.uapiOpen(0)
 		mem, err := uapi.Alloc(10000)
 		r.result("Alloc", err)
-		mr, err := c.RegMR(mem, uapiAll)
+		mr, err := d.RegMR(mem, uapiAll)
 		r.result("RegMR", err)
 		r.result("Free while registered", uapi.Free(mem))
-		r.result("DeregMR", c.DeregMR(mr))
+		r.result("DeregMR", d.DeregMR(mr))
 		r.result("Free", uapi.Free(mem))
 	}},
 	{"uapi/create", func(r *rig) {
-		c := r.uapiOpen(0)
+		d := r.uapiOpen(0)
 		for _, s := range [][2]int{{1, 1}, {0, 0}, {100, 7}, {-1, 1}, {1, -1}, {1 << 21, 1}, {40000, 1}} {
-			qp, err := c.CreateQP(s[0], s[1])
+			qp, err := d.CreateQP(s[0], s[1])
 			r.say("%d sends, %d receives: a number: %t, %s", s[0], s[1], qp > 0, errText(err))
 			if err == nil {
-				r.result("DestroyQP", c.DestroyQP(qp))
-				r.result("DestroyQP", c.DestroyQP(qp))
+				r.result("DestroyQP", d.DestroyQP(qp))
+				r.result("DestroyQP", d.DestroyQP(qp))
 			}
 		}
 	}},
 	{"uapi/completion-queues", func(r *rig) {
-		c := r.uapiOpen(0)
+		d := r.uapiOpen(0)
 		for _, n := range []int{0, -1, 1, 32767, 32768} {
-			cq, err := c.CreateCQ(n)
+			cq, err := d.CreateCQ(n)
 			r.say("%d entries: %s", n, errText(err))
 			if err == nil {
-				r.must(c.DestroyCQ(cq))
+				r.must(d.DestroyCQ(cq))
 			}
 		}
-		cq := must.Get(c.CreateCQ(16))(r)
-		qp, err := c.CreateQPWith(uapi.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: 4, RecvDepth: 4})
+		cq := must.Get(d.CreateCQ(16))(r)
+		qp, err := d.CreateQPWith(uapi.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: 4, RecvDepth: 4})
 		r.result("CreateQPWith", err)
-		r.result("DestroyCQ in use", c.DestroyCQ(cq))
-		r.result("DestroyQP", c.DestroyQP(qp))
-		r.result("DestroyCQ", c.DestroyCQ(cq))
-		r.result("Poll", errOf(c.Poll(cq, make([]uapi.WC, 1))))
-		r.result("CreateQPWith on what is gone", errOf(c.CreateQPWith(uapi.QPConfig{SendCQ: cq, SendDepth: 4})))
+		r.result("DestroyCQ in use", d.DestroyCQ(cq))
+		r.result("DestroyQP", d.DestroyQP(qp))
+		r.result("DestroyCQ", d.DestroyCQ(cq))
+		r.result("PollQueue", errOf(d.PollQueue(cq, make([]uapi.WC, 1))))
+		r.result("CreateQPWith on what is gone", errOf(d.CreateQPWith(uapi.QPConfig{SendCQ: cq, SendDepth: 4})))
 	}},
 	{"uapi/not-connected", func(r *rig) {
 		a, b := r.uapiEnds(patient())
@@ -343,7 +343,7 @@ var uapiTests = []test{
 		for _, h := range []*handles{a, c} {
 			h.posted(h.PostWrite(h.qp, h.mr, 0, b.info.Addr, b.info.RKey, 8))
 			wcs := make([]uapi.WC, 1)
-			_, err := ca.Wait(r.withDeadline(), cq, wcs)
+			_, err := ca.WaitQueue(r.withDeadline(), cq, wcs)
 			r.say("%s: %s, of its queue pair: %t, %s", h.name, handleText(&wcs[0]), wcs[0].QP == h.qp, errText(err))
 			if err == nil && wcs[0].Status != uapi.WCSuccess {
 				break // c's peer is d, whose domain is b's
@@ -364,7 +364,7 @@ var uapiTests = []test{
 	}),
 	onHandles("uapi/wait-then-destroy", func(r *rig, a, _ *handles) {
 		done := start(func() error { return errOf(a.WaitCQ(r.withDeadline(), a.qp, make([]uapi.WC, 1))) })
-		require.True(r, awaitBlocked("uapi.(*Context).WaitCQ("))
+		require.True(r, awaitBlocked("uapi.(*Device).WaitCQ("))
 		r.result("DestroyQP", a.DestroyQP(a.qp))
 		r.result("WaitCQ", <-done)
 	}),

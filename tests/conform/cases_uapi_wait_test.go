@@ -38,8 +38,8 @@ var uapiWaitTests = []test{
 		// Each of two queue pairs has a queue of its own; whichever completes
 		// first, both come.
 		a, b := r.uapiPair()
-		x := r.newHandles("x", a.Context, patient())
-		y := r.newHandles("y", b.Context, patient())
+		x := r.newHandles("x", a.Device, patient())
+		y := r.newHandles("y", b.Device, patient())
 		r.join(x, y)
 		var cqs []uapi.CQ
 		for _, h := range []*handles{a, x} {

@@ -73,8 +73,8 @@ type end struct {
 	nextID   uint64
 }
 
-// newEnd makes an end on a context, with its queue pair in RESET. It goes with
-// the context.
+// newEnd makes an end on a device, with its queue pair in RESET. It goes with
+// the device.
 func (r *rig) newEnd(name string, ctx *verbs.Context, c config) *end {
 	e := &end{r: r, name: name, config: c, ctx: ctx, buf: make([]byte, c.size)}
 	e.pd = must.Get(ctx.AllocPD())(r)

@@ -137,7 +137,7 @@ func (r *rig) process(side int) kshim.Kernel {
 	return k
 }
 
-// open opens the side's device; the context closes with the case.
+// open opens the side's device; the device closes with the case.
 func (r *rig) open(side int) *verbs.Context {
 	ctx := must.Get(verbs.Open(r.process(side), r.sys.device[side]))(r)
 	r.Cleanup(func() {

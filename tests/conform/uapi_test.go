@@ -14,7 +14,7 @@ const uapiAll = uapi.AccessLocalWrite | uapi.AccessRemoteWrite | uapi.AccessRemo
 
 // handles is one side of a connection over the handle API.
 type handles struct {
-	*uapi.Context
+	*uapi.Device
 	r    *rig
 	name string
 	qp   uapi.QP
@@ -24,14 +24,14 @@ type handles struct {
 }
 
 // uapiOpen opens a side's device.
-func (r *rig) uapiOpen(side int) *uapi.Context {
-	c := must.Get(uapi.Open(r.sys.uapi[side]))(r)
+func (r *rig) uapiOpen(side int) *uapi.Device {
+	d := must.Get(uapi.Open(r.sys.uapi[side], uapi.OpenConfig{}))(r)
 	r.Cleanup(func() {
-		if err := c.Close(); err != nil {
+		if err := d.Close(); err != nil {
 			r.Errorf("closing %s: %v", r.sys.uapi[side], err)
 		}
 	})
-	return c
+	return d
 }
 
 // patient is a configuration whose peer has nine seconds to answer.
@@ -39,11 +39,11 @@ func patient() uapi.QPConfig {
 	return uapi.QPConfig{SendDepth: 16, RecvDepth: 16, Timeout: 18, MinRNRTimer: 1}
 }
 
-func (r *rig) newHandles(name string, c *uapi.Context, config uapi.QPConfig) *handles {
-	h := &handles{Context: c, r: r, name: name, buf: make([]byte, 64<<10)}
-	h.mr = must.Get(c.RegMRWith(h.buf, uapi.MRConfig{Access: uapiAll, PD: config.PD}))(r)
-	h.info = must.Get(c.QueryMR(h.mr))(r)
-	h.qp = must.Get(c.CreateQPWith(config))(r)
+func (r *rig) newHandles(name string, d *uapi.Device, config uapi.QPConfig) *handles {
+	h := &handles{Device: d, r: r, name: name, buf: make([]byte, 64<<10)}
+	h.mr = must.Get(d.RegMRWith(h.buf, uapi.MRConfig{Access: uapiAll, PD: config.PD}))(r)
+	h.info = must.Get(d.QueryMR(h.mr))(r)
+	h.qp = must.Get(d.CreateQPWith(config))(r)
 	return h
 }
 

@@ -76,7 +76,7 @@ func TestInteropWithFaults(t *testing.T) {
 		for range 5 {
 			suite(t, c)
 		}
-		counters, err := h.Context.Counters()
+		counters, err := h.Device.Counters()
 		require.NoError(t, err)
 		require.NotZero(t, counters["retransmitted_pkts"])
 	})

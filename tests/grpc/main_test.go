@@ -45,7 +45,7 @@ func serveProcess(at string) error {
 	if err != nil {
 		return err
 	}
-	native, err := uapi.Listen(netip.AddrPortFrom(l.Addr().(rdmanet.Addr).Addr(), 0).String())
+	native, err := uapi.Listen(netip.AddrPortFrom(l.Addr().(rdmanet.Addr).Addr(), 0).String(), uapi.ListenConfig{})
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ import (
 
 // native connects the interoperability suite's client to its server by uapi/rpc
 // on two devices that pair opens.
-func native(t *testing.T, pair func(t *testing.T) (server, client *uapi.Context)) (conn *rpc.ClientConn, client *uapi.Context) {
+func native(t *testing.T, pair func(t *testing.T) (server, client *uapi.Device)) (conn *rpc.ClientConn, client *uapi.Device) {
 	t.Helper()
 	s := rpc.NewServer(rpc.ServerConfig{})
 	register(s, interop.NewTestServer(), health.NewServer())
@@ -35,23 +35,23 @@ func native(t *testing.T, pair func(t *testing.T) (server, client *uapi.Context)
 }
 
 // nativeServer connects a client to s.
-func nativeServer(t *testing.T, s *rpc.Server, pair func(t *testing.T) (server, client *uapi.Context)) (conn *rpc.ClientConn, client *uapi.Context) {
+func nativeServer(t *testing.T, s *rpc.Server, pair func(t *testing.T) (server, client *uapi.Device)) (conn *rpc.ClientConn, client *uapi.Device) {
 	t.Helper()
 	return nativeClient(t, s, pair, rpc.ClientConfig{})
 }
 
-// nativeClient connects a client to s that has that config but for its Context.
-func nativeClient(t *testing.T, s *rpc.Server, pair func(t *testing.T) (server, client *uapi.Context), config rpc.ClientConfig) (conn *rpc.ClientConn, client *uapi.Context) {
+// nativeClient connects a client to s that has that config but for its Device.
+func nativeClient(t *testing.T, s *rpc.Server, pair func(t *testing.T) (server, client *uapi.Device), config rpc.ClientConfig) (conn *rpc.ClientConn, client *uapi.Device) {
 	t.Helper()
 	server, client := pair(t)
-	l, err := server.Listen(":0")
+	l, err := server.Listen(":0", uapi.ListenConfig{})
 	require.NoError(t, err)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	info, err := server.QueryDevice()
 	require.NoError(t, err)
 	at := netip.AddrPortFrom(info.Address.Addr(), l.Addr().Port()).String()
-	config.Context = client
+	config.Device = client
 	conn, err = rpc.Dial(limited(t), at, config)
 	require.NoError(t, err)
 	t.Cleanup(func() {

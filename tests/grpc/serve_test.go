@@ -49,10 +49,10 @@ func limited(t *testing.T) context.Context {
 }
 
 // softPair opens two soft devices on loopback.
-func softPair(t *testing.T) (server, client *uapi.Context) {
+func softPair(t *testing.T) (server, client *uapi.Device) {
 	t.Helper()
-	for _, c := range []**uapi.Context{&server, &client} {
-		device, err := uapi.Open("soft")
+	for _, c := range []**uapi.Device{&server, &client} {
+		device, err := uapi.Open("soft", uapi.OpenConfig{})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, device.Close()) })
 		*c = device
@@ -61,19 +61,19 @@ func softPair(t *testing.T) (server, client *uapi.Context) {
 }
 
 // simPair opens two devices on a network in memory, for a test on virtual time.
-func simPair(t *testing.T) (server, client *uapi.Context) {
+func simPair(t *testing.T) (server, client *uapi.Device) {
 	t.Helper()
 	return uapitest.Pair(t, "")
 }
 
 // faultyPair is simPair with a network that loses, reorders and doubles.
-func faultyPair(t *testing.T) (server, client *uapi.Context) {
+func faultyPair(t *testing.T) (server, client *uapi.Device) {
 	t.Helper()
 	return uapitest.Pair(t, "loss=1%&reorder=5%&dup=1%&seed=7")
 }
 
 // slowPair is simPair with a network that takes its time.
-func slowPair(t *testing.T) (server, client *uapi.Context) {
+func slowPair(t *testing.T) (server, client *uapi.Device) {
 	t.Helper()
 	return uapitest.Pair(t, "delay=10ms")
 }
@@ -89,7 +89,7 @@ type host struct {
 // newHost makes a host of two devices that pair opens. When the test ends its
 // listener is closed, all data has arrived, and nothing is left of a dial that
 // a client gave up.
-func newHost(t *testing.T, pair func(t *testing.T) (server, client *uapi.Context)) *host {
+func newHost(t *testing.T, pair func(t *testing.T) (server, client *uapi.Device)) *host {
 	t.Helper()
 	server, client := pair(t)
 	l, err := rdmanet.ListenOn(server, ":0", rdmanet.Config{})
@@ -106,7 +106,7 @@ func newHost(t *testing.T, pair func(t *testing.T) (server, client *uapi.Context
 			return len(server.OpenHandles())+len(client.OpenHandles()) == 0
 		}, patience, time.Millisecond)
 	})
-	return &host{Listener: l, Dialer: rdmanet.Dialer{Context: client}, addr: addr.String()}
+	return &host{Listener: l, Dialer: rdmanet.Dialer{Device: client}, addr: addr.String()}
 }
 
 func (h *host) Accept() (net.Conn, error) {

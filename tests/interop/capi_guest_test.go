@@ -20,26 +20,26 @@ func TestCAPI(t *testing.T) {
 		e := partner(t, families[0], 1024, 4096)
 		port := freePort(t)
 		p := startCompiled(t, "hello", strconv.Itoa(port))
-		introduction := must.Get(e.ctx.ConnectOver(wait(t), dial(t, port).Conn, e.qp, []uapi.MR{e.mr}, nil))(t)
+		introduction := must.Get(e.device.ConnectOver(wait(t), dial(t, port).Conn, e.qp, []uapi.MR{e.mr}, nil))(t)
 		require.Len(t, introduction.Regions, 1)
 		there := introduction.Regions[0]
 		const text = "hello from the soft RNIC\x00"
 		copy(e.source(), text)
-		must.Get(e.ctx.PostWrite(e.qp, e.mr, 0, there.Addr, there.RKey, uint64(len(text))))(t)
+		must.Get(e.device.PostWrite(e.qp, e.mr, 0, there.Addr, there.RKey, uint64(len(text))))(t)
 		e.success(t, uapi.WCOpWrite)
-		must.Get(e.ctx.PostSend(e.qp, e.mr, 1))(t)
+		must.Get(e.device.PostSend(e.qp, e.mr, 1))(t)
 		e.success(t, uapi.WCOpSend)
 		require.Equal(t, "hello from the soft RNIC\n", p.ends(t))
 		count(2, len(text)+1)
 	})
 	t.Run("sends", func(t *testing.T) {
 		e := partner(t, families[0], 1024, 4096)
-		_, err := e.ctx.LocalEndpoint(e.qp) // so that it takes receives
+		_, err := e.device.LocalEndpoint(e.qp) // so that it takes receives
 		require.NoError(t, err)
 		receive(t, e, 1, 1)
 		accept, port := listen(t)
 		p := startCompiled(t, "hello", strconv.Itoa(port), "127.0.0.1")
-		must.Get(e.ctx.ConnectOver(wait(t), accept().Conn, e.qp, []uapi.MR{e.mr}, nil))(t)
+		must.Get(e.device.ConnectOver(wait(t), accept().Conn, e.qp, []uapi.MR{e.mr}, nil))(t)
 		e.success(t, uapi.WCOpRecv)
 		require.Equal(t, "hello from C", string(e.mem[:12]))
 		require.Equal(t, "sent\n", p.ends(t))

@@ -20,10 +20,10 @@ import (
 
 // rxeContexts are two programs' contexts on rxe0, and the number of queue pairs
 // that the kernel has.
-func rxeContexts(t *testing.T) (a, b *uapi.Context) {
-	for _, c := range []**uapi.Context{&a, &b} {
+func rxeContexts(t *testing.T) (a, b *uapi.Device) {
+	for _, c := range []**uapi.Device{&a, &b} {
 		var err error
-		*c, err = uapi.Open("rxe0")
+		*c, err = uapi.Open("rxe0", uapi.OpenConfig{})
 		require.NoError(t, err)
 		t.Cleanup(func() {
 			require.Empty(t, (*c).OpenHandles())
@@ -43,7 +43,7 @@ func descriptors(t *testing.T) int {
 func TestManyConnections(t *testing.T) {
 	const n = 100
 	a, b := rxeContexts(t)
-	l := must.Get(b.Listen(":0"))(t)
+	l := must.Get(b.Listen(":0", uapi.ListenConfig{}))(t)
 	defer l.Close()
 	addr := net.JoinHostPort(families[0].rxe.String(), strconv.Itoa(int(l.Addr().Port())))
 	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
@@ -107,7 +107,7 @@ func TestRefusals(t *testing.T) {
 	require.ErrorIs(t, err, uapi.ErrRefused)
 	require.ErrorContains(t, err, "nobody listens there")
 	t.Log("refused after", time.Since(start))
-	l := must.Get(b.Listen(net.JoinHostPort(families[1].rxe.String(), "0")))(t)
+	l := must.Get(b.Listen(net.JoinHostPort(families[1].rxe.String(), "0"), uapi.ListenConfig{}))(t)
 	defer l.Close()
 	go func() {
 		if r, err := l.Accept(t.Context()); err == nil {
@@ -119,11 +119,11 @@ func TestRefusals(t *testing.T) {
 	require.ErrorAs(t, err, &rejected)
 	require.Equal(t, uapi.RejectedUnsupportedOption, rejected.Reason)
 	require.Equal(t, "no\x00", string(rejected.PrivateData[:3]))
-	_, err = b.Listen(l.Addr().String())
+	_, err = b.Listen(l.Addr().String(), uapi.ListenConfig{})
 	require.Error(t, err)
-	any := must.Get(a.Listen(":0"))(t)
+	any := must.Get(a.Listen(":0", uapi.ListenConfig{}))(t)
 	defer any.Close()
-	_, err = b.Listen(":" + strconv.Itoa(int(any.Addr().Port())))
+	_, err = b.Listen(":"+strconv.Itoa(int(any.Addr().Port())), uapi.ListenConfig{})
 	require.ErrorContains(t, err, "is taken")
 }
 
@@ -138,7 +138,7 @@ func TestKilledIdlePeer(t *testing.T) {
 			device, host, want = softName(families[0], 7, ""), families[0].softAddr(7), uapi.ErrPeerSilent
 		}
 		p, port := serving(t, soft, "sample", "write-imm", "server", "--device", device)
-		a := must.Get(uapi.Open("rxe0"))(t)
+		a := must.Get(uapi.Open("rxe0", uapi.OpenConfig{}))(t)
 		qp := must.Get(a.Dial(t.Context(), net.JoinHostPort(host.String(), port), uapi.DialConfig{KeepAlive: interval}))(t)
 		time.Sleep(4 * interval)
 		require.NoError(t, a.Cause(qp), "idle, and alive")

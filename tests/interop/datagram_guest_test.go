@@ -23,13 +23,13 @@ func (d *device) datagramEnd(t *testing.T) *end {
 
 // way is an address handle to where another end is.
 func (e *end) way(t *testing.T, to uapi.Endpoint) uapi.AH {
-	ah := must.Get(e.ctx.CreateAH(to.Addr))(t)
-	t.Cleanup(func() { require.NoError(t, e.ctx.DestroyAH(ah)) })
+	ah := must.Get(e.device.CreateAH(to.Addr, uapi.AHConfig{}))(t)
+	t.Cleanup(func() { require.NoError(t, e.device.DestroyAH(ah)) })
 	return ah
 }
 
 func (e *end) endpoint(t *testing.T) uapi.Endpoint {
-	return must.Get(e.ctx.LocalEndpoint(e.qp))(t)
+	return must.Get(e.device.LocalEndpoint(e.qp))(t)
 }
 
 // TestDatagrams sends datagrams of all lengths that matter both ways between

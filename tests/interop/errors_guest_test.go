@@ -85,7 +85,7 @@ func fails(t *testing.T, a, b *device, c failure, asks, receives uapi.Status) {
 	}
 	for _, e := range []*end{from, to} {
 		require.Eventually(t, func() bool {
-			info, err := e.ctx.QueryQP(e.qp)
+			info, err := e.device.QueryQP(e.qp)
 			return err == nil && info.State == uapi.StateError
 		}, patience, 5*time.Millisecond, "%s's queue pair is not in ERR", e.name)
 	}
@@ -97,7 +97,7 @@ func (e *end) rnrNAKs() uint64 {
 	if e.name == "rxe" {
 		return hwCounter("rcvd_rnr_err")
 	}
-	c, _ := e.ctx.Counters()
+	c, _ := e.device.Counters()
 	return c["rcvd_rnr_err"]
 }
 
@@ -122,7 +122,7 @@ func neverReady(t *testing.T, a, b *device) {
 	from, to := newPair(t, a, b, uapi.QPConfig{RNRRetry: 2})
 	from.post(t, uapi.WR{ID: 5, Op: uapi.OpSend, Flags: uapi.Signaled, SGE: []uapi.SGE{{MR: from.mr, Length: 30}}})
 	require.Equal(t, uapi.WCRNRRetryExcErr, from.next(t).Status)
-	info := must.Get(to.ctx.QueryQP(to.qp))(t)
+	info := must.Get(to.device.QueryQP(to.qp))(t)
 	require.Equal(t, uapi.StateRTS, info.State, "the responder goes on")
 	count(1, 0)
 }
@@ -130,10 +130,10 @@ func neverReady(t *testing.T, a, b *device) {
 // gone lets a peer vanish whose queue pair was connected.
 func gone(t *testing.T, a, b *device) {
 	from := a.newEnd(t, uapi.QPConfig{Timeout: 12, Retry: 2}) // 17 ms
-	qp := must.Get(b.ctx.CreateQP(8, 8))(t)
-	to := &end{name: b.name, ctx: b.ctx, qp: qp, region: b.region}
+	qp := must.Get(b.device.CreateQP(8, 8))(t)
+	to := &end{name: b.name, device: b.device, qp: qp, region: b.region}
 	connect(t, from, to)
-	require.NoError(t, b.ctx.DestroyQP(qp))
+	require.NoError(t, b.device.DestroyQP(qp))
 	from.post(t, remote(uapi.OpWrite, 100, func(*end) (uint64, uint32) { return b.region.Addr, b.region.RKey })(from, to))
 	require.Equal(t, uapi.WCRetryExcErr, from.next(t).Status)
 	count(1, 0)

@@ -69,7 +69,7 @@ func underFault(t *testing.T, f family, name string, mtu int, counter string) (s
 		atomics(t, way.from, way.to)
 		queueful(t, way.from, way.to, mtu)
 	}
-	counters := must.Get(a.ctx.Counters())(t)
+	counters := must.Get(a.device.Counters())(t)
 	require.NotZero(t, counters[counter], "no fault was made")
 	return counters["sent_pkts"], counters[counter]
 }

@@ -252,21 +252,21 @@ func (s *namespace) do(f func() error) error {
 }
 
 // openSoft opens a soft device in the soft RNIC's namespace.
-func openSoft(t *testing.T, name string) *uapi.Context {
-	var c *uapi.Context
+func openSoft(t *testing.T, name string) *uapi.Device {
+	var d *uapi.Device
 	require.NoError(t, lab.space.do(func() (err error) {
-		c, err = uapi.Open(name)
+		d, err = uapi.Open(name, uapi.OpenConfig{})
 		return err
 	}))
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	return c
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	return d
 }
 
 // openRXE opens rxe0 with its address of a family.
-func openRXE(t *testing.T, f family) *uapi.Context {
-	c := must.Get(uapi.OpenWith("rxe0", uapi.OpenConfig{GIDIndex: new(gidIndex(f.rxe))}))(t)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	return c
+func openRXE(t *testing.T, f family) *uapi.Device {
+	d := must.Get(uapi.Open("rxe0", uapi.OpenConfig{GIDIndex: new(gidIndex(f.rxe))}))(t)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	return d
 }
 
 // kernelLog reads what the kernel logs.

@@ -38,14 +38,14 @@ func TestMessages(t *testing.T) {
 				}
 				t.Run(fmt.Sprint("MTU", mtu), func(t *testing.T) {
 					a, b := newPair(t, soft, rxe, uapi.QPConfig{MTU: mtu, Inline: 64})
-					info := must.Get(a.ctx.QueryQP(a.qp))(t)
+					info := must.Get(a.device.QueryQP(a.qp))(t)
 					require.Equal(t, mtu, info.MTU)
 					watch := newWatch(t, a)
 					bothWays(t, a, b, mtu)
 					watch.allReceived(t)
 				})
 			}
-			counters := must.Get(soft.ctx.Counters())(t)
+			counters := must.Get(soft.device.Counters())(t)
 			require.Greater(t, counters["gso_pkts"], uint64(amount.Of(100, 1000)), "many of them left by GSO, each with an ICRC for its own identification")
 			require.Zero(t, counters["gso_refused"])
 			t.Logf("GSO: %d packets in %d sends, %d suspensions", counters["gso_pkts"], counters["gso_sends"], counters["gso_suspended"])
@@ -66,7 +66,7 @@ type watch struct {
 func newWatch(t *testing.T, soft *end) *watch {
 	w := &watch{e: soft}
 	w.sent, w.received, w.lost = w.now(t)
-	c := must.Get(soft.ctx.Counters())(t)
+	c := must.Get(soft.device.Counters())(t)
 	w.icrc = c["drop_icrc"]
 	return w
 }
@@ -76,9 +76,9 @@ func newWatch(t *testing.T, soft *end) *watch {
 // queues between the two dropped.
 func (w *watch) now(t *testing.T) (sent, received, lost uint64) {
 	for again := uint64(1); again != sent; {
-		c := must.Get(w.e.ctx.Counters())(t)
+		c := must.Get(w.e.device.Counters())(t)
 		sent, received = c["sent_pkts"], freshCounter("rcvd_pkts")
-		c = must.Get(w.e.ctx.Counters())(t)
+		c = must.Get(w.e.device.Counters())(t)
 		again = c["sent_pkts"]
 	}
 	text, err := os.ReadFile("/proc/net/softnet_stat") // a line a processor, the second field is drops
@@ -96,7 +96,7 @@ func (w *watch) allReceived(t *testing.T) {
 		sent, received, lost = w.now(t)
 		return received-w.received+lost-w.lost >= sent-w.sent
 	}, patience, 10*time.Millisecond, "rxe did not take every packet: a bad ICRC?")
-	c := must.Get(w.e.ctx.Counters())(t)
+	c := must.Get(w.e.device.Counters())(t)
 	// One of a peer may be: rxe may begin with any of 65,536 identifications,
 	// of which 64 are those of soft devices; the first other one after these
 	// is not believed (rnic/link/udp/habit.go).
@@ -186,7 +186,7 @@ func atomics(t *testing.T, from, to *end) {
 			SGE:        []uapi.SGE{{MR: from.mr, Offset: uint64(from.half + 8*i), Length: 8}},
 			RemoteAddr: to.region.Addr + uint64(to.half+at), RKey: to.region.RKey})
 	}
-	n := must.Get(from.ctx.Post(from.qp, list))(t)
+	n := must.Get(from.device.Post(from.qp, list))(t)
 	require.Equal(t, many, n)
 	for i := range many {
 		wc := from.success(t, uapi.WCOpFetchAdd)
@@ -228,7 +228,7 @@ func queueful(t *testing.T, from, to *end, mtu int) {
 		e   *end
 		wrs []uapi.WR
 	}{{to, recvs}, {from, list}} {
-		k := must.Get(l.e.ctx.Post(l.e.qp, l.wrs))(t)
+		k := must.Get(l.e.device.Post(l.e.qp, l.wrs))(t)
 		require.Equal(t, len(l.wrs), k)
 	}
 	for i := range list {

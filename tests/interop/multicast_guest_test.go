@@ -27,30 +27,30 @@ func toGroup(t *testing.T, f family, group netip.Addr) {
 	joinIP(t, group)
 	soft, rxe := openSoft(t, softName(f, 0, "")), openRXE(t, f)
 	var ends, left []*end
-	for i, c := range []*uapi.Context{soft, soft, rxe, rxe} {
-		e := newDevice(t, []string{"soft", "soft 2", "rxe", "rxe 2"}[i], c, 1<<14).datagramEnd(t)
-		attach := func() error { return c.AttachMulticast(e.qp, group) }
-		if c == soft { // its device makes a socket for the group
+	for i, d := range []*uapi.Device{soft, soft, rxe, rxe} {
+		e := newDevice(t, []string{"soft", "soft 2", "rxe", "rxe 2"}[i], d, 1<<14).datagramEnd(t)
+		attach := func() error { return d.AttachMulticast(e.qp, group) }
+		if d == soft { // its device makes a socket for the group
 			require.NoError(t, lab.space.do(attach))
 		} else {
 			require.NoError(t, attach())
 		}
 		ends = append(ends, e)
 	}
-	way := map[*uapi.Context]uapi.AH{}
-	for _, c := range []*uapi.Context{soft, rxe} {
-		ah := must.Get(c.CreateAH(netip.AddrPortFrom(group, 0)))(t)
-		way[c] = ah
+	way := map[*uapi.Device]uapi.AH{}
+	for _, d := range []*uapi.Device{soft, rxe} {
+		ah := must.Get(d.CreateAH(netip.AddrPortFrom(group, 0), uapi.AHConfig{}))(t)
+		way[d] = ah
 	}
 	for range 2 {
 		for _, from := range []*end{ends[0], ends[len(ends)-1]} {
 			for _, n := range []int{0, 1, 4, 1000, 4096} {
-				sendToGroup(t, from, way[from.ctx], group, n, ends, left)
+				sendToGroup(t, from, way[from.device], group, n, ends, left)
 			}
 		}
 		if len(left) == 0 { // the second ones leave
 			for _, e := range []*end{ends[1], ends[3]} {
-				require.NoError(t, e.ctx.DetachMulticast(e.qp, group))
+				require.NoError(t, e.device.DetachMulticast(e.qp, group))
 			}
 			ends, left = []*end{ends[0], ends[2]}, []*end{ends[1], ends[3]}
 		}

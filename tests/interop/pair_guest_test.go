@@ -28,7 +28,7 @@ const untouched = 0x5a
 // is where messages come from and the other where they go.
 type end struct {
 	name   string
-	ctx    *uapi.Context
+	device *uapi.Device
 	qp     uapi.QP
 	mr     uapi.MR
 	region uapi.Region
@@ -44,7 +44,7 @@ func (e *end) target() []byte { return e.mem[e.half:] }
 // other.
 type device struct {
 	name   string
-	ctx    *uapi.Context
+	device *uapi.Device
 	mem    []byte
 	mr     uapi.MR
 	region uapi.Region
@@ -53,13 +53,13 @@ type device struct {
 const allAccess = uapi.AccessLocalWrite | uapi.AccessRemoteWrite | uapi.AccessRemoteRead | uapi.AccessRemoteAtomic
 
 // newDevice registers memory for messages of up to max bytes.
-func newDevice(t *testing.T, name string, c *uapi.Context, max int) *device {
+func newDevice(t *testing.T, name string, d *uapi.Device, max int) *device {
 	mem := must.Get(uapi.Alloc(2 * (max + 2*margin)))(t)
 	t.Cleanup(func() { require.NoError(t, uapi.Free(mem)) })
-	mr, region, err := c.RegRegion(mem, uapi.MRConfig{Access: allAccess})
+	mr, region, err := d.RegRegion(mem, uapi.MRConfig{Access: allAccess})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.DeregMR(mr)) })
-	return &device{name, c, mem, mr, region}
+	t.Cleanup(func() { require.NoError(t, d.DeregMR(mr)) })
+	return &device{name, d, mem, mr, region}
 }
 
 // devices opens a soft device, and rxe with its address of a family.
@@ -84,24 +84,24 @@ func (d *device) newEnd(t *testing.T, config uapi.QPConfig) *end {
 	if config.Timeout == 0 {
 		config.Timeout = 18 // a second: emulated processors stall
 	}
-	qp := must.Get(d.ctx.CreateQPWith(config))(t)
-	t.Cleanup(func() { require.NoError(t, d.ctx.DestroyQP(qp)) })
-	return &end{name: d.name, ctx: d.ctx, qp: qp, mr: d.mr, region: d.region, mem: d.mem, half: len(d.mem) / 2}
+	qp := must.Get(d.device.CreateQPWith(config))(t)
+	t.Cleanup(func() { require.NoError(t, d.device.DestroyQP(qp)) })
+	return &end{name: d.name, device: d.device, qp: qp, mr: d.mr, region: d.region, mem: d.mem, half: len(d.mem) / 2}
 }
 
 // connect connects two ends, the first one first.
 func connect(t *testing.T, a, b *end) {
-	ea := must.Get(a.ctx.LocalEndpoint(a.qp))(t)
-	eb := must.Get(b.ctx.LocalEndpoint(b.qp))(t)
-	require.NoError(t, a.ctx.ConnectQP(a.qp, eb))
-	require.NoError(t, b.ctx.ConnectQP(b.qp, ea))
+	ea := must.Get(a.device.LocalEndpoint(a.qp))(t)
+	eb := must.Get(b.device.LocalEndpoint(b.qp))(t)
+	require.NoError(t, a.device.ConnectQP(a.qp, eb))
+	require.NoError(t, b.device.ConnectQP(b.qp, ea))
 }
 
 // newPair makes a connected pair.
 func newPair(t *testing.T, a, b *device, config uapi.QPConfig) (*end, *end) {
 	x, y := a.newEnd(t, config), b.newEnd(t, config)
 	connect(t, x, y)
-	info := must.Get(x.ctx.QueryQP(x.qp))(t)
+	info := must.Get(x.device.QueryQP(x.qp))(t)
 	x.v4 = info.Remote.Addr.Addr().Is4()
 	y.v4 = x.v4
 	return x, y
@@ -110,7 +110,7 @@ func newPair(t *testing.T, a, b *device, config uapi.QPConfig) (*end, *end) {
 // next waits for one completion.
 func (e *end) next(t *testing.T) uapi.WC {
 	var wc [1]uapi.WC
-	n, err := e.ctx.WaitCQ(wait(t), e.qp, wc[:])
+	n, err := e.device.WaitCQ(wait(t), e.qp, wc[:])
 	require.NoError(t, err, "%s waits for a completion", e.name)
 	require.Equal(t, 1, n)
 	return wc[0]
@@ -137,7 +137,7 @@ func (e *end) success(t *testing.T, what uapi.Opcode) uapi.WC {
 // counters lists those of rxe and of the end's device that are not 0.
 func (e *end) counters() string {
 	var b strings.Builder
-	if c, err := e.ctx.Counters(); err == nil {
+	if c, err := e.device.Counters(); err == nil {
 		fmt.Fprintf(&b, "%s:", e.name)
 		for _, name := range slices.Sorted(maps.Keys(c)) {
 			if c[name] != 0 {
@@ -157,7 +157,7 @@ func (e *end) counters() string {
 
 // post posts one request.
 func (e *end) post(t *testing.T, wr uapi.WR) {
-	n, err := e.ctx.Post(e.qp, []uapi.WR{wr})
+	n, err := e.device.Post(e.qp, []uapi.WR{wr})
 	require.NoError(t, err, "%s posts %v", e.name, wr.Op)
 	require.Equal(t, 1, n)
 }

@@ -54,7 +54,7 @@ func pingpong(t *testing.T, f family, mtu int, role string) {
 	receive(t, e, iters, size)
 	line := fmt.Sprintf("-e -d rxe0 -g %d -m %d -s %d -n %d -r 64", gidIndex(f.rxe), mtu, size, iters)
 	p := pingpongTalk(t, role, "ibv_rc_pingpong", line, e, func(text string) {
-		require.NoError(t, e.ctx.ConnectQP(e.qp, parsePingpong(t, text, mtu)))
+		require.NoError(t, e.device.ConnectQP(e.qp, parsePingpong(t, text, mtu)))
 	})
 	pingpongEcho(t, e, role, iters, size, 0, uapi.WR{})
 	require.Contains(t, p.ends(t), fmt.Sprintf("%d bytes in", 2*size*iters))

@@ -99,7 +99,7 @@ func burst(t *testing.T, from, to *end, n int) {
 	want := pattern(16 * n)
 	copy(from.source(), want)
 	fill(to.target(), len(want))
-	k := must.Get(from.ctx.Post(from.qp, list))(t)
+	k := must.Get(from.device.Post(from.qp, list))(t)
 	require.Equal(t, n, k)
 	from.success(t, uapi.WCOpWrite)
 	holds(t, "the WRITEs", to.target(), want)

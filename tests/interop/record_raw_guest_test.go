@@ -90,12 +90,12 @@ func unreliable(t *testing.T, c *capture, f family) {
 	for _, n := range []int{5, 1024 + 3} {
 		rc := r.newQP(t, abi.QPTRC)
 		e := soft.newEnd(t, uapi.QPConfig{MTU: 1024})
-		ep := must.Get(e.ctx.LocalEndpoint(e.qp))(t)
+		ep := must.Get(e.device.LocalEndpoint(e.qp))(t)
 		toRTS(t, rc, abi.QPTRC, abi.MTU1024, vector(f, f.softAddr(0)), ep.QPN, ep.PSN)
-		require.NoError(t, e.ctx.ConnectQP(e.qp, uapi.Endpoint{
+		require.NoError(t, e.device.ConnectQP(e.qp, uapi.Endpoint{
 			Addr: netip.AddrPortFrom(f.rxe, uapi.RoCEPort), QPN: rc.Num(), PSN: rawPSN, MTU: 1024, MaxRdAtomic: 1,
 		}))
-		must.Get(e.ctx.PostRecv(e.qp, e.mr, 0, 4096))(t)
+		must.Get(e.device.PostRecv(e.qp, e.mr, 0, 4096))(t)
 		c.step("rxe: SEND with invalidate, %d bytes, of a key that cannot be revoked", n)
 		r.sends(t, rc, verbs.SendWR{Opcode: abi.WRSendWithInv, InvalidateRKey: e.region.RKey}, n) // the ACK goes out before the key is looked at
 		require.Equal(t, uapi.WCRemInvReqErr, e.next(t).Status)

@@ -30,10 +30,10 @@ func TestSharedLimit(t *testing.T) {
 }
 
 func sharedLimit(t *testing.T, holder, peer *device) {
-	c := holder.ctx
-	events := c.Events(wait(t))
-	srq := must.Get(c.CreateSRQ(uapi.SRQConfig{Depth: 8, Limit: 2}))(t)
-	t.Cleanup(func() { require.NoError(t, c.DestroySRQ(srq)) })
+	d := holder.device
+	events := d.Events(wait(t))
+	srq := must.Get(d.CreateSRQ(uapi.SRQConfig{Depth: 8, Limit: 2}))(t)
+	t.Cleanup(func() { require.NoError(t, d.DestroySRQ(srq)) })
 	var takers, senders [2]*end
 	for i := range takers {
 		takers[i], senders[i] = holder.newEnd(t, uapi.QPConfig{SRQ: srq}), peer.newEnd(t, uapi.QPConfig{})
@@ -43,7 +43,7 @@ func sharedLimit(t *testing.T, holder, peer *device) {
 	posted, sent := 0, 0
 	offer := func() {
 		at := uint64(len(holder.mem)/2 + posted*size)
-		must.Get(c.PostSRQ(srq, []uapi.WR{{ID: uapi.WRID(posted), Op: uapi.OpRecv, SGE: []uapi.SGE{{MR: holder.mr, Offset: at, Length: size}}}}))(t)
+		must.Get(d.PostSRQ(srq, []uapi.WR{{ID: uapi.WRID(posted), Op: uapi.OpRecv, SGE: []uapi.SGE{{MR: holder.mr, Offset: at, Length: size}}}}))(t)
 		posted = (posted + 1) % 2
 	}
 	send := func() {
@@ -59,7 +59,7 @@ func sharedLimit(t *testing.T, holder, peer *device) {
 		sent++
 	}
 	limit := func() int {
-		info := must.Get(c.QuerySRQ(srq))(t)
+		info := must.Get(d.QuerySRQ(srq))(t)
 		return info.Limit
 	}
 	told := func() {
@@ -76,7 +76,7 @@ func sharedLimit(t *testing.T, holder, peer *device) {
 	send()
 	told()
 	offer()
-	require.NoError(t, c.SetSRQLimit(srq, 1))
+	require.NoError(t, d.SetSRQLimit(srq, 1))
 	send()
 	require.Equal(t, 1, limit())
 	send()

@@ -60,10 +60,10 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-func streams(t *testing.T, server, client *uapi.Context, addr netip.Addr) {
+func streams(t *testing.T, server, client *uapi.Device, addr netip.Addr) {
 	l := must.Get(rdmanet.ListenOn(server, ":0", rdmanet.Config{}))(t)
 	where := netip.AddrPortFrom(addr, l.Addr().(rdmanet.Addr).Port()).String()
-	d := rdmanet.Dialer{Context: client}
+	d := rdmanet.Dialer{Device: client}
 	x := must.Get(d.DialContext(wait(t), "rdma", where))(t)
 	y := must.Get(l.Accept())(t)
 	exchange(t, x.(*rdmanet.Conn), y.(*rdmanet.Conn), 512<<10)

@@ -109,7 +109,7 @@ const asPeer = "QMUX_TEST_PEER"
 
 // bePeer echoes streams until it is killed, or its input ends.
 func bePeer() error {
-	device, err := uapi.Open("soft")
+	device, err := uapi.Open("soft", uapi.OpenConfig{})
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func TestRDMAKilled(t *testing.T) {
 
 	device := softDevice(t)
 	t.Cleanup(func() { require.Empty(t, device.OpenHandles()) })
-	d := rdmanet.Dialer{Context: device, Config: rdmanet.Config{KeepAlive: time.Second}}
+	d := rdmanet.Dialer{Device: device, Config: rdmanet.Config{KeepAlive: time.Second}}
 	conn, err := d.DialContext(soon(t), "rdma", strings.TrimSpace(address))
 	conn, err = gone(t, conn, err)
 	require.NoError(t, err)

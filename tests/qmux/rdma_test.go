@@ -22,7 +22,7 @@ import (
 
 // rdmaListener listens on a device until the test ends, when every connection
 // has been closed and is gone.
-func rdmaListener(t *testing.T, device *uapi.Context) (address string, l *rdmanet.Listener) {
+func rdmaListener(t *testing.T, device *uapi.Device) (address string, l *rdmanet.Listener) {
 	t.Helper()
 	l, err := rdmanet.ListenOn(device, ":0", rdmanet.Config{})
 	require.NoError(t, err)
@@ -61,7 +61,7 @@ func newNetwork(t *testing.T, faults string) *network {
 	t.Helper()
 	server, client := uapitest.Pair(t, faults)
 	address, l := rdmaListener(t, server)
-	return &network{l, rdmanet.Dialer{Context: client}, address}
+	return &network{l, rdmanet.Dialer{Device: client}, address}
 }
 
 // pair makes a connection.
@@ -77,9 +77,9 @@ func (n *network) pair(t *testing.T) (client, server net.Conn) {
 }
 
 // softDevice is a device on loopback.
-func softDevice(t *testing.T) *uapi.Context {
+func softDevice(t *testing.T) *uapi.Device {
 	t.Helper()
-	device, err := uapi.Open("soft")
+	device, err := uapi.Open("soft", uapi.OpenConfig{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, device.Close()) })
 	return device
@@ -98,7 +98,7 @@ func (p proxy) listen(t *testing.T) (string, func() (net.Conn, error)) {
 }
 
 func (p proxy) dial(t *testing.T, address string) (net.Conn, error) {
-	d := rdmanet.Dialer{Context: softDevice(t)}
+	d := rdmanet.Dialer{Device: softDevice(t)}
 	conn, err := d.DialContext(soon(t), "rdma", p.run(t, "rdma:"+ownAddress(), "tcp:"+address))
 	return gone(t, conn, err)
 }

@@ -38,7 +38,7 @@ func TestServeHelper(t *testing.T) {
 	}
 	var last *uapi.Listener
 	for _, addr := range addrs {
-		l, err := uapi.Listen(addr)
+		l, err := uapi.Listen(addr, uapi.ListenConfig{})
 		if err != nil {
 			fmt.Println("refused:", err)
 			return
@@ -63,27 +63,27 @@ func echoAll(l *uapi.Listener, name string) {
 }
 
 func echoOnce(r *uapi.Request, name string) {
-	c := r.Context
-	qp, err := r.CreateQP(uapi.QPConfig{})
+	d := r.Device
+	qp, err := r.CreateQPWith(uapi.QPConfig{})
 	if err != nil {
 		return
 	}
-	defer c.DestroyQP(qp)
+	defer d.DestroyQP(qp)
 	buf := make([]byte, 64)
-	mr, err := c.RegMR(buf, uapi.AccessLocalWrite)
+	mr, err := d.RegMR(buf, uapi.AccessLocalWrite)
 	if err != nil {
 		return
 	}
-	if _, err = c.PostRecv(qp, mr, 0, 64); err == nil {
+	if _, err = d.PostRecv(qp, mr, 0, 64); err == nil {
 		_, err = r.Accept(context.Background(), []byte(name))
 	}
 	wc := make([]uapi.WC, 1)
 	if err == nil {
-		if _, err = c.WaitCQ(context.Background(), qp, wc); err == nil && wc[0].Status == uapi.WCSuccess {
-			_, _ = c.PostSend(qp, mr, uint64(wc[0].ByteLen))
+		if _, err = d.WaitCQ(context.Background(), qp, wc); err == nil && wc[0].Status == uapi.WCSuccess {
+			_, _ = d.PostSend(qp, mr, uint64(wc[0].ByteLen))
 		}
 	}
-	<-c.Done(qp)
+	<-d.Done(qp)
 }
 
 // server is such a process.
@@ -121,32 +121,32 @@ func (s *server) end(t *testing.T, kill bool) {
 
 // reached dials addr on c, sends a message and gets it back; it returns the
 // name of the process that accepted.
-func reached(t *testing.T, c *uapi.Context, addr string) string {
+func reached(t *testing.T, d *uapi.Device, addr string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	buf := make([]byte, 64)
-	mr, err := c.RegMR(buf, uapi.AccessLocalWrite)
+	mr, err := d.RegMR(buf, uapi.AccessLocalWrite)
 	require.NoError(t, err)
-	defer c.DeregMR(mr)
+	defer d.DeregMR(mr)
 	var qp uapi.QP
 	for again := true; again; { // while one process takes the port over from another
-		qp, err = c.Dial(ctx, addr, uapi.DialConfig{Prepare: func(qp uapi.QP) error {
-			_, err := c.PostRecv(qp, mr, 32, 32)
+		qp, err = d.Dial(ctx, addr, uapi.DialConfig{Prepare: func(qp uapi.QP) error {
+			_, err := d.PostRecv(qp, mr, 32, 32)
 			return err
 		}})
 		var rejected *uapi.RejectError
 		again = errors.Is(err, uapi.ErrRefused) && !errors.As(err, &rejected) && ctx.Err() == nil
 	}
 	require.NoError(t, err)
-	defer c.DestroyQP(qp)
-	info := must.Get(c.QueryConn(qp))(t)
+	defer d.DestroyQP(qp)
+	info := must.Get(d.QueryConn(qp))(t)
 	require.Equal(t, addr, info.RemoteAddr.String())
 	copy(buf, "over there")
-	must.Get(c.PostSend(qp, mr, 10))(t)
+	must.Get(d.PostSend(qp, mr, 10))(t)
 	wc := make([]uapi.WC, 2)
 	for n := 0; n < 2; {
-		got := must.Get(c.WaitCQ(ctx, qp, wc))(t)
+		got := must.Get(d.WaitCQ(ctx, qp, wc))(t)
 		for _, w := range wc[:got] {
 			require.Equal(t, uapi.WCSuccess, w.Status)
 		}
@@ -157,11 +157,11 @@ func reached(t *testing.T, c *uapi.Context, addr string) string {
 }
 
 // client opens a device as a client of addr does.
-func client(t *testing.T, addr string) *uapi.Context {
+func client(t *testing.T, addr string) *uapi.Device {
 	t.Helper()
-	c := must.Get(uapi.OpenRoute(t.Context(), addr, uapi.OpenConfig{}))(t)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	return c
+	d := must.Get(uapi.OpenRoute(t.Context(), addr, uapi.OpenConfig{}))(t)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	return d
 }
 
 // TestClientFirst: a client that dials an address of this host before a program
@@ -174,23 +174,23 @@ func TestClientFirst(t *testing.T) {
 	addAddr(t, "10.77.0.1")
 	for _, host := range []string{"127.0.0.1", "127.0.0.5", "[::1]", "10.77.0.1"} {
 		addr := host + ":7000"
-		c := client(t, addr)
-		require.NotEqual(t, host+":4791", addrOf(t, c).String())
-		_, err := c.Dial(t.Context(), addr, uapi.DialConfig{})
+		d := client(t, addr)
+		require.NotEqual(t, host+":4791", addrOf(t, d).String())
+		_, err := d.Dial(t.Context(), addr, uapi.DialConfig{})
 		require.ErrorIs(t, err, uapi.ErrRefused)
 		require.ErrorContains(t, err, "nothing has UDP port 4791")
 		s := serve(t, addr)
 		require.Equal(t, "listening "+addr+" on soft:"+host, s.said, "the server has the address whole")
-		require.Equal(t, addr, reached(t, c, addr))
+		require.Equal(t, addr, reached(t, d, addr))
 		require.Equal(t, addr, reached(t, client(t, addr), addr), "a second device of the process")
 		s.end(t, false)
 	}
 }
 
-// addrOf is where the context's device answers.
-func addrOf(t *testing.T, c *uapi.Context) netip.AddrPort {
+// addrOf is where the device answers.
+func addrOf(t *testing.T, d *uapi.Device) netip.AddrPort {
 	t.Helper()
-	info := must.Get(c.QueryDevice())(t)
+	info := must.Get(d.QueryDevice())(t)
 	return info.Address
 }
 
@@ -215,7 +215,7 @@ func TestServersShareAddress(t *testing.T) {
 	for _, host := range []string{"127.0.0.1", "[::1]"} {
 		t.Run(host, func(t *testing.T) {
 			at := func(port int) string { return fmt.Sprintf("%s:%d", host, port) }
-			c := client(t, at(7001))
+			d := client(t, at(7001))
 			first := serve(t, at(7001))
 			require.Contains(t, first.said, "on soft:"+host)
 			require.NotContains(t, first.said, "port=")
@@ -225,7 +225,7 @@ func TestServersShareAddress(t *testing.T) {
 			check := func(ports ...int) {
 				t.Helper()
 				for _, p := range ports {
-					require.Equal(t, at(p), reached(t, c, at(p)))
+					require.Equal(t, at(p), reached(t, d, at(p)))
 				}
 			}
 			check(7001, 7002, 7012, 7003)
@@ -238,7 +238,7 @@ func TestServersShareAddress(t *testing.T) {
 				require.Contains(t, s.said, "address already in use")
 				require.Equal(t, 1, strings.Count(s.said, "in use"), s.said)
 			}
-			_, err := c.Dial(t.Context(), at(7009), uapi.DialConfig{})
+			_, err := d.Dial(t.Context(), at(7009), uapi.DialConfig{})
 			require.ErrorIs(t, err, uapi.ErrRefused, "nobody has it")
 			require.ErrorContains(t, err, "nobody listens there")
 
@@ -248,12 +248,12 @@ func TestServersShareAddress(t *testing.T) {
 			check(7001, 7002, 7003)
 			second.end(t, false)
 			check(7001, 7003)
-			_, err = c.Dial(t.Context(), at(7002), uapi.DialConfig{})
+			_, err = d.Dial(t.Context(), at(7002), uapi.DialConfig{})
 			require.ErrorIs(t, err, uapi.ErrRefused)
 			third.end(t, true)
 			check(7001)
 			first.end(t, false)
-			free, err := uapi.Open("soft:" + host)
+			free, err := uapi.Open("soft:"+host, uapi.OpenConfig{})
 			require.NoError(t, err, "nothing is left")
 			require.NoError(t, free.Close())
 		})
@@ -268,12 +268,12 @@ func TestShareStranger(t *testing.T) {
 		return
 	}
 	c := must.Get(net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:4791"))))(t)
-	_, err := uapi.Listen("127.0.0.1:7000")
+	_, err := uapi.Listen("127.0.0.1:7000", uapi.ListenConfig{})
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
 	require.ErrorContains(t, err, fmt.Sprintf("taken by process %d (", os.Getpid()))
 	require.NoError(t, c.Close())
 
-	owner := must.Get(uapi.Open("soft:127.0.0.1"))(t)
+	owner := must.Get(uapi.Open("soft:127.0.0.1", uapi.OpenConfig{}))(t)
 	defer owner.Close()
 	asStranger := exec.Command("/proc/self/exe", "-test.run=^TestStrangerHelper$")
 	asStranger.Env = append(os.Environ(), serveAt+"=", "RDMASHIM_TEST_STRANGER=1")
@@ -298,7 +298,7 @@ func TestStrangerHelper(t *testing.T) {
 	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
 	n, err := c.Read(make([]byte, 64))
 	fmt.Println("heard", n, "bytes", err)
-	_, err = uapi.Listen("127.0.0.1:7000")
+	_, err = uapi.Listen("127.0.0.1:7000", uapi.ListenConfig{})
 	fmt.Println(err)
 }
 
@@ -318,7 +318,7 @@ func TestPortMapperHostile(t *testing.T) {
 }
 
 func portMapperHostile(t *testing.T, host string) {
-	owner := must.Get(uapi.Open("soft:" + host))(t)
+	owner := must.Get(uapi.Open("soft:"+host, uapi.OpenConfig{}))(t)
 	defer owner.Close()
 	say := func(lines ...string) (answers []string) {
 		c := must.Get(net.Dial("unix", portMapper(host)))(t)
@@ -337,7 +337,7 @@ func portMapperHostile(t *testing.T, host string) {
 	require.Equal(t, []string{"hung up"}, say(strings.Repeat("x", 1000)))
 	taken := fmt.Sprintf("taken %d", os.Getpid())
 	require.Equal(t, []string{"ok", taken, "ok", "ok"}, say("listen 17301505 40000", "listen 17301505 40001", "end 17301505", "listen 17301505 40001"))
-	l := must.Get(owner.Listen(host + ":9000"))(t)
+	l := must.Get(owner.Listen(host+":9000", uapi.ListenConfig{}))(t)
 	defer l.Close()
 	require.Equal(t, []string{taken}, say(fmt.Sprintf("listen %d 40000", 0x01060000+9000)))
 	require.Eventually(t, func() bool { return say("listen 17301505 40000")[0] == "ok" }, 10*time.Second, time.Millisecond, "the visit before has ended")
@@ -354,7 +354,7 @@ func TestPortMapperMoves(t *testing.T) {
 	if !netns.Own(t) {
 		return
 	}
-	owner := must.Get(uapi.Open("soft:127.0.0.1"))(t)
+	owner := must.Get(uapi.Open("soft:127.0.0.1", uapi.OpenConfig{}))(t)
 	defer owner.Close()
 	say := func(c net.Conn, line string) string {
 		must.Get(fmt.Fprintln(c, line))(t)
@@ -378,7 +378,7 @@ func TestPortMapperMoves(t *testing.T) {
 	require.Equal(t, "ok", say(visit(), "listen 17301505 40001"))
 }
 
-// TestDialThenListen: a process whose default context dialled can listen like
+// TestDialThenListen: a process whose default device dialled can listen like
 // another, on the address that it dialled too, and the other way round; Close
 // ends all.
 func TestDialThenListen(t *testing.T) {
@@ -388,32 +388,32 @@ func TestDialThenListen(t *testing.T) {
 	s := serve(t, "127.0.0.1:7001")
 	qp := must.Get(uapi.Dial(t.Context(), "127.0.0.1:7001", uapi.DialConfig{}))(t)
 	for _, addr := range []string{"127.0.0.1:7002", "127.0.0.9:7002"} {
-		l := must.Get(uapi.Listen(addr))(t)
+		l := must.Get(uapi.Listen(addr, uapi.ListenConfig{}))(t)
 		go echoAll(l, addr)
-		c := client(t, addr)
-		got := must.Get(c.Dial(t.Context(), addr, uapi.DialConfig{}))(t)
-		require.NoError(t, c.DestroyQP(got))
+		d := client(t, addr)
+		got := must.Get(d.Dial(t.Context(), addr, uapi.DialConfig{}))(t)
+		require.NoError(t, d.DestroyQP(got))
 	}
-	_, err := uapi.Listen("127.0.0.1:7001")
+	_, err := uapi.Listen("127.0.0.1:7001", uapi.ListenConfig{})
 	require.ErrorContains(t, err, fmt.Sprintf("taken by process %d (", s.Process.Pid))
 	dialler := must.Get(uapi.Default())(t)
 	require.NoError(t, dialler.Cause(qp))
-	any, err := uapi.Listen(":7003") // where clients look, too
+	any, err := uapi.Listen(":7003", uapi.ListenConfig{}) // where clients look, too
 	require.NoError(t, err)
 	go echoAll(any, "any")
-	c := client(t, "127.0.0.1")
+	d := client(t, "127.0.0.1")
 	for _, addr := range []string{"127.0.0.1:7003", any.Addr().String()} {
-		got := must.Get(c.Dial(t.Context(), addr, uapi.DialConfig{}))(t)
-		require.NoError(t, c.DestroyQP(got))
+		got := must.Get(d.Dial(t.Context(), addr, uapi.DialConfig{}))(t)
+		require.NoError(t, d.DestroyQP(got))
 	}
 
-	// An owner's context in the process with one beside: one of them listens.
+	// An owner's device in the process with one beside: one of them listens.
 	s.end(t, false)
-	owner, err := uapi.Open("soft:127.0.0.1") // the successor's
+	owner, err := uapi.Open("soft:127.0.0.1", uapi.OpenConfig{}) // the successor's
 	require.NoError(t, err)
-	l := must.Get(uapi.Listen("127.0.0.1:7005"))(t)
+	l := must.Get(uapi.Listen("127.0.0.1:7005", uapi.ListenConfig{}))(t)
 	other := serve(t, "127.0.0.1:7006")
-	_, err = owner.Listen("127.0.0.1:7006")
+	_, err = owner.Listen("127.0.0.1:7006", uapi.ListenConfig{})
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
 	require.ErrorContains(t, err, fmt.Sprintf("taken by process %d (", other.Process.Pid), "the owner knows, too")
 	other.end(t, false) // it would be the next owner
@@ -434,11 +434,11 @@ func TestOpenLocalBeside(t *testing.T) {
 		return
 	}
 	serve(t, "127.0.0.1:7000")
-	c := must.Get(uapi.OpenLocal("127.0.0.1", uapi.OpenConfig{}))(t)
-	require.Regexp(t, `^127\.0\.0\.1:\d+$`, addrOf(t, c).String())
-	require.NotEqual(t, "127.0.0.1:4791", addrOf(t, c).String())
-	require.NoError(t, c.Close())
-	_, err := uapi.Open("soft:127.0.0.1")
+	d := must.Get(uapi.OpenLocal("127.0.0.1", uapi.OpenConfig{}))(t)
+	require.Regexp(t, `^127\.0\.0\.1:\d+$`, addrOf(t, d).String())
+	require.NotEqual(t, "127.0.0.1:4791", addrOf(t, d).String())
+	require.NoError(t, d.Close())
+	_, err := uapi.Open("soft:127.0.0.1", uapi.OpenConfig{})
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
 }
 
@@ -452,35 +452,35 @@ func TestListenWithOptions(t *testing.T) {
 	t.Setenv("RDMASHIM_DEVICE", "soft?delay=1ms")
 	defer uapi.Close()
 	for _, addr := range []string{"127.0.0.1:7001", "127.0.0.5:7001", "127.0.0.5:7002", ":7003"} {
-		l, err := uapi.Listen(addr)
+		l, err := uapi.Listen(addr, uapi.ListenConfig{})
 		require.NoError(t, err, addr)
 		defer l.Close()
 		to := addr
 		if addr[0] == ':' {
 			to = "127.0.0.1" + addr
 		}
-		asked := make(chan *uapi.Context, 1)
+		asked := make(chan *uapi.Device, 1)
 		go func() {
 			if r, err := l.Accept(context.Background()); err == nil {
-				asked <- r.Context
+				asked <- r.Device
 				echoOnce(r, addr)
 			}
 		}()
-		c := must.Get(uapi.OpenWith("soft:127.0.0.9", uapi.OpenConfig{}))(t)
-		require.Equal(t, addr, reached(t, c, to))
-		require.NoError(t, c.Close())
+		d := must.Get(uapi.Open("soft:127.0.0.9", uapi.OpenConfig{}))(t)
+		require.Equal(t, addr, reached(t, d, to))
+		require.NoError(t, d.Close())
 		info := must.Get((<-asked).QueryDevice())(t)
 		name := info.Device + "?"
 		if strings.Contains(info.Device, "?") {
 			name = info.Device + "&"
 		}
-		same, err := uapi.Open(name + "delay=1ms")
+		same, err := uapi.Open(name+"delay=1ms", uapi.OpenConfig{})
 		require.NoError(t, err, "with other options it is EINVAL")
 		require.NoError(t, same.Close())
 	}
 	t.Setenv("RDMASHIM_DEVICE", "soft:127.0.0.1?port=5000")
 	for _, addr := range []string{"127.0.0.6:7001", "192.0.2.1:7001"} {
-		_, err := uapi.Listen(addr)
+		_, err := uapi.Listen(addr, uapi.ListenConfig{})
 		require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
 		require.ErrorContains(t, err, "RDMASHIM_DEVICE=soft:127.0.0.1?port=5000 is on 127.0.0.1, not ")
 	}

@@ -27,12 +27,12 @@ func TestSharedHelper(t *testing.T) {
 	if os.Getenv(shareAt) == "" {
 		return
 	}
-	c, err := uapi.Open(os.Getenv(shareAt))
+	d, err := uapi.Open(os.Getenv(shareAt), uapi.OpenConfig{})
 	if err != nil {
 		fmt.Println("refused:", err)
 		return
 	}
-	if l, err := c.Listen(":0"); err == nil {
+	if l, err := d.Listen(":0", uapi.ListenConfig{}); err == nil {
 		fmt.Println("listening", l.Addr().Port())
 		go shareAll(l)
 	}
@@ -47,14 +47,14 @@ func shareAll(l *uapi.Listener) {
 		if err != nil {
 			return
 		}
-		c, memory := r.Context, make([]byte, 1<<20)
-		mr, err := c.RegMR(memory, uapi.AccessLocalWrite|uapi.AccessRemoteWrite|uapi.AccessRemoteRead)
+		d, memory := r.Device, make([]byte, 1<<20)
+		mr, err := d.RegMR(memory, uapi.AccessLocalWrite|uapi.AccessRemoteWrite|uapi.AccessRemoteRead)
 		if err != nil {
 			return
 		}
-		info, err := c.QueryMR(mr)
+		info, err := d.QueryMR(mr)
 		if err == nil {
-			_, err = r.CreateQP(uapi.QPConfig{RecvDepth: 1})
+			_, err = r.CreateQPWith(uapi.QPConfig{RecvDepth: 1})
 		}
 		if err == nil {
 			_, _ = r.Accept(context.Background(), fmt.Appendf(nil, "%d %d", info.Addr, info.RKey))
@@ -63,25 +63,25 @@ func shareAll(l *uapi.Listener) {
 }
 
 // shared opens a device that meets others of this host.
-func shared(t *testing.T, n int, options string) *uapi.Context {
+func shared(t *testing.T, n int, options string) *uapi.Device {
 	t.Helper()
-	c := must.Get(uapi.Open(ownSoft(n) + "?shm=on" + options))(t)
-	t.Cleanup(func() { _ = c.Close() })
-	return c
+	d := must.Get(uapi.Open(ownSoft(n)+"?shm=on"+options, uapi.OpenConfig{}))(t)
+	t.Cleanup(func() { _ = d.Close() })
+	return d
 }
 
-func reading(t *testing.T, c *uapi.Context, counter string) uint64 {
+func reading(t *testing.T, d *uapi.Device, counter string) uint64 {
 	t.Helper()
-	s := must.Get(c.Stats())(t)
+	s := must.Get(d.Stats())(t)
 	require.Contains(t, s.Ports[0].Counters, counter)
 	return s.Ports[0].Counters[counter]
 }
 
 // way is the way that a queue pair's packets take.
-func way(t *testing.T, c *uapi.Context, qp uapi.QP) string {
+func way(t *testing.T, d *uapi.Device, qp uapi.QP) string {
 	t.Helper()
-	s := must.Get(c.Stats())(t)
-	at := must.Get(c.LocalEndpoint(qp))(t)
+	s := must.Get(d.Stats())(t)
+	at := must.Get(d.LocalEndpoint(qp))(t)
 	for _, q := range s.QueuePairs {
 		if q.QPN == at.QPN {
 			return q.Way
@@ -93,19 +93,19 @@ func way(t *testing.T, c *uapi.Context, qp uapi.QP) string {
 
 // dialShared connects to a device that it meets. With the timeout None the
 // queue pair waits for ever for answers, so that only a hang-up ends it.
-func dialShared(t *testing.T, c *uapi.Context, port string, timeout int) (qp uapi.QP, remote, rkey uint64) {
+func dialShared(t *testing.T, d *uapi.Device, port string, timeout int) (qp uapi.QP, remote, rkey uint64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	qp = must.Get(c.Dial(ctx, strings.TrimPrefix(ownSoft(1), "soft:")+":"+port, uapi.DialConfig{QPConfig: uapi.QPConfig{SendDepth: 4, RecvDepth: 1, Timeout: timeout}}))(t)
-	info := must.Get(c.QueryConn(qp))(t)
+	qp = must.Get(d.Dial(ctx, strings.TrimPrefix(ownSoft(1), "soft:")+":"+port, uapi.DialConfig{QPConfig: uapi.QPConfig{SendDepth: 4, RecvDepth: 1, Timeout: timeout}}))(t)
+	info := must.Get(d.QueryConn(qp))(t)
 	must.Get(fmt.Sscan(string(info.PrivateData), &remote, &rkey))(t)
-	sent, rcvd := reading(t, c, "shm_sent_pkts"), reading(t, c, "shm_rcvd_pkts")
-	mr := must.Get(c.RegMR(make([]byte, 64), uapi.AccessLocalWrite))(t)
-	id := must.Get(c.PostWrite(qp, mr, 0, remote, uint32(rkey), 64))(t)
-	must.Get(c.WaitWR(ctx, qp, id))(t)
-	require.Greater(t, reading(t, c, "shm_sent_pkts"), sent)
-	require.Greater(t, reading(t, c, "shm_rcvd_pkts"), rcvd)
+	sent, rcvd := reading(t, d, "shm_sent_pkts"), reading(t, d, "shm_rcvd_pkts")
+	mr := must.Get(d.RegMR(make([]byte, 64), uapi.AccessLocalWrite))(t)
+	id := must.Get(d.PostWrite(qp, mr, 0, remote, uint32(rkey), 64))(t)
+	must.Get(d.WaitWR(ctx, qp, id))(t)
+	require.Greater(t, reading(t, d, "shm_sent_pkts"), sent)
+	require.Greater(t, reading(t, d, "shm_rcvd_pkts"), rcvd)
 	return qp, remote, rkey
 }
 
@@ -117,34 +117,34 @@ func ownSoft(n int) string {
 
 // sends posts a SEND that the peer has no receive for: it is outstanding as
 // long as the peer lives.
-func sends(t *testing.T, c *uapi.Context, qp uapi.QP) {
+func sends(t *testing.T, d *uapi.Device, qp uapi.QP) {
 	t.Helper()
-	mr := must.Get(c.RegMR(make([]byte, 64), uapi.AccessLocalWrite))(t)
-	must.Get(c.PostSend(qp, mr, 64))(t)
+	mr := must.Get(d.RegMR(make([]byte, 64), uapi.AccessLocalWrite))(t)
+	must.Get(d.PostSend(qp, mr, 64))(t)
 }
 
 // ends waits for the failure of the SEND that sends posted, and for Done.
-func ends(t *testing.T, c *uapi.Context, qp uapi.QP, status ...uapi.Status) {
+func ends(t *testing.T, d *uapi.Device, qp uapi.QP, status ...uapi.Status) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var wc [1]uapi.WC
-	n := must.Get(c.WaitCQ(ctx, qp, wc[:]))(t)
+	n := must.Get(d.WaitCQ(ctx, qp, wc[:]))(t)
 	require.Equal(t, 1, n)
 	require.Contains(t, status, wc[0].Status)
 	select {
-	case <-c.Done(qp):
+	case <-d.Done(qp):
 	case <-ctx.Done():
 		t.Fatal("the connection goes on")
 	}
-	require.NoError(t, c.DestroyQP(qp))
+	require.NoError(t, d.DestroyQP(qp))
 }
 
 // A process that is killed ends the connections of its peers at once, with the
 // status that silence would have had, and comes back at its address as another
 // device. Requests that wait for ever are flushed with the connection.
 func TestSharedMemoryKill(t *testing.T) {
-	victims(t, 10, func(i int, a *uapi.Context, victim *os.Process, port string) {
+	victims(t, 10, func(i int, a *uapi.Device, victim *os.Process, port string) {
 		const hours = 31
 		timeout, status := hours, uapi.WCRetryExcErr
 		if i%2 == 1 {
@@ -163,9 +163,9 @@ func TestSharedMemoryKeepsReceives(t *testing.T) {
 	a, b := shared(t, 0, ""), shared(t, 1, "")
 	var qp [2]uapi.QP
 	var at [2]uapi.Endpoint
-	for i, c := range []*uapi.Context{a, b} {
-		qp[i] = must.Get(c.CreateQP(4, 4))(t)
-		at[i] = must.Get(c.LocalEndpoint(qp[i]))(t)
+	for i, d := range []*uapi.Device{a, b} {
+		qp[i] = must.Get(d.CreateQP(4, 4))(t)
+		at[i] = must.Get(d.LocalEndpoint(qp[i]))(t)
 	}
 	require.NoError(t, a.ConnectQP(qp[0], at[1]))
 	require.NoError(t, b.ConnectQP(qp[1], at[0]))
@@ -184,7 +184,7 @@ func TestSharedMemoryKeepsReceives(t *testing.T) {
 // victims starts TestSharedHelper n times, with -short and -race a third as
 // often, for a test that gets the port of its service and kills or stops it. A
 // device that outlives them counts their deaths.
-func victims(t *testing.T, n int, test func(i int, a *uapi.Context, victim *os.Process, port string)) {
+func victims(t *testing.T, n int, test func(i int, a *uapi.Device, victim *os.Process, port string)) {
 	t.Helper()
 	if testing.Short() || raceEnabled {
 		n /= 3
@@ -205,7 +205,7 @@ func victims(t *testing.T, n int, test func(i int, a *uapi.Context, victim *os.P
 // A process that is killed, or stopped, while it reads lent buffers: the
 // buffers come back, and may be freed.
 func TestLendToVictims(t *testing.T) {
-	victims(t, 12, func(i int, a *uapi.Context, victim *os.Process, port string) {
+	victims(t, 12, func(i int, a *uapi.Device, victim *os.Process, port string) {
 		qp, remote, rkey := dialShared(t, a, port, uapi.None)
 		mem := must.Get(uapi.Alloc(1 << 20))(t)
 		mr := must.Get(a.RegMR(mem, uapi.AccessLocalWrite))(t)
@@ -241,12 +241,12 @@ func TestLendToVictims(t *testing.T) {
 func TestSilentNeighbourOfClient(t *testing.T) {
 	server, client, other := shared(t, 1, ""), shared(t, 2, ""), shared(t, 3, "")
 	require.NoError(t, client.Close())
-	client = must.Get(uapi.Open(ownSoft(2) + "?shm=off"))(t)
+	client = must.Get(uapi.Open(ownSoft(2)+"?shm=off", uapi.OpenConfig{}))(t)
 	t.Cleanup(func() { _ = client.Close() })
 	name := "@rdmashim/1/" + addrOf(t, client).String()
 	silent := must.Get(net.ListenUnix("unixpacket", &net.UnixAddr{Net: "unixpacket", Name: name}))(t)
 	defer silent.Close()
-	l := must.Get(server.ListenWith(":0", uapi.ListenConfig{Pending: 1}))(t)
+	l := must.Get(server.Listen(":0", uapi.ListenConfig{Pending: 1}))(t)
 	dialled, accepted := make(chan error, 2), make(chan error, 2)
 	go func() {
 		for range 2 {
@@ -257,15 +257,15 @@ func TestSilentNeighbourOfClient(t *testing.T) {
 			accepted <- err
 		}
 	}()
-	for _, c := range []*uapi.Context{client, other} {
+	for _, d := range []*uapi.Device{client, other} {
 		go func() {
-			qp, err := c.Dial(t.Context(), net.JoinHostPort(addrOf(t, server).Addr().String(), fmt.Sprint(l.Addr().Port())), uapi.DialConfig{})
+			qp, err := d.Dial(t.Context(), net.JoinHostPort(addrOf(t, server).Addr().String(), fmt.Sprint(l.Addr().Port())), uapi.DialConfig{})
 			if err == nil {
-				err = c.DestroyQP(qp)
+				err = d.DestroyQP(qp)
 			}
 			dialled <- err
 		}()
-		if c == client {
+		if d == client {
 			asked := must.Get(silent.Accept())(t)
 			defer asked.Close()
 		}

@@ -18,7 +18,7 @@ import (
 // visitor is a client of a server, as a program makes it that wants more than
 // the server gives.
 type visitor struct {
-	*uapi.Context
+	*uapi.Device
 	t     *testing.T
 	qp    uapi.QP
 	buf   []byte
@@ -34,11 +34,11 @@ const (
 
 func newVisitor(t *testing.T) *visitor {
 	t.Helper()
-	c, err := uapi.Open("soft:" + clitest.Host())
+	d, err := uapi.Open("soft:"+clitest.Host(), uapi.OpenConfig{})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	g := &visitor{Context: c, t: t, buf: make([]byte, visitorBuf)}
-	g.mr, err = c.RegMR(g.buf, uapi.AccessLocalWrite|uapi.AccessRemoteWrite)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	g := &visitor{Device: d, t: t, buf: make([]byte, visitorBuf)}
+	g.mr, err = d.RegMR(g.buf, uapi.AccessLocalWrite|uapi.AccessRemoteWrite)
 	require.NoError(t, err)
 	return g
 }

@@ -62,11 +62,11 @@ func listDevices(name string, stderr io.Writer) ([]deviceLine, error) {
 	if name == "" {
 		infos, err = uapi.Devices()
 	} else {
-		var c *uapi.Context
-		if c, err = cli.Open(name, stderr, uapi.OpenConfig{}); err == nil {
-			defer c.Close()
+		var d *uapi.Device
+		if d, err = cli.Open(name, stderr, uapi.OpenConfig{}); err == nil {
+			defer d.Close()
 			infos = make([]uapi.DeviceInfo, 1)
-			infos[0], err = c.QueryDevice()
+			infos[0], err = d.QueryDevice()
 		}
 	}
 	if err != nil {

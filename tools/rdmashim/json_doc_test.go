@@ -276,7 +276,7 @@ func TestJSONPrinted(t *testing.T) {
 func TestJSONCounters(t *testing.T) {
 	documented := documentedJSON(t)
 	top := documented["top"]
-	a, err := uapi.Open("soft?port=0")
+	a, err := uapi.Open("soft?port=0", uapi.OpenConfig{})
 	require.NoError(t, err)
 	defer a.Close()
 	q, err := a.CreateQP(4, 4)

@@ -83,36 +83,36 @@ func TestSampleServesMany(t *testing.T) {
 // goes away, is a failed one, at either end.
 func TestSampleSeesMistakes(t *testing.T) {
 	t.Parallel()
-	c, err := uapi.Open("soft:" + clitest.Host())
+	d, err := uapi.Open("soft:"+clitest.Host(), uapi.OpenConfig{})
 	require.NoError(t, err)
-	defer c.Close()
+	defer d.Close()
 	for _, m := range []struct {
 		words, want string
 		do          func(qp uapi.QP, at uint64, key uint32, mr uapi.MR) error
 	}{
 		{"sample write-read", "not \"client-wrote-this\"", nil},
 		{"sample write-read", "holds \"client-wrote-that\"", func(qp uapi.QP, at uint64, key uint32, mr uapi.MR) error {
-			_, err := c.PostWrite(qp, mr, 0, at, key, 18)
+			_, err := d.PostWrite(qp, mr, 0, at, key, 18)
 			return err
 		}},
 		{"sample write-imm", "the peer disconnected", nil},
 		{"sample write-imm", "immediate 17", func(qp uapi.QP, at uint64, key uint32, mr uapi.MR) error {
-			_, err := c.PostWriteImm(qp, mr, 0, at, key, 22, 17)
+			_, err := d.PostWriteImm(qp, mr, 0, at, key, 22, 17)
 			return err
 		}},
 		{"ping", "the peer disconnected", nil},
 		{"ping", "1 bytes, not 16", func(qp uapi.QP, at uint64, key uint32, mr uapi.MR) error {
-			_, err := c.PostSend(qp, mr, 1)
+			_, err := d.PostSend(qp, mr, 1)
 			return err
 		}},
 	} {
 		s := startCM(t, append(strings.Fields(m.words), "server", "--once")...)
-		mr, err := c.RegMR([]byte("client-wrote-that\x00\x00\x00\x00\x00"), uapi.AccessLocalWrite)
+		mr, err := d.RegMR([]byte("client-wrote-that\x00\x00\x00\x00\x00"), uapi.AccessLocalWrite)
 		require.NoError(t, err)
-		qp, err := c.Dial(t.Context(), s.Addr, uapi.DialConfig{})
+		qp, err := d.Dial(t.Context(), s.Addr, uapi.DialConfig{})
 		require.NoError(t, err)
 		if m.do != nil {
-			info, err := c.QueryConn(qp)
+			info, err := d.QueryConn(qp)
 			require.NoError(t, err)
 			var at uint64
 			for _, b := range info.PrivateData[:8] {
@@ -121,12 +121,12 @@ func TestSampleSeesMistakes(t *testing.T) {
 			key := uint32(info.PrivateData[8])<<24 | uint32(info.PrivateData[9])<<16 | uint32(info.PrivateData[10])<<8 | uint32(info.PrivateData[11])
 			require.NoError(t, m.do(qp, at, key, mr))
 			wait, cancel := context.WithTimeout(t.Context(), time.Minute)
-			_, err = c.WaitCQ(wait, qp, make([]uapi.WC, 1))
+			_, err = d.WaitCQ(wait, qp, make([]uapi.WC, 1))
 			cancel()
 			require.NoError(t, err)
 		}
-		require.NoError(t, c.DestroyQP(qp))
-		require.NoError(t, c.DeregMR(mr))
+		require.NoError(t, d.DestroyQP(qp))
+		require.NoError(t, d.DeregMR(mr))
 		o := s.Wait()
 		require.Equal(t, 1, o.Code, "%s: %s", m.words, o.Stdout)
 		require.Contains(t, o.Stderr, m.want)

@@ -70,7 +70,7 @@ func runOnTerminal(t *testing.T, name string) (string, error) {
 // and of one other not at all.
 func TestStatsOfAStoppedProcess(t *testing.T) {
 	privateSockets(t)
-	own, err := uapi.Open("soft?port=0")
+	own, err := uapi.Open("soft?port=0", uapi.OpenConfig{})
 	require.NoError(t, err)
 	defer own.Close()
 	other := tool(t, "sample", "write-read", "server", "--device", "soft?port=0", "--port", "0")

@@ -34,13 +34,13 @@ func privateSockets(t *testing.T) {
 
 // lossyPair has two devices of this process under loss, and a WRITE of which
 // something is lost each time that it is called.
-func lossyPair(t *testing.T) (a, b *uapi.Context, write func()) {
+func lossyPair(t *testing.T) (a, b *uapi.Device, write func()) {
 	t.Helper()
-	open := func(name string) *uapi.Context {
-		c, err := uapi.Open(name)
+	open := func(name string) *uapi.Device {
+		d, err := uapi.Open(name, uapi.OpenConfig{})
 		require.NoError(t, err)
-		t.Cleanup(func() { c.Close() })
-		return c
+		t.Cleanup(func() { d.Close() })
+		return d
 	}
 	a, b = open("soft?port=0&loss=20%&seed=7"), open("soft?port=0")
 	x, _ := uapitest.ConnectWith(t, a, b, uapi.QPConfig{SendDepth: 4}, 1<<20)

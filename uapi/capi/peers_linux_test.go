@@ -59,38 +59,38 @@ func TestValgrind(t *testing.T) {
 }
 
 // peer is a Go program's side: a region and a queue pair.
-func peer(t *testing.T) (c *uapi.Context, mem []byte, mr uapi.MR, qp uapi.QP) {
+func peer(t *testing.T) (d *uapi.Device, mem []byte, mr uapi.MR, qp uapi.QP) {
 	t.Helper()
-	c = must.Get(uapi.Open(newDevice()))(t)
-	t.Cleanup(func() { _ = c.Close() })
+	d = must.Get(uapi.Open(newDevice(), uapi.OpenConfig{}))(t)
+	t.Cleanup(func() { _ = d.Close() })
 	mem = make([]byte, 4096)
-	mr = must.Get(c.RegMR(mem, uapi.AccessLocalWrite|uapi.AccessRemoteWrite))(t)
-	qp = must.Get(c.CreateQP(4, 4))(t)
-	return c, mem, mr, qp
+	mr = must.Get(d.RegMR(mem, uapi.AccessLocalWrite|uapi.AccessRemoteWrite))(t)
+	qp = must.Get(d.CreateQP(4, 4))(t)
+	return d, mem, mr, qp
 }
 
 // done waits for one completion.
-func done(t *testing.T, c *uapi.Context, qp uapi.QP) {
+func done(t *testing.T, d *uapi.Device, qp uapi.QP) {
 	t.Helper()
 	var wc [1]uapi.WC
-	must.Get(c.WaitCQ(t.Context(), qp, wc[:]))(t)
+	must.Get(d.WaitCQ(t.Context(), qp, wc[:]))(t)
 	require.NoError(t, wc[0].Err())
 }
 
 // TestGoReceives: the page's program sends to a Go program.
 func TestGoReceives(t *testing.T) {
 	program := hello(t)
-	c, mem, mr, qp := peer(t)
-	must.Get(c.LocalEndpoint(qp))(t)
-	must.Get(c.PostRecv(qp, mr, 4000, 1))(t)
+	d, mem, mr, qp := peer(t)
+	must.Get(d.LocalEndpoint(qp))(t)
+	must.Get(d.PostRecv(qp, mr, 4000, 1))(t)
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	require.NoError(t, l.(*net.TCPListener).SetDeadline(time.Now().Add(patience)))
 	sender := start(t, newDevice(), program, strconv.Itoa(l.Addr().(*net.TCPAddr).Port), "127.0.0.1")
 	conn := must.Get(l.Accept())(t)
 	defer conn.Close()
-	must.Get(c.ConnectOver(t.Context(), conn, qp, []uapi.MR{mr}, nil))(t)
-	done(t, c, qp)
+	must.Get(d.ConnectOver(t.Context(), conn, qp, []uapi.MR{mr}, nil))(t)
+	done(t, d, qp)
 	require.Equal(t, "hello from C", string(mem[:12]))
 	sender.prints("sent\n")
 }
@@ -99,7 +99,7 @@ func TestGoReceives(t *testing.T) {
 func TestGoSends(t *testing.T) {
 	program, port := hello(t), freePort(t)
 	receiver := start(t, newDevice(), program, port)
-	c, mem, mr, qp := peer(t)
+	d, mem, mr, qp := peer(t)
 	var conn net.Conn
 	require.Eventually(t, func() (ok bool) {
 		var err error
@@ -107,13 +107,13 @@ func TestGoSends(t *testing.T) {
 		return err == nil
 	}, patience, time.Millisecond)
 	defer conn.Close()
-	introduction := must.Get(c.ConnectOver(t.Context(), conn, qp, []uapi.MR{mr}, nil))(t)
+	introduction := must.Get(d.ConnectOver(t.Context(), conn, qp, []uapi.MR{mr}, nil))(t)
 	require.Len(t, introduction.Regions, 1)
 	there := introduction.Regions[0]
 	copy(mem, "hello from Go\x00")
-	must.Get(c.PostWrite(qp, mr, 0, there.Addr, there.RKey, 14))(t)
-	must.Get(c.PostSend(qp, mr, 1))(t)
-	done(t, c, qp)
-	done(t, c, qp)
+	must.Get(d.PostWrite(qp, mr, 0, there.Addr, there.RKey, 14))(t)
+	must.Get(d.PostSend(qp, mr, 1))(t)
+	done(t, d, qp)
+	done(t, d, qp)
 	receiver.prints("hello from Go\n")
 }

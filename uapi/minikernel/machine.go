@@ -6,7 +6,7 @@ import (
 )
 
 // Machine is the emulated kernel that this process's soft and sim devices are
-// devices of. Each context sees its own device and no other, as if it were in a
+// devices of. Each program sees its own device and no other, as if it were in a
 // network namespace of its own; a Process of the Machine sees them all.
 //
 // Insmod of soft or sim adds a device for each parameter, which is the text

@@ -15,10 +15,10 @@ import (
 // TestNoAllocations: a message there and back, with the waiting at both ends,
 // allocates nothing, nor does a READ.
 func TestNoAllocations(t *testing.T) {
-	a, err := uapi.Open("soft")
+	a, err := uapi.Open("soft", uapi.OpenConfig{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, a.Close()) }()
-	b, err := uapi.Open("soft")
+	b, err := uapi.Open("soft", uapi.OpenConfig{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, b.Close()) }()
 	t.Run("ping-pong", func(t *testing.T) {

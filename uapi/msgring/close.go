@@ -63,7 +63,7 @@ func (c *Conn) SetLinger(d time.Duration) error {
 // arrive, then queue pair and memory are given back. If data was not read, the
 // peer gets ECONNRESET.
 //
-// A queue pair ends with its device's Context, and a soft device with its
+// A queue pair ends with its Device, and a soft device with its
 // process: a program that is about to end calls CloseContext instead.
 func (c *Conn) Close() error { return c.close(false) }
 
@@ -186,7 +186,7 @@ func (c *Conn) lookClose() bool {
 	return c.overdue || c.core.Flushed() || c.core.ResetFlushed() || lost
 }
 
-// unlessClosed drops the error of an object that went with its context.
+// unlessClosed drops the error of an object that went with its device.
 func unlessClosed(err error) error {
 	if errors.Is(err, net.ErrClosed) {
 		return nil

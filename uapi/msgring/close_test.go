@@ -61,7 +61,7 @@ func TestCloseWithoutPeer(t *testing.T) {
 		close func(a *msgring.Conn) error
 		bound time.Duration
 	}{
-		{"gone", func(b *msgring.Conn) error { return b.Context().Close() }, (*msgring.Conn).Close, msgring.DefaultLinger},
+		{"gone", func(b *msgring.Conn) error { return b.Device().Close() }, (*msgring.Conn).Close, msgring.DefaultLinger},
 		{"does not read", func(*msgring.Conn) error { return nil }, (*msgring.Conn).Close, time.Second},
 		{"does not read, and no linger", func(*msgring.Conn) error { return nil }, (*msgring.Conn).Abort, time.Second},
 	} {

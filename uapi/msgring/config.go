@@ -102,7 +102,7 @@ func (c *Config) Check() error {
 }
 
 // on returns the configuration of a connection on that device, with defaults.
-func (c Config) on(device *uapi.Context) (Config, error) {
+func (c Config) on(device *uapi.Device) (Config, error) {
 	if err := c.Check(); err != nil {
 		return c, err
 	}

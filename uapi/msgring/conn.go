@@ -98,8 +98,8 @@ func (c *Conn) Stats() Stats {
 	return c.stats
 }
 
-// Context is the device of the connection.
-func (c *Conn) Context() *uapi.Context { return c.memory.device }
+// Device is the device of the connection.
+func (c *Conn) Device() *uapi.Device { return c.memory.device }
 
 // state is why a call cannot go on: the connection was closed here, or the
 // deadline has passed. Preconditions: mu is held.
@@ -114,7 +114,7 @@ func (c *Conn) state(d *deadline) error {
 }
 
 // newConn makes an end that has no queue pair yet.
-func newConn(device *uapi.Context, config Config) (*Conn, error) {
+func newConn(device *uapi.Device, config Config) (*Conn, error) {
 	config, err := config.on(device)
 	if err != nil {
 		return nil, err

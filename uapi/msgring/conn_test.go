@@ -169,7 +169,7 @@ func TestCloseUnread(t *testing.T) {
 // a word.
 func TestDeadPeer(t *testing.T) {
 	onSim(t, "", msgring.Config{Ring: 16 << 10}, func(t *testing.T, a, b *msgring.Conn) {
-		require.NoError(t, b.Context().Disconnect(b.Info().QP))
+		require.NoError(t, b.Device().Disconnect(b.Info().QP))
 		_, err := a.Read(make([]byte, 1))
 		require.ErrorIs(t, err, uapi.ErrPeerDisconnected)
 		_, err = a.Write(make([]byte, 64<<10))

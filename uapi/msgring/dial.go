@@ -14,10 +14,10 @@ import (
 // Dial connects to a peer that listens at addr, HOST:PORT, and calls Accept for
 // this end's request.
 //
-// Errors, beside those of uapi.Context.Dial: *core.Refusal when the peer
+// Errors, beside those of uapi.Device.Dial: *core.Refusal when the peer
 // refuses the hello, and is uapi.ErrRefused as well; EINVAL for a configuration
 // that is not one; EPROTO and *core.Refusal when the peer's hello is not one.
-func Dial(ctx context.Context, device *uapi.Context, addr string, config Config) (*Conn, error) {
+func Dial(ctx context.Context, device *uapi.Device, addr string, config Config) (*Conn, error) {
 	c, err := newConn(device, config)
 	if err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func Accept(ctx context.Context, request *uapi.Request, config Config) (*Conn, e
 	if err != nil {
 		return nil, errors.Join(err, request.Reject(uapi.RejectedByProgram, refusalTo(err)))
 	}
-	c, err := newConn(request.Context, config)
+	c, err := newConn(request.Device, config)
 	if err != nil {
 		return nil, errors.Join(err, request.Reject(0, nil))
 	}
@@ -160,7 +160,7 @@ func refusalTo(err error) []byte {
 
 // prepare makes the queue pair of a request and posts its receives.
 func (c *Conn) prepare(request *uapi.Request) (err error) {
-	if c.qp, err = request.CreateQP(c.config.queuePair(c.memory)); err != nil {
+	if c.qp, err = request.CreateQPWith(c.config.queuePair(c.memory)); err != nil {
 		return err
 	}
 	c.memory.enter(c.qp, c)

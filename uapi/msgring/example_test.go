@@ -13,17 +13,17 @@ import (
 // in the memory into which the peer wrote it.
 func Example() {
 	ctx := context.Background()
-	device, err := uapi.Open("sim:10.0.0.1?net=msgring-example")
+	device, err := uapi.Open("sim:10.0.0.1?net=msgring-example", uapi.OpenConfig{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer device.Close()
-	peer, err := uapi.Open("sim:10.0.0.2?net=msgring-example")
+	peer, err := uapi.Open("sim:10.0.0.2?net=msgring-example", uapi.OpenConfig{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer peer.Close()
-	l, err := device.Listen(":7471")
+	l, err := device.Listen(":7471", uapi.ListenConfig{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -25,8 +25,8 @@ import (
 //
 // Errors: *core.Refusal when the peer refuses the hello, and is uapi.ErrRefused
 // as well; EPROTO for what is no answer; EINVAL for a configuration that is not
-// one; those of uapi.Context.ConnectOver.
-func DialOver(ctx context.Context, device *uapi.Context, channel net.Conn, config Config) (*Conn, error) {
+// one; those of uapi.Device.ConnectOver.
+func DialOver(ctx context.Context, device *uapi.Device, channel net.Conn, config Config) (*Conn, error) {
 	return over(ctx, channel, func(ctx context.Context) (*Conn, error) {
 		c, err := newConn(device, config)
 		if err != nil {
@@ -49,7 +49,7 @@ func DialOver(ctx context.Context, device *uapi.Context, channel net.Conn, confi
 // AcceptOver is Accept for a peer that calls DialOver. It refuses a hello that
 // does not meet config and tells the peer why. Errors are those of DialOver,
 // and of Config.Admit.
-func AcceptOver(ctx context.Context, device *uapi.Context, channel net.Conn, config Config) (*Conn, error) {
+func AcceptOver(ctx context.Context, device *uapi.Device, channel net.Conn, config Config) (*Conn, error) {
 	return over(ctx, channel, func(ctx context.Context) (*Conn, error) {
 		err := config.Check()
 		if err != nil {
@@ -178,7 +178,7 @@ func (c *Conn) disconnect() error {
 //	6  u16 bytes that follow, at most 256
 //
 // The dialer says its hello; the acceptor answers with its own, or refuses. The
-// frames of uapi.Context.ConnectOver follow the hellos.
+// frames of uapi.Device.ConnectOver follow the hellos.
 const (
 	recordMagic   = "RDMX"
 	recordVersion = 1

@@ -20,7 +20,7 @@ import (
 
 // connectOver connects a dialer on a to an acceptor on b over the two ends of a
 // channel.
-func connectOver(t *testing.T, a, b *uapi.Context, near, far net.Conn, asks, takes msgring.Config) (dialer, acceptor *msgring.Conn, dialErr, acceptErr error) {
+func connectOver(t *testing.T, a, b *uapi.Device, near, far net.Conn, asks, takes msgring.Config) (dialer, acceptor *msgring.Conn, dialErr, acceptErr error) {
 	t.Helper()
 	asks.Workers, takes.Workers = worker(t, a), worker(t, b)
 	accepted := make(chan struct{})
@@ -73,7 +73,7 @@ func TestOver(t *testing.T) {
 // TestOverTCP: ends that shared TCP, and whose packets are on a network, have
 // READs beside messages.
 func TestOverTCP(t *testing.T) {
-	device, err := uapi.Open(cmp.Or(realDevice, "soft"))
+	device, err := uapi.Open(cmp.Or(realDevice, "soft"), uapi.OpenConfig{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, device.Close()) }()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -194,7 +194,7 @@ func TestOverStrangers(t *testing.T) {
 		"a hello that is not": {says: record("RDMX\x01\x01\x00\x38", 56), is: syscall.EPROTONOSUPPORT},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, end := range []func(context.Context, *uapi.Context, net.Conn, msgring.Config) (*msgring.Conn, error){msgring.DialOver, msgring.AcceptOver} {
+			for _, end := range []func(context.Context, *uapi.Device, net.Conn, msgring.Config) (*msgring.Conn, error){msgring.DialOver, msgring.AcceptOver} {
 				synctest.Test(t, func(t *testing.T) {
 					x, _ := uapitest.Pair(t, "")
 					before := len(x.OpenHandles())

@@ -18,7 +18,7 @@ import (
 
 // raw is a peer that posts anything.
 type raw struct {
-	*uapi.Context
+	*uapi.Device
 	t    *testing.T
 	qp   uapi.QP
 	mr   uapi.MR
@@ -35,8 +35,8 @@ func goodHello(addr uint64, rkey uint32) core.Hello {
 }
 
 // newRaw gives the peer memory for a ring and for what it sends.
-func newRaw(t *testing.T, device *uapi.Context) *raw {
-	r := &raw{Context: device, t: t, mem: make([]byte, 64<<10)}
+func newRaw(t *testing.T, device *uapi.Device) *raw {
+	r := &raw{Device: device, t: t, mem: make([]byte, 64<<10)}
 	var err error
 	r.mr, err = device.RegMR(r.mem, uapitest.AllAccess)
 	require.NoError(t, err)
@@ -172,7 +172,7 @@ func (r *raw) controls() (list []core.Control) {
 }
 
 // hostilePair connects a raw peer on x to an acceptor.
-func hostilePair(t *testing.T, x *uapi.Context, l *uapi.Listener) (*raw, *msgring.Conn) {
+func hostilePair(t *testing.T, x *uapi.Device, l *uapi.Listener) (*raw, *msgring.Conn) {
 	var c *msgring.Conn
 	accepted := make(chan error, 1)
 	go func() {
@@ -194,7 +194,7 @@ func hostilePair(t *testing.T, x *uapi.Context, l *uapi.Listener) (*raw, *msgrin
 
 // echoListener accepts one connection of the service "echo", at the returned
 // address; x dials it.
-func echoListener(t *testing.T) (x *uapi.Context, at string, accepted <-chan error) {
+func echoListener(t *testing.T) (x *uapi.Device, at string, accepted <-chan error) {
 	x, l := uapitest.Listen(t, "")
 	end := make(chan error, 1)
 	go func() {

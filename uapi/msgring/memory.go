@@ -16,7 +16,7 @@ const slot = 2 * core.ControlLen
 // a protection domain of its own: the peer's key opens the ring and nothing of
 // another connection.
 type memory struct {
-	device *uapi.Context
+	device *uapi.Device
 	pd     uapi.PD
 	cq     uapi.CQ
 	// worker has the completion queue, if there is one; qp has entries of it.
@@ -36,7 +36,7 @@ type region struct {
 	info uapi.MRInfo
 }
 
-func newMemory(device *uapi.Context, c *Config) (m *memory, err error) {
+func newMemory(device *uapi.Device, c *Config) (m *memory, err error) {
 	m = &memory{device: device}
 	defer func() {
 		if err != nil {

@@ -22,7 +22,7 @@ var onWorkers = os.Getenv("MSGRING_TEST_WORKERS") != ""
 var realDevice = os.Getenv("MSGRING_TEST_DEVICE")
 
 // worker is a Worker of the device for the test, where they are asked for.
-func worker(t *testing.T, device *uapi.Context) []*msgring.Worker {
+func worker(t *testing.T, device *uapi.Device) []*msgring.Worker {
 	t.Helper()
 	if !onWorkers {
 		return nil
@@ -46,11 +46,11 @@ func givenBack(t *testing.T, conns ...*msgring.Conn) {
 
 // connect connects a dialer on a to an acceptor on b. Both are closed at the
 // end of the test.
-func connect(t *testing.T, a, b *uapi.Context, config msgring.Config) (dialer, acceptor *msgring.Conn) {
+func connect(t *testing.T, a, b *uapi.Device, config msgring.Config) (dialer, acceptor *msgring.Conn) {
 	t.Helper()
 	info, err := b.QueryDevice()
 	require.NoError(t, err)
-	l, err := b.Listen(netip.AddrPortFrom(info.Address.Addr(), 0).String())
+	l, err := b.Listen(netip.AddrPortFrom(info.Address.Addr(), 0).String(), uapi.ListenConfig{})
 	require.NoError(t, err)
 	defer l.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -72,7 +72,7 @@ func connect(t *testing.T, a, b *uapi.Context, config msgring.Config) (dialer, a
 		_ = dialer.Close()
 		_ = acceptor.Close()
 		givenBack(t, dialer, acceptor)
-		for _, device := range []*uapi.Context{a, b} {
+		for _, device := range []*uapi.Device{a, b} {
 			if counters, err := device.Counters(); err == nil { // it is open
 				require.Zero(t, counters["send_rnr_err"], "messages that met a missing receive")
 			}

@@ -16,7 +16,7 @@ import (
 //   - os.ErrDeadlineExceeded: the connection is usable after it
 //   - ECONNRESET: the peer closed without reading all, or broke off
 //   - EPROTO (*core.ProtocolError): the peer broke the protocol
-//   - else why the connection ended: those of uapi.Context.Cause, or a
+//   - else why the connection ended: those of uapi.Device.Cause, or a
 //     completion's status
 func (c *Conn) Read(p []byte) (n int, err error) {
 	if len(p) == 0 {

@@ -49,7 +49,7 @@ type read struct {
 // Messages, and returns where the peer finds it, if access lets it. Memory that
 // is still registered when the connection is given back is deregistered then.
 //
-// Errors: those of uapi.Context.RegMRWith; net.ErrClosed after Close; EINVAL
+// Errors: those of uapi.Device.RegMRWith; net.ErrClosed after Close; EINVAL
 // for a connection of Bytes.
 func (c *Conn) RegMR(mem []byte, access uapi.Access) (mr uapi.MR, addr uint64, rkey uint32, err error) {
 	if c.config.Mode != Messages {
@@ -57,7 +57,7 @@ func (c *Conn) RegMR(mem []byte, access uapi.Access) (mr uapi.MR, addr uint64, r
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	err = c.atDevice(func(device *uapi.Context) error {
+	err = c.atDevice(func(device *uapi.Device) error {
 		mr, err = device.RegMRWith(mem, uapi.MRConfig{Access: access, PD: c.memory.pd})
 		if err != nil {
 			return err
@@ -91,13 +91,13 @@ func (c *Conn) DeregMR(mr uapi.MR) error {
 		return fmt.Errorf("msgring: DeregMR of region %d, which RegMR of this connection did not give: %w", mr, syscall.EINVAL)
 	}
 	delete(c.reads.regions, mr)
-	return c.atDevice(func(device *uapi.Context) error { return device.DeregMR(mr) })
+	return c.atDevice(func(device *uapi.Device) error { return device.DeregMR(mr) })
 }
 
 // atDevice calls do, which may take as long as the device: Close waits for it.
 // The error is do's, or net.ErrClosed. Preconditions: mu is held; it is given
 // up meanwhile.
-func (c *Conn) atDevice(do func(device *uapi.Context) error) error {
+func (c *Conn) atDevice(do func(device *uapi.Device) error) error {
 	if err := c.state(&deadline{}); err != nil {
 		return err
 	}

@@ -102,7 +102,7 @@ func TestReads(t *testing.T) {
 
 // TestReadsOnNetwork is TestReads over UDP on loopback, or on a real device.
 func TestReadsOnNetwork(t *testing.T) {
-	device, err := uapi.Open(cmp.Or(realDevice, "soft"))
+	device, err := uapi.Open(cmp.Or(realDevice, "soft"), uapi.OpenConfig{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, device.Close()) }()
 	r := remote{t: t}
@@ -176,7 +176,7 @@ func TestReadsAtClose(t *testing.T) {
 // TestRegistrationsAtClose: Close waits for registrations that are under way,
 // and ends all.
 func TestRegistrationsAtClose(t *testing.T) {
-	device, err := uapi.Open("soft")
+	device, err := uapi.Open("soft", uapi.OpenConfig{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, device.Close()) }()
 	a, b := connect(t, device, device, msgring.Config{Mode: msgring.Messages})
@@ -207,7 +207,7 @@ func TestRegistrationsAtClose(t *testing.T) {
 
 // TestReadsNeedMessages: a stream of bytes has no READs.
 func TestReadsNeedMessages(t *testing.T) {
-	device, err := uapi.Open("sim")
+	device, err := uapi.Open("sim", uapi.OpenConfig{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, device.Close()) }()
 	a, _ := connect(t, device, device, msgring.Config{})

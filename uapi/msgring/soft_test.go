@@ -13,10 +13,10 @@ import (
 func TestSoft(t *testing.T) {
 	for _, faults := range []string{"", "?loss=5%&reorder=10%&dup=1%&corrupt=0.1%&seed=3"} {
 		t.Run(faults, func(t *testing.T) {
-			a, err := uapi.Open("soft" + faults)
+			a, err := uapi.Open("soft"+faults, uapi.OpenConfig{})
 			require.NoError(t, err)
 			defer func() { require.NoError(t, a.Close()) }()
-			b, err := uapi.Open("soft" + faults)
+			b, err := uapi.Open("soft"+faults, uapi.OpenConfig{})
 			require.NoError(t, err)
 			defer func() { require.NoError(t, b.Close()) }()
 			t.Run("stream", func(t *testing.T) {

@@ -90,9 +90,9 @@ func (c *Conn) completions(wcs []uapi.WC, wait bool) (n int, err error) {
 	cause := c.cause
 	c.mu.Unlock()
 	if cause == nil && wait {
-		return c.memory.device.Wait(c.life, c.memory.cq, wcs)
+		return c.memory.device.WaitQueue(c.life, c.memory.cq, wcs)
 	}
-	if n, err = c.memory.device.Poll(c.memory.cq, wcs); n == 0 {
+	if n, err = c.memory.device.PollQueue(c.memory.cq, wcs); n == 0 {
 		err = cause
 	}
 	return n, err

@@ -25,7 +25,7 @@ const workerEntries = 16 << 10
 // its queue was polled empty behind the end of its queue pair: stale
 // completions keep their room until then.
 type Worker struct {
-	device  *uapi.Context
+	device  *uapi.Device
 	entries int
 	life    context.Context
 	stop    context.CancelFunc
@@ -60,8 +60,8 @@ type WorkerStats struct {
 }
 
 // NewWorker starts a worker for connections of the device. Close ends it.
-// Errors are those of uapi.Context.CreateCQ.
-func NewWorker(device *uapi.Context) (*Worker, error) {
+// Errors are those of uapi.Device.CreateCQ.
+func NewWorker(device *uapi.Device) (*Worker, error) {
 	info, err := device.QueryDevice()
 	if err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func (c *Conn) abortStanding() {
 
 // claim finds room for a connection with so many entries, in the first queue
 // that has it.
-func (w *Worker) claim(device *uapi.Context, entries int) (*queue, error) {
+func (w *Worker) claim(device *uapi.Device, entries int) (*queue, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -213,7 +213,7 @@ func (w *Worker) run() {
 		w.mu.Unlock()
 		for _, e := range errands {
 			for {
-				n, err := w.device.Poll(e.queue.cq, wcs[:])
+				n, err := w.device.PollQueue(e.queue.cq, wcs[:])
 				if err != nil || n == 0 {
 					break // WaitAny tells of the error, too
 				}

@@ -28,7 +28,7 @@ func TestWorker(t *testing.T) {
 		require.NoError(t, err)
 		info, err := y.QueryDevice()
 		require.NoError(t, err)
-		l, err := y.Listen(netip.AddrPortFrom(info.Address.Addr(), 0).String())
+		l, err := y.Listen(netip.AddrPortFrom(info.Address.Addr(), 0).String(), uapi.ListenConfig{})
 		require.NoError(t, err)
 		config := msgring.Config{Ring: 16 << 10, Workers: []*msgring.Worker{w}}
 		accepted := make(chan *msgring.Conn, count)
@@ -80,14 +80,14 @@ func TestWorker(t *testing.T) {
 // TestWorkerDevice: a device that is closed ends what waits on its worker's
 // connections, and the worker.
 func TestWorkerDevice(t *testing.T) {
-	device, err := uapi.Open("sim")
+	device, err := uapi.Open("sim", uapi.OpenConfig{})
 	require.NoError(t, err)
 	w, err := msgring.NewWorker(device)
 	require.NoError(t, err)
 	workers := msgring.Config{Workers: []*msgring.Worker{w}}
 	info, err := device.QueryDevice()
 	require.NoError(t, err)
-	l, err := device.Listen(netip.AddrPortFrom(info.Address.Addr(), 0).String())
+	l, err := device.Listen(netip.AddrPortFrom(info.Address.Addr(), 0).String(), uapi.ListenConfig{})
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -119,9 +119,9 @@ func (c *Conn) CloseContext(ctx context.Context) error {
 func Flush(ctx context.Context) error { return FlushDevice(ctx, nil) }
 
 // FlushDevice is Flush for the connections of one device, or all if it is nil.
-func FlushDevice(ctx context.Context, device *uapi.Context) error {
+func FlushDevice(ctx context.Context, device *uapi.Device) error {
 	for _, c := range lingering.list() {
-		if device != nil && c.Context() != device {
+		if device != nil && c.Device() != device {
 			continue
 		}
 		select {
@@ -145,7 +145,7 @@ type lingerers struct {
 
 // loss is of the connections of a device whose data may not have arrived.
 type loss struct {
-	device *uapi.Context
+	device *uapi.Device
 	conns  int
 	last   error
 }
@@ -166,7 +166,7 @@ func (l *lingerers) remove(c *Conn) {
 	if !errors.Is(c.goneErr, ErrUndelivered) {
 		return
 	}
-	one := loss{device: c.Context(), conns: 1, last: c.failed("close", c.goneErr)}
+	one := loss{device: c.Device(), conns: 1, last: c.failed("close", c.goneErr)}
 	if i := slices.IndexFunc(l.losses, func(o loss) bool { return o.device == one.device }); i >= 0 {
 		one.conns += l.losses[i].conns
 		l.losses = slices.Delete(l.losses, i, i+1)
@@ -177,7 +177,7 @@ func (l *lingerers) remove(c *Conn) {
 }
 
 // takeLosses is the error of Flush, which tells of a loss once.
-func (l *lingerers) takeLosses(device *uapi.Context) error {
+func (l *lingerers) takeLosses(device *uapi.Device) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var all loss

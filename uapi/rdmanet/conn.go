@@ -74,9 +74,9 @@ func (c *Conn) Info() Info { return c.ring.Info() }
 // Stats returns what the connection has done so far.
 func (c *Conn) Stats() Stats { return c.ring.Stats() }
 
-// Context is the device of the connection. It is the Dialer's own if that has
-// no Context: do not close it.
-func (c *Conn) Context() *uapi.Context { return c.ring.Context() }
+// Device is the device of the connection. It is the Dialer's own if that has
+// no Device: do not close it.
+func (c *Conn) Device() *uapi.Device { return c.ring.Device() }
 
 // Read reads up to len(p) bytes and waits until there is one. io.EOF follows
 // the peer's CloseWrite or Close and all its data; ECONNRESET a Close that left

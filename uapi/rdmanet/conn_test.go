@@ -222,8 +222,8 @@ func TestUnreadDataResets(t *testing.T) {
 // TestPeersDeviceGoes: the peer's process ends without a word.
 func TestPeersDeviceGoes(t *testing.T) {
 	h := softHost(t, rdmanet.Config{})
-	device := must.Get(uapi.Open("soft"))(t)
-	d := rdmanet.Dialer{Context: device}
+	device := must.Get(uapi.Open("soft", uapi.OpenConfig{}))(t)
+	d := rdmanet.Dialer{Device: device}
 	x := must.Get(d.Dial("rdma", h.addr))(t)
 	y := must.Get(h.Accept())(t)
 	require.NoError(t, device.Close())

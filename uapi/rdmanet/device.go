@@ -14,9 +14,9 @@ import (
 
 // device is one that dialers opened and share. The last user closes it.
 type device struct {
-	key     deviceKey
-	context *uapi.Context
-	users   int // guarded by devices.mu
+	key    deviceKey
+	device *uapi.Device
+	users  int // guarded by devices.mu
 }
 
 // deviceKey says when two connections may have the same device: they leave from
@@ -67,7 +67,7 @@ func openToward(ctx context.Context, way, address string) (*device, error) {
 		if err != nil {
 			return nil, err
 		}
-		d = &device{key: key, context: c}
+		d = &device{key: key, device: c}
 		devices.open[key] = d
 	}
 	d.users++
@@ -84,6 +84,6 @@ func (d *device) release() {
 	}
 	devices.mu.Unlock()
 	if last {
-		_ = d.context.Close()
+		_ = d.device.Close()
 	}
 }

@@ -14,12 +14,12 @@ import (
 // Dialer makes connections. The zero value opens the device on the way to the
 // peer by itself.
 type Dialer struct {
-	// Context is the device to dial from, which must stay open as long as its
+	// Device is the device to dial from, which must stay open as long as its
 	// connections. nil: the one that uapi.OpenRoute opens, once for all
 	// connections from the same address of this host; the end of the last of
 	// them closes it.
-	Context *uapi.Context
-	Config  Config
+	Device *uapi.Device
+	Config Config
 	// Fallback dials, too, when RDMA has made no connection after 250 ms, or as
 	// soon as no device leads to the peer (ENODEV, ENETUNREACH, EHOSTUNREACH)
 	// or no peer of this package answers there (ECONNREFUSED): a net.Dialer,
@@ -48,7 +48,7 @@ func (d *Dialer) Dial(network, address string) (net.Conn, error) {
 // http.Transport's DialContext, and returns a *Conn or what Fallback returns.
 //
 // Errors are *net.OpError: ECONNREFUSED, ETIMEDOUT, ENODEV, ctx's own,
-// *HandshakeError, and those of uapi.Context.Dial and uapi.OpenRoute; with a
+// *HandshakeError, and those of uapi.Device.Dial and uapi.OpenRoute; with a
 // Fallback, those of both.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	if d.Fallback != nil && ctx.Err() == nil && families[network] != nil {
@@ -74,8 +74,8 @@ func (d *Dialer) dial(ctx context.Context, network, address string) (c *Conn, er
 	if err := check(d.Config); err != nil {
 		return nil, err
 	}
-	if d.Context != nil {
-		return d.connect(ctx, d.Context, nil, address)
+	if d.Device != nil {
+		return d.connect(ctx, d.Device, nil, address)
 	}
 	for _, way := range ways {
 		device, e := openToward(ctx, way, address)
@@ -84,7 +84,7 @@ func (d *Dialer) dial(ctx context.Context, network, address string) (c *Conn, er
 			break // the other IP version has been tried
 		}
 		if e == nil {
-			if c, e = d.connect(ctx, device.context, device.release, address); e == nil {
+			if c, e = d.connect(ctx, device.device, device.release, address); e == nil {
 				return c, nil
 			}
 			device.release()
@@ -98,7 +98,7 @@ func (d *Dialer) dial(ctx context.Context, network, address string) (c *Conn, er
 	return nil, err
 }
 
-func (d *Dialer) connect(ctx context.Context, device *uapi.Context, giveBack func(), address string) (*Conn, error) {
+func (d *Dialer) connect(ctx context.Context, device *uapi.Device, giveBack func(), address string) (*Conn, error) {
 	ring, err := msgring.Dial(ctx, device, address, d.Config)
 	if err != nil {
 		return nil, handshake(err)

@@ -23,7 +23,7 @@ import (
 // TestDialErrors: a table of peers, and the errors that users of TCP expect.
 func TestDialErrors(t *testing.T) {
 	h := softHost(t, rdmanet.Config{Service: "time"})
-	plain, err := h.server.Listen(":0") // a program that rejects
+	plain, err := h.server.Listen(":0", uapi.ListenConfig{}) // a program that rejects
 	require.NoError(t, err)
 	defer plain.Close()
 	go func() {
@@ -56,7 +56,7 @@ func TestDialErrors(t *testing.T) {
 		{"an odd ring", "rdma", h.addr, nil, rdmanet.Config{Ring: 12345}, syscall.EINVAL},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := rdmanet.Dialer{Context: h.Context, Config: c.config}
+			d := rdmanet.Dialer{Device: h.Device, Config: c.config}
 			ctx := c.ctx
 			if ctx == nil {
 				ctx = limited(t)
@@ -140,20 +140,20 @@ func TestFallback(t *testing.T) {
 	require.Zero(t, f, "the caller gave up")
 }
 
-// TestDeviceOfItsOwn: a Dialer without a Context opens a device for all
+// TestDeviceOfItsOwn: a Dialer without a Device opens one for all
 // connections, and the end of the last one closes it.
 func TestDeviceOfItsOwn(t *testing.T) {
 	if os.Getenv("RDMASHIM_DEVICE") != "" {
 		t.Skip("RDMASHIM_DEVICE names the device")
 	}
 	h := softHost(t, rdmanet.Config{})
-	h.Context = nil
+	h.Device = nil
 	x, xPeer, err := h.pipe()
 	require.NoError(t, err)
 	y, yPeer, err := h.pipe()
 	require.NoError(t, err)
-	device := x.Context()
-	require.Same(t, device, y.Context())
+	device := x.Device()
+	require.Same(t, device, y.Device())
 	require.Equal(t, h.addr, x.RemoteAddr().String())
 	require.Equal(t, "rdma", x.RemoteAddr().Network())
 	require.Equal(t, x.LocalAddr(), xPeer.RemoteAddr())

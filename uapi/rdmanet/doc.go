@@ -11,7 +11,7 @@
 // # By task
 //
 //   - Dial: [Dialer]; as grpc-go's dialer: [Dialer.GRPC]; listen: [Listen]; on a
-//     device that is open: [ListenOn], Dialer.Context
+//     device that is open: [ListenOn], Dialer.Device
 //   - Size rings and chunks: [Config]
 //   - Copy from and to readers and writers without a buffer between:
 //     [Conn.ReadFrom], [Conn.WriteTo], [Conn.WriteBuffers]

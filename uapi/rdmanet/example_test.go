@@ -43,12 +43,12 @@ func Example() {
 // A server on a device that the program opened, and a client on another one:
 // here of a network in the process that loses packets.
 func ExampleListenOn() {
-	server, err := uapi.Open("sim?net=greetings&loss=1%")
+	server, err := uapi.Open("sim?net=greetings&loss=1%", uapi.OpenConfig{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer server.Close()
-	client, err := uapi.Open("sim?net=greetings&loss=1%")
+	client, err := uapi.Open("sim?net=greetings&loss=1%", uapi.OpenConfig{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func ExampleListenOn() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	dialer := rdmanet.Dialer{Context: client}
+	dialer := rdmanet.Dialer{Device: client}
 	c, err := dialer.Dial("rdma", device.Address.Addr().String()+":7000")
 	if err != nil {
 		log.Fatal(err)

@@ -45,7 +45,7 @@ func TestHalfOpen(t *testing.T) {
 				}
 				return a
 			}
-			device := func(n int) *uapi.Context {
+			device := func(n int) *uapi.Device {
 				return open(t, strings.TrimSuffix("soft:"+netip.AddrPortFrom(addr(n), 0).String(), ":0"))
 			}
 			h := hostOn(t, device(1), device(2), rdmanet.Config{})

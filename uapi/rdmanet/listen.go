@@ -47,18 +47,16 @@ func Listen(addr string, config Config) (*Listener, error) {
 }
 
 // ListenOn is Listen on one device, which stays open as long as its
-// connections. Config.KeepAlive holds for them; those of Listen have uapi's.
-func ListenOn(device *uapi.Context, addr string, config Config) (*Listener, error) {
-	return listen(func(addr string) (*uapi.Listener, error) {
-		return device.ListenWith(addr, uapi.ListenConfig{KeepAlive: config.KeepAlive})
-	}, addr, config)
+// connections.
+func ListenOn(device *uapi.Device, addr string, config Config) (*Listener, error) {
+	return listen(device.Listen, addr, config)
 }
 
-func listen(open func(addr string) (*uapi.Listener, error), addr string, config Config) (*Listener, error) {
+func listen(open func(string, uapi.ListenConfig) (*uapi.Listener, error), addr string, config Config) (*Listener, error) {
 	err := check(config)
 	var requests *uapi.Listener
 	if err == nil {
-		requests, err = open(addr)
+		requests, err = open(addr, uapi.ListenConfig{KeepAlive: config.KeepAlive})
 	}
 	if err != nil {
 		return nil, opError("listen", addr, err)

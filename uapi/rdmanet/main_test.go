@@ -72,7 +72,7 @@ func listen() (*rdmanet.Listener, error) {
 		own := fmt.Sprintf("127.101.%d.%d:0", os.Getpid()>>8&0xff, os.Getpid()&0xff)
 		return rdmanet.Listen(own, rdmanet.Config{})
 	}
-	device, err := uapi.Open(realDevice)
+	device, err := uapi.Open(realDevice, uapi.OpenConfig{})
 	if err != nil {
 		return nil, err
 	}

@@ -389,7 +389,7 @@ func TestOneWay(t *testing.T) {
 // test ends.
 func (h *host) work(t *testing.T) {
 	t.Helper()
-	worker := func(device *uapi.Context) rdmanet.Config {
+	worker := func(device *uapi.Device) rdmanet.Config {
 		w := must.Get(msgring.NewWorker(device))(t)
 		t.Cleanup(func() { _ = w.Close() })
 		return rdmanet.Config{Workers: []*msgring.Worker{w}}
@@ -402,7 +402,7 @@ func (h *host) work(t *testing.T) {
 // acknowledged reports whether the peer's device has all that was posted.
 func acknowledged(t *testing.T, c *rdmanet.Conn) bool {
 	t.Helper()
-	all, err := c.Context().Stats()
+	all, err := c.Device().Stats()
 	if errors.Is(err, net.ErrClosed) {
 		return true
 	}

@@ -44,7 +44,7 @@ func virtual(t *testing.T, f func(t *testing.T)) {
 type host struct {
 	*rdmanet.Listener
 	rdmanet.Dialer
-	server, client *uapi.Context
+	server, client *uapi.Device
 	addr           string
 
 	mu       sync.Mutex
@@ -71,10 +71,10 @@ func softHost(t *testing.T, config rdmanet.Config) *host {
 
 // hostOn makes a host of two devices. When the test ends it closes all
 // connections, and nothing of them is left.
-func hostOn(t *testing.T, server, client *uapi.Context, config rdmanet.Config) *host {
+func hostOn(t *testing.T, server, client *uapi.Device, config rdmanet.Config) *host {
 	t.Helper()
 	h := &host{server: server, client: client}
-	h.Context, h.Config, h.dialled.L = h.client, config, &h.mu
+	h.Device, h.Config, h.dialled.L = h.client, config, &h.mu
 	h.Listener = must.Get(rdmanet.ListenOn(h.server, ":0", config))(t)
 	h.addr = at(t, h.server, h.Listener)
 	before := h.missingReceives(t)
@@ -91,7 +91,7 @@ func hostOn(t *testing.T, server, client *uapi.Context, config rdmanet.Config) *
 			givenBack(t, c.CloseContext(limited(t)))
 		}
 		givenBack(t, rdmanet.Flush(limited(t)))
-		for _, device := range []*uapi.Context{h.server, h.client} {
+		for _, device := range []*uapi.Device{h.server, h.client} {
 			require.Empty(t, device.OpenHandles())
 		}
 		require.Equal(t, before, h.missingReceives(t), "messages that met a missing receive")
@@ -112,7 +112,7 @@ func givenBack(t *testing.T, err error) {
 // kernel's device counts since it was made.
 func (h *host) missingReceives(t *testing.T) (n uint64) {
 	t.Helper()
-	for _, device := range []*uapi.Context{h.server, h.client} {
+	for _, device := range []*uapi.Device{h.server, h.client} {
 		counters, err := device.Counters()
 		if errors.Is(err, net.ErrClosed) { // the test did that
 			continue
@@ -147,15 +147,15 @@ func (h *host) DialContext(ctx context.Context, network, addr string) (net.Conn,
 	return h.note(h.Dialer.DialContext(ctx, network, addr))
 }
 
-func open(t *testing.T, device string) *uapi.Context {
+func open(t *testing.T, device string) *uapi.Device {
 	t.Helper()
-	c := must.Get(uapi.Open(device))(t)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	return c
+	d := must.Get(uapi.Open(device, uapi.OpenConfig{}))(t)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	return d
 }
 
 // at is where a listener of a device is reached.
-func at(t *testing.T, device *uapi.Context, l net.Listener) string {
+func at(t *testing.T, device *uapi.Device, l net.Listener) string {
 	t.Helper()
 	info := must.Get(device.QueryDevice())(t)
 	return netip.AddrPortFrom(info.Address.Addr(), l.Addr().(rdmanet.Addr).Port()).String()

@@ -45,7 +45,7 @@ func TestRival09DeadPeer(t *testing.T) {
 			t.Parallel()
 			line, process := startPeer(t, echoByte)
 			addr := line()
-			var device *uapi.Context
+			var device *uapi.Device
 			gone := syscall.ETIMEDOUT
 			if realDevice != "" {
 				device, gone = open(t, realDevice), syscall.ECONNRESET
@@ -53,7 +53,7 @@ func TestRival09DeadPeer(t *testing.T) {
 				device = must.Get(uapi.OpenRoute(t.Context(), addr, uapi.OpenConfig{}))(t)
 				defer func() { require.NoError(t, device.Close()) }()
 			}
-			d := rdmanet.Dialer{Context: device, Config: rdmanet.Config{Linger: time.Millisecond}}
+			d := rdmanet.Dialer{Device: device, Config: rdmanet.Config{Linger: time.Millisecond}}
 			var conns [2]*rdmanet.Conn
 			for i := range conns {
 				c := must.Get(d.DialContext(limited(t), "rdma", addr))(t)
@@ -99,7 +99,7 @@ func undelivered(t *testing.T, err error) {
 }
 
 // reached reports whether a device has counted anything under a name.
-func reached(t *testing.T, device *uapi.Context, counter string) bool {
+func reached(t *testing.T, device *uapi.Device, counter string) bool {
 	t.Helper()
 	count := must.Get(device.Counters())(t)
 	return count[counter] > 0

@@ -73,7 +73,7 @@ func TestRace(t *testing.T) {
 
 func (r raced) run(t *testing.T) {
 	h := newHost(t, rdmanet.Config{})
-	plain := must.Get(h.server.Listen(":0"))(t)
+	plain := must.Get(h.server.Listen(":0", uapi.ListenConfig{}))(t)
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

@@ -20,7 +20,7 @@ func (Sim) Kind() string { return "sim" }
 
 // Open opens a device of its own.
 func (s Sim) Open(_ context.Context, config *Config) (Datapath, error) {
-	device, err := uapi.Open("sim")
+	device, err := uapi.Open("sim", uapi.OpenConfig{})
 	if err != nil {
 		return nil, err
 	}

@@ -62,7 +62,7 @@ func (k Kernel) Open(ctx context.Context, config *Config) (Datapath, error) {
 	if err != nil {
 		return nil, err
 	}
-	device, err := uapi.OpenWith(found.Device, uapi.OpenConfig{Port: found.Port, GIDIndex: &found.GIDIndex})
+	device, err := uapi.Open(found.Device, uapi.OpenConfig{Port: found.Port, GIDIndex: &found.GIDIndex})
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func down(d *uapi.DeviceInfo, addr netip.Addr) error {
 
 // rings is the carrier of RDMA: message rings on one device.
 type rings struct {
-	device *uapi.Context
+	device *uapi.Device
 	name   string
 	at     netip.Addr
 	config rdmanet.Config // its Workers are this registration's
@@ -139,7 +139,7 @@ func (r Rings) at(kind, addr string) (at netip.Addr, devices []uapi.DeviceInfo, 
 }
 
 // openRings makes the datapath of a device that was opened, or closes it.
-func openRings(config *Config, device *uapi.Context, addr netip.Addr, sizes Rings) (Datapath, error) {
+func openRings(config *Config, device *uapi.Device, addr netip.Addr, sizes Rings) (Datapath, error) {
 	info, err := device.QueryDevice()
 	if err == nil && info.PortState != "ACTIVE" {
 		err = down(&info, addr)
@@ -165,7 +165,7 @@ func (r *rings) listen(port int) (net.Listener, error) {
 }
 
 func (r *rings) dial(ctx context.Context, addr string) (net.Conn, error) {
-	d := rdmanet.Dialer{Context: r.device, Config: r.config}
+	d := rdmanet.Dialer{Device: r.device, Config: r.config}
 	return d.DialContext(ctx, "rdma", addr)
 }
 

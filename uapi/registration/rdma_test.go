@@ -73,7 +73,7 @@ func TestRingFull(t *testing.T) {
 	if realDevice != "" {
 		name = realDevice
 	}
-	device, err := uapi.Open(name)
+	device, err := uapi.Open(name, uapi.OpenConfig{})
 	require.NoError(t, err)
 	defer device.Close()
 	l, err := rdmanet.ListenOn(device, ":0", rdmanet.Config{Ring: 16 << 10, Service: protocol})

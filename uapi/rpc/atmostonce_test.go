@@ -55,7 +55,7 @@ func (g *gate) FullDuplexCall(s testgrpc.TestService_FullDuplexCallServer) error
 // world is a server of a gate, and a client, on a network in memory.
 type world struct {
 	*gate
-	device   *uapi.Context
+	device   *uapi.Device
 	listener *uapi.Listener
 	server   *Server
 	client   *ClientConn
@@ -89,7 +89,7 @@ func within(t *testing.T, faults string, config ServerConfig, test func(t *testi
 		w.device, w.listener = uapitest.Listen(t, faults)
 		w.serve(t, config)
 		var err error
-		w.client, err = Dial(t.Context(), w.listener.Addr().String(), ClientConfig{Context: w.device})
+		w.client, err = Dial(t.Context(), w.listener.Addr().String(), ClientConfig{Device: w.device})
 		require.NoError(t, err)
 		test(t, w)
 		require.NoError(t, w.client.Close())
@@ -193,7 +193,7 @@ func TestTooManySessions(t *testing.T) {
 		close(w.open)
 		_, err := testgrpc.NewTestServiceClient(w.client).UnaryCall(t.Context(), simple(""))
 		require.NoError(t, err)
-		second, err := Dial(t.Context(), w.listener.Addr().String(), ClientConfig{Context: w.device})
+		second, err := Dial(t.Context(), w.listener.Addr().String(), ClientConfig{Device: w.device})
 		require.NoError(t, err)
 		stub := testgrpc.NewTestServiceClient(second)
 		_, err = stub.UnaryCall(t.Context(), simple(""))

@@ -23,10 +23,10 @@ const (
 
 // ClientConfig says how a ClientConn makes its calls. The zero value is good.
 type ClientConfig struct {
-	// Context is the device to use; nil opens that from which the server is
+	// Device is the device to use; nil opens that from which the server is
 	// reached, as uapi.OpenRoute does, and Close closes it. Session.Connect has
 	// a device of its own.
-	Context *uapi.Context
+	Device *uapi.Device
 	// Session has the bounds of the session.
 	Session session.ClientConfig
 	// UnaryInterceptors and StreamInterceptors stand around each call, the
@@ -45,7 +45,7 @@ type ClientConfig struct {
 // grpc.ClientConnInterface. It is safe for concurrent use.
 type ClientConn struct {
 	session *session.Client
-	device  *uapi.Context // nil if it is the program's
+	device  *uapi.Device // nil if it is the program's
 	config  ClientConfig
 	target  string
 	unary   grpc.UnaryClientInterceptor  // nil without interceptors

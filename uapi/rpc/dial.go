@@ -26,7 +26,7 @@ func Dial(ctx context.Context, addr string, config ClientConfig) (_ *ClientConn,
 		unary:  chain(config.UnaryInterceptors, joinUnaryClient),
 		stream: chain(config.StreamInterceptors, joinStreamClient),
 	}
-	device := config.Context
+	device := config.Device
 	if device == nil && config.Session.Connect == nil {
 		if device, err = uapi.OpenRoute(ctx, addr, uapi.OpenConfig{}); err != nil {
 			return nil, err

@@ -36,15 +36,15 @@ func get(_ any, stream grpc.ServerStream) error {
 // A block of 1 MiB goes from the memory that the handler filled to memory that
 // the caller reads, and neither end copies it.
 func ExampleRaw() {
-	device := must(uapi.Open("soft"))
+	device := must(uapi.Open("soft", uapi.OpenConfig{}))
 	defer device.Close()
-	l := must(device.Listen(must(device.QueryDevice()).Address.Addr().String() + ":0"))
+	l := must(device.Listen(must(device.QueryDevice()).Address.Addr().String()+":0", uapi.ListenConfig{}))
 	server := rpc.NewServer(rpc.ServerConfig{})
 	server.RegisterService(&blocks, nil)
 	go server.Serve(l)
 
 	conn := must(rpc.Dial(context.Background(), l.Addr().String(), rpc.ClientConfig{
-		Context: device, CallOptions: []grpc.CallOption{grpc.CallContentSubtype("raw")},
+		Device: device, CallOptions: []grpc.CallOption{grpc.CallContentSubtype("raw")},
 	}))
 	stream := must(conn.NewStream(context.Background(), &blocks.Streams[0], "/example.Blocks/Get"))
 	err := stream.SendMsg(&mem.BufferSlice{mem.SliceBuffer("7")})

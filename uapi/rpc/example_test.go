@@ -17,7 +17,7 @@ import (
 // A service of generated code, here grpc-go's of health, and its client: both
 // are registered and called as with grpc-go.
 func Example() {
-	l, err := uapi.Listen("127.1.1.8:0")
+	l, err := uapi.Listen("127.1.1.8:0", uapi.ListenConfig{})
 	if err != nil {
 		panic(err)
 	}
@@ -41,7 +41,7 @@ func Example() {
 // Two programs that share TCP, and no network that a connection manager
 // reaches: the endpoints of each RDMA connection go over a TCP connection.
 func ExampleServer_ServeOver() {
-	device, err := uapi.Open("soft")
+	device, err := uapi.Open("soft", uapi.OpenConfig{})
 	if err != nil {
 		panic(err)
 	}

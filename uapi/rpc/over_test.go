@@ -22,8 +22,8 @@ import (
 // session; a service that is not there is refused with its reason; GracefulStop
 // ends ServeOver and its listener.
 func TestOverChannel(t *testing.T) {
-	open := func() *uapi.Context {
-		device, err := uapi.Open("soft")
+	open := func() *uapi.Device {
+		device, err := uapi.Open("soft", uapi.OpenConfig{})
 		require.NoError(t, err)
 		t.Cleanup(func() {
 			require.Empty(t, device.OpenHandles())

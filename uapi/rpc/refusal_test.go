@@ -62,7 +62,7 @@ func TestRefused(t *testing.T) {
 					}
 				}()
 				client, err := Dial(t.Context(), l.Addr().String(), ClientConfig{
-					Context: device, Session: session.ClientConfig{Service: "greeter/2"},
+					Device: device, Session: session.ClientConfig{Service: "greeter/2"},
 				})
 				require.NoError(t, err)
 				stub := testgrpc.NewTestServiceClient(client)

@@ -28,7 +28,7 @@ func (s *Server) Serve(l *uapi.Listener) error {
 // server and no connection manager: l accepts the channels, and Stop and
 // GracefulStop close it. Clients set Session.Connect to msgring.DialOver over a
 // channel to l.
-func (s *Server) ServeOver(device *uapi.Context, l net.Listener) error {
+func (s *Server) ServeOver(device *uapi.Device, l net.Listener) error {
 	below, err := s.below()
 	if err != nil {
 		return err

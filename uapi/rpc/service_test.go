@@ -160,18 +160,18 @@ func ours(t *testing.T, server ServerConfig, client ClientConfig) *ClientConn {
 
 // oursOn is ours over a soft device with options.
 func oursOn(t *testing.T, options string, server ServerConfig, client ClientConfig) *ClientConn {
-	device, err := uapi.Open("soft" + options)
+	device, err := uapi.Open("soft"+options, uapi.OpenConfig{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, device.Close()) })
 	info, err := device.QueryDevice()
 	require.NoError(t, err)
-	l, err := device.Listen(info.Address.Addr().String() + ":0")
+	l, err := device.Listen(info.Address.Addr().String()+":0", uapi.ListenConfig{})
 	require.NoError(t, err)
 	s := NewServer(server)
 	registerAll(s)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
-	client.Context = device
+	client.Device = device
 	c, err := Dial(limited(t), l.Addr().String(), client)
 	require.NoError(t, err)
 	t.Cleanup(func() {

@@ -1,7 +1,7 @@
 // Package stats holds the readings of RDMA devices' counters: their form, as
 // JSON and as Prometheus text, and the socket over which a process reads the
 // soft devices of another process of the same user. It opens no device and
-// counts nothing: uapi makes readings (Context.Stats, AllStats), rdmashim top
+// counts nothing: uapi makes readings (Device.Stats, AllStats), rdmashim top
 // and stats show them.
 //
 // A Server listens on a UNIX socket of its own in a directory that is the

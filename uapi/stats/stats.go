@@ -18,7 +18,7 @@ type Device struct {
 	Time    time.Time      `json:"time"`
 	Ports   []Port         `json:"ports"`
 	// QueuePairs are, of a soft device, all; of a kernel device those that the
-	// reader sees: through Context.Stats its own, through rdmashim top those
+	// reader sees: through Device.Stats its own, through rdmashim top those
 	// that the kernel shows to it.
 	QueuePairs []QueuePair `json:"queue_pairs"`
 }

@@ -11,7 +11,7 @@ import (
 
 // End is one side of a connection that Connect or Dial made.
 type End struct {
-	*uapi.Context
+	*uapi.Device
 	QP  uapi.QP
 	MR  uapi.MR
 	Buf []byte // MR's memory
@@ -30,17 +30,17 @@ const (
 // AllAccess allows everything.
 const AllAccess = uapi.AccessLocalWrite | uapi.AccessRemoteWrite | uapi.AccessRemoteRead | uapi.AccessRemoteAtomic
 
-// Connect makes a connected queue pair between two contexts, which may be the
+// Connect makes a connected queue pair between two devices, which may be the
 // same, with a registered buffer on each side that the peer may access in
 // every way. They are destroyed at the end of the test.
-func Connect(t T, a, b *uapi.Context) (x, y *End) {
+func Connect(t T, a, b *uapi.Device) (x, y *End) {
 	t.Helper()
 	return ConnectWith(t, a, b, uapi.QPConfig{SendDepth: Depth, RecvDepth: Depth}, Size)
 }
 
 // ConnectWith is Connect with queue pairs as configured, the same on both
 // sides, and buffers of that size.
-func ConnectWith(t T, a, b *uapi.Context, config uapi.QPConfig, size int) (x, y *End) {
+func ConnectWith(t T, a, b *uapi.Device, config uapi.QPConfig, size int) (x, y *End) {
 	t.Helper()
 	x, y = newEnd(t, a, size), newEnd(t, b, size)
 	x.Peer, y.Peer = y.Local, x.Local
@@ -57,18 +57,18 @@ func ConnectWith(t T, a, b *uapi.Context, config uapi.QPConfig, size int) (x, y 
 }
 
 // newEnd is a side with its buffer, and without its queue pair.
-func newEnd(t T, c *uapi.Context, size int) *End {
+func newEnd(t T, d *uapi.Device, size int) *End {
 	t.Helper()
-	e := &End{Context: c, t: t}
+	e := &End{Device: d, t: t}
 	var err error
 	if e.Buf, err = uapi.Alloc(size); err != nil {
 		t.Fatalf("uapitest: %v", err)
 	}
 	t.Cleanup(func() { e.check(uapi.Free(e.Buf)) })
-	if e.MR, e.Local, err = c.RegRegion(e.Buf, uapi.MRConfig{Access: AllAccess}); err != nil {
+	if e.MR, e.Local, err = d.RegRegion(e.Buf, uapi.MRConfig{Access: AllAccess}); err != nil {
 		t.Fatalf("uapitest: %v", err)
 	}
-	t.Cleanup(func() { e.destroy(c.DeregMR(e.MR)) })
+	t.Cleanup(func() { e.destroy(d.DeregMR(e.MR)) })
 	return e
 }
 
@@ -99,7 +99,7 @@ func (e *End) check(err error) {
 }
 
 // destroy reports an error, unless the test destroyed the object or closed the
-// context itself.
+// device itself.
 func (e *End) destroy(err error) {
 	e.t.Helper()
 	if !errors.Is(err, syscall.EBADF) {

@@ -12,23 +12,23 @@ import (
 func TestCleanListenTestsPass(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, new(fakeT).run(func(t uapitest.T) {
-		c, l := uapitest.Listen(t, "")
-		uapitest.Dial(t, c, l)
+		d, l := uapitest.Listen(t, "")
+		uapitest.Dial(t, d, l)
 	}))
 }
 
 func TestMistakesOfDialFail(t *testing.T) {
 	t.Parallel()
 	errs := new(fakeT).run(func(t uapitest.T) {
-		c, l := uapitest.Listen(t, "")
-		uapitest.DialWith(t, c, l, uapi.QPConfig{SendDepth: -1}, 64)
+		d, l := uapitest.Listen(t, "")
+		uapitest.DialWith(t, d, l, uapi.QPConfig{SendDepth: -1}, 64)
 	})
 	require.Len(t, errs, 1)
 	require.Contains(t, errs[0], "-1 sends")
 	errs = new(fakeT).run(func(t uapitest.T) {
-		c, l := uapitest.Listen(t, "")
+		d, l := uapitest.Listen(t, "")
 		_, other := uapitest.Listen(t, "")
-		uapitest.Dial(t, c, other) // on a network of its own
+		uapitest.Dial(t, d, other) // on a network of its own
 		_ = l
 	})
 	require.Len(t, errs, 1)

@@ -24,47 +24,47 @@ type T interface {
 // networks numbers the in-memory networks, so that each pair has its own.
 var networks atomic.Uint64
 
-// Pair opens two devices on a private network and returns a context on each.
+// Pair opens two devices on a private network and returns them.
 // options are those of a device name, for both: "loss=1%&seed=7", "mtu=256", or
 // "" for none. Each device decides on the faults of the packets that it sends;
 // equal seeds make equal decisions on both.
 //
 // The devices' warnings go to t.Log, among them that of a message that waits
-// for a receive of the peer's. At the end of the test it closes the contexts
+// for a receive of the peer's. At the end of the test it closes the devices
 // and reports leaks as errors: open handles, goroutines, devices that still
-// run. A context that the test closed itself is only checked for the last two.
-func Pair(t T, options string) (a, b *uapi.Context) {
+// run. A device that the test closed itself is only checked for the last two.
+func Pair(t T, options string) (a, b *uapi.Device) {
 	t.Helper()
 	network := fmt.Sprintf("uapitest-%d", networks.Add(1))
 	return open(t, network, options), open(t, network, options)
 }
 
-func open(t T, network, options string) *uapi.Context {
+func open(t T, network, options string) *uapi.Device {
 	t.Helper()
 	device := "sim?net=" + network
 	if options = strings.TrimPrefix(options, "?"); options != "" {
 		device += "&" + options
 	}
 	w := watch{fmt.Sprint(watches.Add(1))}
-	var c *uapi.Context
+	var d *uapi.Device
 	var err error
 	log := &testLog{t: t}
 	w.run(func() {
-		c, err = uapi.OpenWith(device, uapi.OpenConfig{Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+		d, err = uapi.Open(device, uapi.OpenConfig{Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	})
 	if err != nil {
 		t.Fatalf("uapitest: %v", err)
 	}
-	info, err := c.QueryDevice()
+	info, err := d.QueryDevice()
 	if err != nil {
 		t.Fatalf("uapitest: %v", err)
 	}
 	t.Cleanup(func() {
 		t.Helper()
-		for _, handle := range c.OpenHandles() {
+		for _, handle := range d.OpenHandles() {
 			t.Errorf("uapitest: %s was not destroyed: %s", info.Device, handle)
 		}
-		if err := c.Close(); err != nil {
+		if err := d.Close(); err != nil {
 			t.Errorf("uapitest: %v", err)
 		}
 		log.end()
@@ -72,10 +72,10 @@ func open(t T, network, options string) *uapi.Context {
 			t.Errorf("uapitest: goroutines of %s do not end:\n%s", info.Device, stacks)
 		}
 		if running(info) {
-			t.Errorf("uapitest: %s still runs: another context on it is open", info.Device)
+			t.Errorf("uapitest: %s still runs: another Device of it is open", info.Device)
 		}
 	})
-	return c
+	return d
 }
 
 // testLog writes to a test's log until the test ends, after which that panics.

@@ -73,7 +73,7 @@ func TestCleanTestsPass(t *testing.T) {
 		x, _ := uapitest.Connect(t, a, b)
 		x.DestroyQP(x.QP)
 		x.DeregMR(x.MR)
-		b.Close() // a context that the test closed itself is no error
+		b.Close() // a device that the test closed itself is no error
 	}))
 }
 
@@ -114,15 +114,15 @@ func TestLeakedHandlesFail(t *testing.T) {
 func TestLeakedDeviceFails(t *testing.T) {
 	// In a bubble, because the helper is patient with goroutines that end late.
 	synctest.Test(t, func(t *testing.T) {
-		var leaked *uapi.Context
+		var leaked *uapi.Device
 		errs := new(fakeT).run(func(t uapitest.T) {
 			a, _ := uapitest.Pair(t, "")
 			info, err := a.QueryDevice()
 			if err != nil {
 				t.Fatalf("%v", err)
 			}
-			// A second context keeps the device, and its goroutines, running.
-			leaked, _ = uapi.Open(info.Device)
+			// A second Device of it keeps its goroutines running.
+			leaked, _ = uapi.Open(info.Device, uapi.OpenConfig{})
 		})
 		require.NoError(t, leaked.Close())
 		require.Len(t, errs, 2)

@@ -45,20 +45,20 @@ func Example() {
 	}))
 	must(0, kernel.Insmod("copier"))
 
-	c := must(uapi.Open("copy0"))
+	d := must(uapi.Open("copy0", uapi.OpenConfig{}))
 	src, dst := []byte("Test message"), make([]byte, 12)
-	from := must(c.RegMR(src, uapi.AccessLocalWrite))
-	to := must(c.QueryMR(must(c.RegMR(dst, uapi.AccessLocalWrite|uapi.AccessRemoteWrite))))
-	qp := must(c.CreateQP(8, 8))
-	must(0, c.ConnectQP(qp, must(c.LocalEndpoint(qp))))
+	from := must(d.RegMR(src, uapi.AccessLocalWrite))
+	to := must(d.QueryMR(must(d.RegMR(dst, uapi.AccessLocalWrite|uapi.AccessRemoteWrite))))
+	qp := must(d.CreateQP(8, 8))
+	must(0, d.ConnectQP(qp, must(d.LocalEndpoint(qp))))
 	for _, rkey := range []uint32{to.RKey, 12345} {
-		must(c.PostWrite(qp, from, 0, to.Addr, rkey, uint64(len(src))))
+		must(d.PostWrite(qp, from, 0, to.Addr, rkey, uint64(len(src))))
 		var wc [1]uapi.WC
-		must(c.PollCQ(qp, wc[:]))
+		must(d.PollCQ(qp, wc[:]))
 		fmt.Printf("%s %q\n", wc[0].Status.Name(), dst)
 	}
 	fmt.Println(kernel.Rmmod("copier"))
-	must(0, c.Close())
+	must(0, d.Close())
 	must(0, kernel.Rmmod("copier"))
 	// Output:
 	// SUCCESS "Test message"

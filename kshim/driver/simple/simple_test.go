@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { leak.Main(m) }
 var opened atomic.Int32
 
 // open loads a device that counts its work requests, and a queue pair on it.
-func open(t *testing.T, name string, status abi.WCStatus) (*uapi.Context, uapi.QP, *int) {
+func open(t *testing.T, name string, status abi.WCStatus) (*uapi.Device, uapi.QP, *int) {
 	t.Helper()
 	name = fmt.Sprintf("%s_%d", name, opened.Add(1))
 	executed := new(int)
@@ -35,43 +35,43 @@ func open(t *testing.T, name string, status abi.WCStatus) (*uapi.Context, uapi.Q
 		Init: func(this *emu.Driver) error { return this.Register(device) },
 	}))
 	require.NoError(t, kernel.Insmod("module_"+name))
-	c, err := uapi.Open(name)
+	d, err := uapi.Open(name, uapi.OpenConfig{})
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		require.NoError(t, c.Close())
+		require.NoError(t, d.Close())
 		require.NoError(t, kernel.Rmmod("module_"+name))
-		_, err := uapi.Open(name)
+		_, err := uapi.Open(name, uapi.OpenConfig{})
 		require.ErrorIs(t, err, syscall.ENODEV)
 	})
-	qp, err := c.CreateQP(4, 4)
+	qp, err := d.CreateQP(4, 4)
 	require.NoError(t, err)
-	return c, qp, executed
+	return d, qp, executed
 }
 
-func connect(t *testing.T, c *uapi.Context, qp uapi.QP) {
+func connect(t *testing.T, d *uapi.Device, qp uapi.QP) {
 	t.Helper()
-	there, err := c.LocalEndpoint(qp)
+	there, err := d.LocalEndpoint(qp)
 	require.NoError(t, err)
-	require.NoError(t, c.ConnectQP(qp, there))
+	require.NoError(t, d.ConnectQP(qp, there))
 }
 
 // TestWait: a completion wakes the waiter, on any of several queue pairs.
 func TestWait(t *testing.T) {
-	c, first, executed := open(t, "wait0", abi.WCSuccess)
-	second, err := c.CreateQP(4, 4)
+	d, first, executed := open(t, "wait0", abi.WCSuccess)
+	second, err := d.CreateQP(4, 4)
 	require.NoError(t, err)
 	require.NotEqual(t, first, second)
-	mr, err := c.RegMR(make([]byte, 8), uapi.AccessLocalWrite)
+	mr, err := d.RegMR(make([]byte, 8), uapi.AccessLocalWrite)
 	require.NoError(t, err)
 	for i, qp := range []uapi.QP{first, second} {
-		connect(t, c, qp)
+		connect(t, d, qp)
 		waited := make(chan error)
 		var wc [1]uapi.WC
 		go func() {
-			_, err := c.WaitCQ(context.Background(), qp, wc[:])
+			_, err := d.WaitCQ(context.Background(), qp, wc[:])
 			waited <- err
 		}()
-		id, err := c.PostWrite(qp, mr, 0, 0, 0, 8)
+		id, err := d.PostWrite(qp, mr, 0, 0, 0, 8)
 		require.NoError(t, err)
 		require.NoError(t, <-waited)
 		require.Equal(t, id, wc[0].WRID)
@@ -82,10 +82,10 @@ func TestWait(t *testing.T) {
 
 // TestNotConnected: nothing is executed before the queue pair may send.
 func TestNotConnected(t *testing.T) {
-	c, qp, executed := open(t, "idle0", abi.WCSuccess)
-	mr, err := c.RegMR(make([]byte, 8), uapi.AccessLocalWrite)
+	d, qp, executed := open(t, "idle0", abi.WCSuccess)
+	mr, err := d.RegMR(make([]byte, 8), uapi.AccessLocalWrite)
 	require.NoError(t, err)
-	_, err = c.PostWrite(qp, mr, 0, 0, 0, 8)
+	_, err = d.PostWrite(qp, mr, 0, 0, 0, 8)
 	require.Error(t, err)
 	require.Zero(t, *executed)
 }
@@ -93,8 +93,8 @@ func TestNotConnected(t *testing.T) {
 // TestStats: of a device that says nothing of its queue pairs, a context knows
 // its own.
 func TestStats(t *testing.T) {
-	c, qp, _ := open(t, "stats0", abi.WCSuccess)
-	s, err := c.Stats()
+	d, qp, _ := open(t, "stats0", abi.WCSuccess)
+	s, err := d.Stats()
 	require.NoError(t, err)
 	require.Len(t, s.QueuePairs, 1)
 	require.Equal(t, uint32(qp), s.QueuePairs[0].QPN)

@@ -18,9 +18,9 @@ import (
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
-func mustEndpoint(t *testing.T, c *uapi.Context, qp uapi.QP, port uint16) netip.AddrPort {
+func mustEndpoint(t *testing.T, d *uapi.Device, qp uapi.QP, port uint16) netip.AddrPort {
 	t.Helper()
-	e, err := c.LocalEndpoint(qp)
+	e, err := d.LocalEndpoint(qp)
 	require.NoError(t, err)
 	return netip.AddrPortFrom(e.Addr.Addr(), port)
 }

@@ -42,6 +42,6 @@ func TestDeletedUnderUs(t *testing.T) {
 	require.Empty(t, deleted)
 	require.NoError(t, p.a.Close())
 	require.NoError(t, <-deleted)
-	_, err = uapi.Open(name)
+	_, err = uapi.Open(name, uapi.OpenConfig{})
 	require.Error(t, err)
 }

@@ -30,17 +30,17 @@ func TestListed(t *testing.T) {
 	}
 	require.NotNil(t, listed)
 	require.Equal(t, "host:"+device, listed.Device)
-	c, err := uapi.Open(listed.Device)
+	d, err := uapi.Open(listed.Device, uapi.OpenConfig{})
 	require.NoError(t, err)
-	defer c.Close()
-	info, err := c.QueryDevice()
+	defer d.Close()
+	info, err := d.QueryDevice()
 	require.NoError(t, err)
 	require.NotZero(t, info.MaxMessage)
 	listed.Open = true
 	listed.MaxMessage, listed.MaxMRSize, listed.MaxMR, listed.MaxQP = info.MaxMessage, info.MaxMRSize, info.MaxMR, info.MaxQP
 	listed.MaxCQ, listed.MaxCQE, listed.MaxDepth, listed.MaxSGE, listed.MaxRdAtomic = info.MaxCQ, info.MaxCQE, info.MaxDepth, info.MaxSGE, info.MaxRdAtomic
 	require.Equal(t, *listed, info)
-	counters, err := c.Counters()
+	counters, err := d.Counters()
 	require.NoError(t, err)
 	require.Contains(t, counters, "rcvd_pkts")
 }
@@ -70,14 +70,14 @@ func TestGIDTable(t *testing.T) {
 
 func TestOpenRefuses(t *testing.T) {
 	k := kernel(t)
-	_, err := uapi.Open("rxe9")
+	_, err := uapi.Open("rxe9", uapi.OpenConfig{})
 	require.ErrorIs(t, err, syscall.ENODEV)
 	require.ErrorContains(t, err, device, "what there is instead")
 	require.ErrorContains(t, err, "soft")
 
 	const node = "/dev/infiniband/uverbs0"
 	require.NoError(t, os.Rename(node, node+".away"))
-	_, err = uapi.Open(device)
+	_, err = uapi.Open(device, uapi.OpenConfig{})
 	require.NoError(t, os.Rename(node+".away", node))
 	require.ErrorIs(t, err, syscall.ENOENT)
 	require.ErrorContains(t, err, node)

@@ -129,13 +129,13 @@ func TestWaitersAreNoThreads(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	for range 50 {
-		c, err := uapi.Open(device)
+		d, err := uapi.Open(device, uapi.OpenConfig{})
 		require.NoError(t, err)
-		defer c.Close()
-		cq, err := c.CreateCQ(4)
+		defer d.Close()
+		cq, err := d.CreateCQ(4)
 		require.NoError(t, err)
 		wg.Go(func() {
-			_, err := c.Wait(ctx, cq, make([]uapi.WC, 1))
+			_, err := d.WaitQueue(ctx, cq, make([]uapi.WC, 1))
 			if !errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}

@@ -63,7 +63,7 @@ func everythingOpen(t testing.TB) (p *pair, memory weak.Pointer[byte]) {
 	t.Helper()
 	p = &pair{bufA: make([]byte, 1<<16), bufB: make([]byte, 1<<16)}
 	var err error
-	p.a, err = uapi.Open(device)
+	p.a, err = uapi.Open(device, uapi.OpenConfig{})
 	require.NoError(t, err)
 	p.ma, err = p.a.RegMR(p.bufA, everything)
 	require.NoError(t, err)
@@ -132,10 +132,10 @@ func TestFailedOpenLeavesNothing(t *testing.T) {
 		low = old
 		low.Cur = uint64(n)
 		require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &low))
-		c, err := uapi.Open(device)
+		d, err := uapi.Open(device, uapi.OpenConfig{})
 		require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &old))
 		if err == nil {
-			require.NoError(t, c.Close())
+			require.NoError(t, d.Close())
 		} else {
 			require.ErrorIs(t, err, syscall.EMFILE)
 			failures++

@@ -56,7 +56,7 @@ func attribute(t testing.TB, k kshim.Kernel, name string) string {
 // pair is two contexts on the kernel's device, with a queue pair on each,
 // connected, and a region on each that permits everything.
 type pair struct {
-	a, b       *uapi.Context
+	a, b       *uapi.Device
 	qa, qb     uapi.QP
 	ma, mb     uapi.MR
 	bufA, bufB []byte
@@ -82,25 +82,25 @@ func connect(t testing.TB, name string, size int) *pair {
 	return p
 }
 
-func side(t testing.TB, name string, buf []byte) (*uapi.Context, uapi.QP, uapi.MR) {
+func side(t testing.TB, name string, buf []byte) (*uapi.Device, uapi.QP, uapi.MR) {
 	t.Helper()
-	c, err := uapi.Open(name)
+	d, err := uapi.Open(name, uapi.OpenConfig{})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	mr, err := c.RegMR(buf, everything)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	mr, err := d.RegMR(buf, everything)
 	require.NoError(t, err)
-	qp, err := c.CreateQP(16, 16)
+	qp, err := d.CreateQP(16, 16)
 	require.NoError(t, err)
-	return c, qp, mr
+	return d, qp, mr
 }
 
 // wait takes one completion, which must be a success.
-func wait(t testing.TB, c *uapi.Context, qp uapi.QP) uapi.WC {
+func wait(t testing.TB, d *uapi.Device, qp uapi.QP) uapi.WC {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var wc [1]uapi.WC
-	_, err := c.WaitCQ(ctx, qp, wc[:])
+	_, err := d.WaitCQ(ctx, qp, wc[:])
 	require.NoError(t, err)
 	require.NoError(t, wc[0].Err())
 	return wc[0]

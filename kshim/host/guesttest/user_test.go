@@ -44,9 +44,9 @@ func user() int {
 	case "write":
 		err = userWrites()
 	case "open":
-		var c *uapi.Context
-		if c, err = uapi.Open(device); err == nil {
-			err = c.Close()
+		var d *uapi.Device
+		if d, err = uapi.Open(device, uapi.OpenConfig{}); err == nil {
+			err = d.Close()
 		}
 	case "lock":
 		err = userLocks()
@@ -60,15 +60,15 @@ func user() int {
 	return 0
 }
 
-func hold() (c *uapi.Context, err error) {
-	if c, err = uapi.Open(device); err != nil {
+func hold() (d *uapi.Device, err error) {
+	if d, err = uapi.Open(device, uapi.OpenConfig{}); err != nil {
 		return nil, err
 	}
-	if _, err = c.RegMR(make([]byte, 1<<16), everything); err != nil {
+	if _, err = d.RegMR(make([]byte, 1<<16), everything); err != nil {
 		return nil, err
 	}
-	_, err = c.CreateQP(8, 8)
-	return c, err
+	_, err = d.CreateQP(8, 8)
+	return d, err
 }
 
 // userWrites is an RDMA WRITE by this process to itself.
@@ -76,37 +76,37 @@ func userWrites() error {
 	if os.Getuid() != nobody {
 		return fmt.Errorf("user %d", os.Getuid())
 	}
-	c, err := uapi.Open(device)
+	d, err := uapi.Open(device, uapi.OpenConfig{})
 	if err != nil {
 		return err
 	}
 	buf := make([]byte, 1<<16)
-	mr, err := c.RegMR(buf, everything)
+	mr, err := d.RegMR(buf, everything)
 	if err != nil {
 		return err
 	}
-	at, err := c.QueryMR(mr)
+	at, err := d.QueryMR(mr)
 	if err != nil {
 		return err
 	}
-	qp, err := c.CreateQP(8, 8)
+	qp, err := d.CreateQP(8, 8)
 	if err != nil {
 		return err
 	}
-	peer, err := c.LocalEndpoint(qp)
+	peer, err := d.LocalEndpoint(qp)
 	if err == nil {
-		err = c.ConnectQP(qp, peer)
+		err = d.ConnectQP(qp, peer)
 	}
 	if err != nil {
 		return err
 	}
 	copy(buf, "by nobody")
-	if _, err = c.PostWrite(qp, mr, 0, at.Addr+1<<15, at.RKey, 1<<15); err != nil {
+	if _, err = d.PostWrite(qp, mr, 0, at.Addr+1<<15, at.RKey, 1<<15); err != nil {
 		return err
 	}
 	var wc [1]uapi.WC
 	for n := 0; n == 0; {
-		if n, err = c.PollCQ(qp, wc[:]); err != nil {
+		if n, err = d.PollCQ(qp, wc[:]); err != nil {
 			return err
 		}
 	}
@@ -116,7 +116,7 @@ func userWrites() error {
 	if !bytes.HasPrefix(buf[1<<15:], []byte("by nobody")) {
 		return errors.New("the bytes did not arrive")
 	}
-	return c.Close()
+	return d.Close()
 }
 
 // userLocks registers more than it may lock, and less after that.
@@ -125,18 +125,18 @@ func userLocks() error {
 	if err := unix.Setrlimit(unix.RLIMIT_MEMLOCK, &limit); err != nil {
 		return err
 	}
-	c, err := uapi.Open(device)
+	d, err := uapi.Open(device, uapi.OpenConfig{})
 	if err != nil {
 		return err
 	}
-	_, err = c.RegMR(make([]byte, 2<<20), everything)
+	_, err = d.RegMR(make([]byte, 2<<20), everything)
 	if !errors.Is(err, syscall.ENOMEM) || !strings.Contains(err.Error(), "RLIMIT_MEMLOCK") {
 		return fmt.Errorf("2 MiB: %w", err)
 	}
-	if _, err = c.RegMR(make([]byte, 1<<18), everything); err != nil {
+	if _, err = d.RegMR(make([]byte, 1<<18), everything); err != nil {
 		return err
 	}
-	return c.Close()
+	return d.Close()
 }
 
 func runSelf(t *testing.T, what string) (stderr string, err error) {

@@ -13,16 +13,16 @@ import (
 )
 
 // Open opens a device, and tells automatic choices on stderr.
-func Open(name string, stderr io.Writer, config uapi.OpenConfig) (*uapi.Context, error) {
+func Open(name string, stderr io.Writer, config uapi.OpenConfig) (*uapi.Device, error) {
 	config.Logger = logger(stderr)
-	c, err := uapi.OpenWith(name, config)
-	return c, fromVariable(name, err)
+	d, err := uapi.Open(name, config)
+	return d, fromVariable(name, err)
 }
 
 // OpenToListen opens the device for a listener at ADDR:PORT, or at PORT of the
 // device's own address, and returns the address with its port. name is the
 // device's, options included; the address is put into a plain soft one.
-func OpenToListen(address, name string, stderr io.Writer) (*uapi.Context, string, error) {
+func OpenToListen(address, name string, stderr io.Writer) (*uapi.Device, string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		host, port = "", address
@@ -30,18 +30,18 @@ func OpenToListen(address, name string, stderr io.Writer) (*uapi.Context, string
 	if _, err := net.LookupPort("tcp", port); err != nil {
 		return nil, "", Usagef("%q: want ADDR:PORT, or PORT on the device's address", address)
 	}
-	c, err := uapi.OpenLocal(host, uapi.OpenConfig{Device: name, Logger: logger(stderr)})
+	d, err := uapi.OpenLocal(host, uapi.OpenConfig{Device: name, Logger: logger(stderr)})
 	if err != nil {
 		return nil, "", fromVariable(name, err)
 	}
 	if host == "" {
-		info, err := c.QueryDevice()
+		info, err := d.QueryDevice()
 		if err != nil {
-			return nil, "", errors.Join(err, c.Close())
+			return nil, "", errors.Join(err, d.Close())
 		}
 		host = info.Address.Addr().String()
 	}
-	return c, net.JoinHostPort(host, port), nil
+	return d, net.JoinHostPort(host, port), nil
 }
 
 // fromVariable says of the error of opening a device that RDMASHIM_DEVICE

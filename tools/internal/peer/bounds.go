@@ -191,7 +191,7 @@ func endIdle(ctx context.Context, cancel context.CancelCauseFunc, limit time.Dur
 
 // arrivedOn returns a number that changes with every request that comes to the
 // queue pairs: the sum of the packet sequence numbers that they expect.
-func arrivedOn(rdma *uapi.Context, qps ...uapi.QP) func() uint64 {
+func arrivedOn(rdma *uapi.Device, qps ...uapi.QP) func() uint64 {
 	own := make(map[uint32]bool, len(qps))
 	for _, qp := range qps {
 		own[uint32(qp)] = true

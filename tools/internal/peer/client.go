@@ -20,7 +20,7 @@ import (
 // Client is a side that asks: its control connection and its device.
 type Client struct {
 	*Conn
-	Device *uapi.Context
+	Device *uapi.Device
 	Own    Side
 	// Server is the server's answer, after Greet.
 	Server Welcome
@@ -113,19 +113,19 @@ func (c *Client) Close() error {
 // this side: the one whose packets the route to the peer carries. When
 // something holds the RoCE port there (another soft device, a loaded rdma_rxe),
 // it takes a free port, which the peer learns from the introduction.
-func openAt(own net.Addr, options string, stderr io.Writer, config uapi.OpenConfig) (*uapi.Context, error) {
+func openAt(own net.Addr, options string, stderr io.Writer, config uapi.OpenConfig) (*uapi.Device, error) {
 	local, err := netip.ParseAddrPort(own.String())
 	if err != nil {
 		return nil, fmt.Errorf("the control connection's own address %v: %w", own, err)
 	}
 	name := cli.WithOptions(cli.SoftAt(local.Addr()), options)
-	c, err := cli.Open(name, stderr, config)
+	d, err := cli.Open(name, stderr, config)
 	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EINVAL) {
 		if free, e := cli.Open(cli.WithOptions(name, "port=0"), stderr, config); e == nil {
 			return free, nil
 		}
 	}
-	return c, err
+	return d, err
 }
 
 // HostPort completes HOST to HOST:PORT; IPv6 addresses may come bare.

@@ -56,9 +56,9 @@ func withoutOption(device, option string) string {
 // OpenToServe opens the named device, a plain soft one on host if that is not
 // empty, or all there are: the kernel's, and a soft device on every other
 // address of this machine.
-func OpenToServe(name, host string, stderr io.Writer) ([]*uapi.Context, error) {
+func OpenToServe(name, host string, stderr io.Writer) ([]*uapi.Device, error) {
 	if name != "" || os.Getenv("RDMASHIM_DEVICE") != "" {
-		var c *uapi.Context
+		var c *uapi.Device
 		var err error
 		if host != "" {
 			c, _, err = cli.OpenToListen(net.JoinHostPort(host, "0"), name, stderr)
@@ -68,13 +68,13 @@ func OpenToServe(name, host string, stderr io.Writer) ([]*uapi.Context, error) {
 		if err != nil {
 			return nil, err
 		}
-		return []*uapi.Context{c}, nil
+		return []*uapi.Device{c}, nil
 	}
 	list, err := uapi.Devices()
 	if err != nil {
 		return nil, err
 	}
-	var devices []*uapi.Context
+	var devices []*uapi.Device
 	var tried []error
 	taken := map[netip.Addr]bool{}
 	for _, kind := range []string{"host", "soft"} {
@@ -82,9 +82,9 @@ func OpenToServe(name, host string, stderr io.Writer) ([]*uapi.Context, error) {
 			if d.Kind != kind || d.PortState != "ACTIVE" || kind == "soft" && taken[d.GIDs[0].Addr] {
 				continue
 			}
-			var c *uapi.Context
+			var c *uapi.Device
 			if kind == "host" {
-				c, err = uapi.Open(d.Device)
+				c, err = uapi.Open(d.Device, uapi.OpenConfig{})
 			} else { // beside another server's, where there is one
 				c, err = uapi.OpenLocal(d.Address.Addr().String(), uapi.OpenConfig{Kinds: []string{kind}})
 			}

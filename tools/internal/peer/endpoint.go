@@ -11,7 +11,7 @@ import (
 // Endpoint is a queue pair of a device and memory for it. A server's device
 // serves others too: its endpoints lie in protection domains of their own.
 type Endpoint struct {
-	RDMA   *uapi.Context
+	RDMA   *uapi.Device
 	PD     uapi.PD // 0: the device's
 	QP     uapi.QP
 	Memory []Memory
@@ -27,7 +27,7 @@ type Memory struct {
 // Share puts the endpoint on a device that serves other peers too. Its regions
 // and its queue pair lie in a protection domain of their own, where no other
 // peer reaches them.
-func (e *Endpoint) Share(rdma *uapi.Context) (err error) {
+func (e *Endpoint) Share(rdma *uapi.Device) (err error) {
 	e.RDMA = rdma
 	e.PD, err = rdma.CreatePD()
 	return err

@@ -49,8 +49,8 @@ func (s *Side) printable() {
 }
 
 // describe describes the opened device and the choices.
-func describe(c *uapi.Context) (Side, error) {
-	info, err := c.QueryDevice()
+func describe(d *uapi.Device) (Side, error) {
+	info, err := d.QueryDevice()
 	if err != nil {
 		return Side{}, err
 	}

@@ -36,7 +36,7 @@ type Server struct {
 	memory    budget
 	once      bool
 	withStdin bool
-	shared    *uapi.Context // the device of all clients, if there is one
+	shared    *uapi.Device // the device of all clients, if there is one
 	stderr    io.Writer
 }
 
@@ -107,11 +107,11 @@ func (s *Server) openDevices(at net.Addr) (done func(), err error) {
 	case !local.Addr().IsUnspecified():
 		s.shared, err = openAt(at, options, s.stderr, s.Config)
 	default:
-		var held []*uapi.Context
+		var held []*uapi.Device
 		list, _ := uapi.Devices()
 		for _, d := range list {
 			if d.Kind == "soft" {
-				if c, err := uapi.OpenWith(cli.WithOptions(d.Device, s.Device.Options()), s.Config); err == nil {
+				if c, err := uapi.Open(cli.WithOptions(d.Device, s.Device.Options()), s.Config); err == nil {
 					held = append(held, c)
 				}
 			}
@@ -169,7 +169,7 @@ func (s *Server) accept(ctx context.Context, ln net.Listener) error {
 // Session is the server's side of a client.
 type Session struct {
 	*Conn
-	Device *uapi.Context // after Charge
+	Device *uapi.Device // after Charge
 
 	server  *Server
 	params  json.RawMessage

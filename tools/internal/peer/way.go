@@ -4,7 +4,7 @@ import "github.com/rdmashim/rdmashim/uapi"
 
 // Way is how a connected queue pair sends: "shm", through shared memory, or
 // "net"; empty where the device does not tell.
-func Way(c *uapi.Context, qp uapi.QP) string {
+func Way(c *uapi.Device, qp uapi.QP) string {
 	d, err := c.Stats()
 	if err != nil {
 		return ""

@@ -98,18 +98,18 @@ func TestOutage(t *testing.T) {
 	t.Parallel()
 	n := newNet(t, Options{AB: Path{Delay: time.Millisecond}, BA: Path{Delay: time.Millisecond}})
 	from, _ := connect(t, n, true, uapi.QPConfig{})
-	from.must(from.ctx.PostWrite(from.qp, from.mr, 0, from.peer.Addr, from.peer.RKey, 1000))
+	from.must(from.device.PostWrite(from.qp, from.mr, 0, from.peer.Addr, from.peer.RKey, 1000))
 	from.complete(t, 1)
 	n.SetPaths(Path{Loss: 1}, Path{Loss: 1})
 	began := time.Now()
 	for range 4 {
-		from.must(from.ctx.PostWrite(from.qp, from.mr, 0, from.peer.Addr, from.peer.RKey, 5000))
+		from.must(from.device.PostWrite(from.qp, from.mr, 0, from.peer.Addr, from.peer.RKey, 5000))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	wc := make([]uapi.WC, 4)
 	for got := 0; got < len(wc); {
-		k, err := from.ctx.WaitCQ(ctx, from.qp, wc[got:])
+		k, err := from.device.WaitCQ(ctx, from.qp, wc[got:])
 		require.NoError(t, err)
 		got += k
 	}
@@ -131,13 +131,13 @@ const memory = 4 << 20
 
 // side is a connected queue pair with a registered buffer.
 type side struct {
-	t     *testing.T
-	ctx   *uapi.Context
-	qp    uapi.QP
-	mr    uapi.MR
-	buf   []byte
-	peer  uapi.Region
-	bound time.Duration // how long a silent peer is believed in
+	t      *testing.T
+	device *uapi.Device
+	qp     uapi.QP
+	mr     uapi.MR
+	buf    []byte
+	peer   uapi.Region
+	bound  time.Duration // how long a silent peer is believed in
 }
 
 // connect makes a device in each namespace and connects A to B.
@@ -150,7 +150,7 @@ func connect(t *testing.T, n *Net, four bool, config uapi.QPConfig) (a, b *side)
 	server := netip.AddrPortFrom(at[1], 7000).String()
 	var l *uapi.Listener
 	require.NoError(t, n.B.Do(func() (err error) {
-		l, err = b.ctx.Listen(server)
+		l, err = b.device.Listen(server, uapi.ListenConfig{})
 		return err
 	}))
 	defer l.Close()
@@ -162,7 +162,7 @@ func connect(t *testing.T, n *Net, four bool, config uapi.QPConfig) (a, b *side)
 		accepted <- n.B.Do(func() error {
 			r, err := l.Accept(ctx)
 			if err == nil {
-				_, err = r.CreateQP(config)
+				_, err = r.CreateQPWith(config)
 			}
 			if err == nil {
 				b.qp, err = r.Accept(ctx, nil)
@@ -171,17 +171,17 @@ func connect(t *testing.T, n *Net, four bool, config uapi.QPConfig) (a, b *side)
 		})
 	}()
 	err := n.A.Do(func() (err error) {
-		a.qp, err = a.ctx.Dial(ctx, server, uapi.DialConfig{QPConfig: config})
+		a.qp, err = a.device.Dial(ctx, server, uapi.DialConfig{QPConfig: config})
 		return err
 	})
 	require.NoError(t, err)
 	require.NoError(t, <-accepted)
 	for _, s := range []*side{a, b} {
 		other := map[*side]*side{a: b, b: a}[s]
-		info, err := other.ctx.QueryMR(other.mr)
+		info, err := other.device.QueryMR(other.mr)
 		require.NoError(t, err)
 		s.peer = info.Region()
-		q, err := s.ctx.QueryQP(s.qp)
+		q, err := s.device.QueryQP(s.qp)
 		require.NoError(t, err)
 		s.bound = time.Duration(q.Retry+1) * (4096 * time.Nanosecond << q.Timeout)
 	}
@@ -191,12 +191,12 @@ func connect(t *testing.T, n *Net, four bool, config uapi.QPConfig) (a, b *side)
 func newSide(t *testing.T, e *End, at netip.Addr) *side {
 	s := &side{t: t, buf: make([]byte, memory)}
 	require.NoError(t, e.Do(func() (err error) {
-		s.ctx, err = uapi.Open(fmt.Sprintf("soft:[%v]", at))
+		s.device, err = uapi.Open(fmt.Sprintf("soft:[%v]", at), uapi.OpenConfig{})
 		return err
 	}))
-	t.Cleanup(func() { require.NoError(t, s.ctx.Close()) })
+	t.Cleanup(func() { require.NoError(t, s.device.Close()) })
 	var err error
-	s.mr, err = s.ctx.RegMR(s.buf, uapi.AccessLocalWrite|uapi.AccessRemoteWrite|uapi.AccessRemoteRead|uapi.AccessRemoteAtomic)
+	s.mr, err = s.device.RegMR(s.buf, uapi.AccessLocalWrite|uapi.AccessRemoteWrite|uapi.AccessRemoteRead|uapi.AccessRemoteAtomic)
 	require.NoError(t, err)
 	return s
 }
@@ -211,7 +211,7 @@ func (s *side) complete(t *testing.T, n int) (all []uapi.WC) {
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), s.bound+busy)
 		wc := make([]uapi.WC, n-len(all))
-		k, err := s.ctx.WaitCQ(ctx, s.qp, wc)
+		k, err := s.device.WaitCQ(ctx, s.qp, wc)
 		cancel()
 		require.NoError(t, err, "after %d of %d completions", len(all), n)
 		longest = max(longest, time.Since(began))
@@ -253,7 +253,7 @@ func fill(from, to *side, size uint64) (want []byte) {
 func writes(t *testing.T, from, to *side, size uint64) {
 	want := fill(from, to, size)
 	for _, p := range pieces(size) {
-		from.must(from.ctx.PostWrite(from.qp, from.mr, p[0], from.peer.Addr+p[0], from.peer.RKey, p[1]))
+		from.must(from.device.PostWrite(from.qp, from.mr, p[0], from.peer.Addr+p[0], from.peer.RKey, p[1]))
 	}
 	from.complete(t, messages)
 	require.True(t, bytes.Equal(want, to.buf))
@@ -262,11 +262,11 @@ func writes(t *testing.T, from, to *side, size uint64) {
 func sends(t *testing.T, from, to *side, size uint64) {
 	want := fill(from, to, size)
 	for _, p := range pieces(size) {
-		to.must(to.ctx.PostRecv(to.qp, to.mr, p[0], p[1]))
+		to.must(to.device.PostRecv(to.qp, to.mr, p[0], p[1]))
 	}
 	for i, p := range pieces(size) {
 		wr := uapi.WR{ID: uapi.WRID(i), Op: uapi.OpSend, Flags: uapi.Signaled, SGE: []uapi.SGE{{MR: from.mr, Offset: p[0], Length: p[1]}}}
-		_, err := from.ctx.Post(from.qp, []uapi.WR{wr})
+		_, err := from.device.Post(from.qp, []uapi.WR{wr})
 		require.NoError(t, err)
 	}
 	for i, c := range to.complete(t, messages) {
@@ -279,7 +279,7 @@ func sends(t *testing.T, from, to *side, size uint64) {
 func reads(t *testing.T, from, to *side, size uint64) {
 	want := fill(to, from, size)
 	for _, p := range pieces(size) {
-		from.must(from.ctx.PostRead(from.qp, from.mr, p[0], from.peer.Addr+p[0], from.peer.RKey, p[1]))
+		from.must(from.device.PostRead(from.qp, from.mr, p[0], from.peer.Addr+p[0], from.peer.RKey, p[1]))
 	}
 	from.complete(t, messages)
 	require.True(t, bytes.Equal(want, from.buf))
@@ -290,9 +290,9 @@ func reads(t *testing.T, from, to *side, size uint64) {
 func atomics(t *testing.T, from, to *side, _ uint64) {
 	for i := range uint64(messages) {
 		if i%2 == 0 {
-			from.must(from.ctx.PostFetchAdd(from.qp, from.mr, 8*i, from.peer.Addr, from.peer.RKey, 1))
+			from.must(from.device.PostFetchAdd(from.qp, from.mr, 8*i, from.peer.Addr, from.peer.RKey, 1))
 		} else {
-			from.must(from.ctx.PostCompareSwap(from.qp, from.mr, 8*i, from.peer.Addr, from.peer.RKey, i, i+1))
+			from.must(from.device.PostCompareSwap(from.qp, from.mr, 8*i, from.peer.Addr, from.peer.RKey, i, i+1))
 		}
 	}
 	from.complete(t, messages)

@@ -105,13 +105,13 @@ func writes(b *testing.B, size int) mover {
 	if size <= 4096 {
 		depth, list = 512, 32
 	}
-	open := func() *uapi.Context {
-		c, err := uapi.Open("soft?port=0")
+	open := func() *uapi.Device {
+		d, err := uapi.Open("soft?port=0", uapi.OpenConfig{})
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.Cleanup(func() { c.Close() })
-		return c
+		b.Cleanup(func() { d.Close() })
+		return d
 	}
 	x, y := uapitest.ConnectWith(b, open(), open(), uapi.QPConfig{SendDepth: depth}, size)
 	for i := range x.Buf {

@@ -82,7 +82,7 @@ func newCarrier(ctx context.Context, name, device string, to netip.AddrPort) (*c
 		if err != nil {
 			return nil, err
 		}
-		d := rdmanet.Dialer{Context: own}
+		d := rdmanet.Dialer{Device: own}
 		dial = func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, "rdma", to.String()) }
 		c.end = func() {
 			_ = rdmanet.Flush(ctx)
@@ -142,7 +142,7 @@ func newQUIC(ctx context.Context, to netip.AddrPort) (*carrier, error) {
 func unixName(at netip.AddrPort) string { return fmt.Sprintf("@rdmashim-perf-%d", at.Port()) }
 
 // openDevice opens the device of one side.
-func openDevice(base string, server bool) (*uapi.Context, error) {
+func openDevice(base string, server bool) (*uapi.Device, error) {
 	name, client, err := peer.TwoDevices(peer.DefaultDevice(base))
 	if err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func openDevice(base string, server bool) (*uapi.Context, error) {
 	if !server {
 		name = client
 	}
-	return uapi.Open(name)
+	return uapi.Open(name, uapi.OpenConfig{})
 }
 
 // serveStreams is the other side of a carrier. It answers its streams, and HTTP

@@ -39,16 +39,16 @@ func queuePairMemory(ctx context.Context, n int) (bytes float64, err error) {
 }
 
 // open opens two devices.
-func open(names ...string) (devices [2]*uapi.Context, err error) {
+func open(names ...string) (devices [2]*uapi.Device, err error) {
 	for i, name := range names {
-		if devices[i], err = uapi.Open(name); err != nil {
+		if devices[i], err = uapi.Open(name, uapi.OpenConfig{}); err != nil {
 			return devices, err
 		}
 	}
 	return devices, nil
 }
 
-func closeAll(devices [2]*uapi.Context) {
+func closeAll(devices [2]*uapi.Device) {
 	for _, d := range devices {
 		if d != nil {
 			_ = d.Close()
@@ -77,7 +77,7 @@ func (s sides) close() {
 }
 
 // pairs connects n queue pairs of two devices, and lets each write.
-func pairs(ctx context.Context, devices [2]*uapi.Context, n int) (s sides, err error) {
+func pairs(ctx context.Context, devices [2]*uapi.Device, n int) (s sides, err error) {
 	s, err = join(ctx, devices, perf.Config{
 		Op: perf.Write, Sizes: []int{64}, Iterations: 1, QPs: n, Depth: 1, List: 1, Moderation: 1, Spread: 64, Events: true,
 	})
@@ -93,7 +93,7 @@ func pairs(ctx context.Context, devices [2]*uapi.Context, n int) (s sides, err e
 }
 
 // join connects two devices of this process as c says.
-func join(ctx context.Context, devices [2]*uapi.Context, c perf.Config) (s sides, err error) {
+func join(ctx context.Context, devices [2]*uapi.Device, c perf.Config) (s sides, err error) {
 	for i, d := range devices {
 		if s[i], err = perf.NewSide(d, c, i == 0); err != nil {
 			return s, err

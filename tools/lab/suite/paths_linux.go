@@ -205,25 +205,25 @@ type flow struct {
 }
 
 // start opens a device for the flow on an end of the network.
-func (f flow) start(end *netpath.End) (device *uapi.Context, err error) {
+func (f flow) start(end *netpath.End) (device *uapi.Device, err error) {
 	spec := "soft:" + end.Addr4.String()
 	if f.port != 0 {
 		spec += fmt.Sprintf("?port=%d", f.port)
 	}
 	err = end.Do(func() (err error) {
-		device, err = uapi.Open(spec)
+		device, err = uapi.Open(spec, uapi.OpenConfig{})
 		return err
 	})
 	return device, err
 }
 
 // run keeps a queue pair between two devices busy for about d.
-func (f flow) run(ctx context.Context, n *network, from, to *uapi.Context, d time.Duration) (r perf.Result, err error) {
+func (f flow) run(ctx context.Context, n *network, from, to *uapi.Device, d time.Duration) (r perf.Result, err error) {
 	config := perf.Config{
 		Op: f.op, Sizes: []int{f.size}, Duration: d, QPs: 1, Depth: f.flying, List: 1, Moderation: 1, Events: true,
 	}
 	var sides [2]*perf.Side
-	for i, device := range []*uapi.Context{from, to} {
+	for i, device := range []*uapi.Device{from, to} {
 		if sides[i], err = perf.NewSide(device, config, i == 0); err != nil {
 			return r, err
 		}
@@ -249,7 +249,7 @@ func (f flow) run(ctx context.Context, n *network, from, to *uapi.Context, d tim
 
 // rdmaOn runs a flow for about d, in bytes.
 func rdmaOn(ctx context.Context, n *network, f flow, d time.Duration) (g figures, err error) {
-	var devices [2]*uapi.Context
+	var devices [2]*uapi.Device
 	for i, end := range []*netpath.End{n.A, n.B} {
 		if devices[i], err = f.start(end); err != nil {
 			return g, err
@@ -273,7 +273,7 @@ func into(ctx context.Context, n *network, senders int, d time.Duration) (g figu
 		return g, err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
-	froms := make([]*uapi.Context, senders)
+	froms := make([]*uapi.Device, senders)
 	for i := range froms {
 		f.port = 4791 + i
 		if froms[i], err = f.start(n.A); err != nil {

@@ -21,7 +21,7 @@ const (
 // pipeline keeps up to depth chunks in flight between local buffers and the
 // server's memory, in order.
 type pipeline struct {
-	rdma   *uapi.Context
+	rdma   *uapi.Device
 	qp     uapi.QP
 	mr     uapi.MR
 	buf    []byte // depth chunks, registered as mr

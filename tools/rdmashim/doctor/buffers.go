@@ -53,7 +53,7 @@ func checkOffload(e *exam) Check {
 	}
 	// The counters tell of packets that got through, if any did.
 	if checkLoopback(e).Status == Pass {
-		if count, err := e.c.Counters(); err == nil {
+		if count, err := e.opened.Counters(); err == nil {
 			if n := count["gso_refused"]; n > 0 {
 				return warn("open the device with gso=off", "segmented packets were refused on %s (gso_refused %d)", e.netDevName(), n)
 			}

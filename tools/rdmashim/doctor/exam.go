@@ -29,7 +29,7 @@ type exam struct {
 	port   uint16 // UDP
 	asked  bool   // the UDP port, or the offloads, were asked for by an option
 
-	c       *uapi.Context // nil with openErr
+	opened  *uapi.Device // nil with openErr
 	info    uapi.DeviceInfo
 	openErr error
 
@@ -60,9 +60,9 @@ func newExam(ctx context.Context, s System, o Options) (*exam, error) {
 	e := &exam{ctx: ctx, sys: s, m: netlinkmgr.New(s.Kernel), o: o, port: uapi.RoCEPort}
 	e.loop = sync.OnceValue(e.transfer)
 	e.parse(o.Device)
-	e.c, e.openErr = s.Open(overNetwork(o.Device))
-	if e.c != nil {
-		if e.info, e.openErr = e.c.QueryDevice(); e.openErr == nil {
+	e.opened, e.openErr = s.Open(overNetwork(o.Device))
+	if e.opened != nil {
+		if e.info, e.openErr = e.opened.QueryDevice(); e.openErr == nil {
 			e.kind, e.addr, e.port = e.info.Kind, e.info.Address.Addr(), e.info.Address.Port()
 		}
 	}
@@ -86,8 +86,8 @@ func (noFiles) Open(name string) (fs.File, error) {
 }
 
 func (e *exam) close() {
-	if e.c != nil {
-		e.c.Close()
+	if e.opened != nil {
+		e.opened.Close()
 	}
 }
 

@@ -29,7 +29,7 @@ func checkGID(e *exam) Check {
 		return fail(give, "none of the %d GIDs can be used: index %d: %s", len(e.gids), e.gids[0].Index, e.gids[0].Why)
 	case best.Type != netlinkmgr.GIDRoCEv2:
 		return fail(give, "no RoCE v2 entry: index %d is %s", best.Index, best.Type)
-	case e.c != nil && e.info.GIDIndex != best.Index:
+	case e.opened != nil && e.info.GIDIndex != best.Index:
 		return warn(fmt.Sprintf("open it with GID index %d: uapi.OpenConfig{GIDIndex: new(%d)}", best.Index, best.Index), "index %d (%s) would be used, but %d (%s) is the one to use: %s",
 			e.info.GIDIndex, e.info.Address.Addr(), best.Index, best.Addr(), best.Why)
 	case best.Scope == netlinkmgr.ScopeLinkLocal:
@@ -39,7 +39,7 @@ func checkGID(e *exam) Check {
 }
 
 func (e *exam) checkSoftGID() Check {
-	if e.c == nil {
+	if e.opened == nil {
 		return skip("the device does not open: see loopback")
 	}
 	for _, g := range e.info.GIDs {

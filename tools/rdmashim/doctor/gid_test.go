@@ -13,11 +13,11 @@ import (
 // TestGIDChoice: the GID that would be opened is not the usable one, or not
 // RoCE v2.
 func TestGIDChoice(t *testing.T) {
-	c, err := uapi.Open("sim")
+	c, err := uapi.Open("sim", uapi.OpenConfig{})
 	require.NoError(t, err)
 	defer c.Close()
 	v4 := netip.MustParseAddr("::ffff:10.0.0.1")
-	e := &exam{kind: host, kernel: "mlx5_0", rdma: &netlinkmgr.Port{}, c: c, gids: []netlinkmgr.GID{
+	e := &exam{kind: host, kernel: "mlx5_0", rdma: &netlinkmgr.Port{}, opened: c, gids: []netlinkmgr.GID{
 		{Index: 1, GID: netip.MustParseAddr("fe80::1"), Type: netlinkmgr.GIDRoCEv2, Scope: netlinkmgr.ScopeLinkLocal},
 		{Index: 3, GID: v4, Type: netlinkmgr.GIDRoCEv2, Scope: netlinkmgr.ScopeIPv4, Usable: true, Best: true, Why: "the only one"},
 	}}

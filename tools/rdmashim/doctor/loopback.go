@@ -27,7 +27,7 @@ const (
 func checkLoopback(e *exam) Check { return e.loop() }
 
 func (e *exam) transfer() Check {
-	if e.c == nil || e.openErr != nil {
+	if e.opened == nil || e.openErr != nil {
 		return fail(e.openFix(), "%s does not open: %v", e.o.Device, e.openErr)
 	}
 	start := time.Now()
@@ -71,7 +71,7 @@ func (e *exam) transferFix() string {
 			return "leave out what the device's name asks for: " + fault
 		}
 	}
-	count, err := e.c.Counters()
+	count, err := e.opened.Counters()
 	if err != nil {
 		return "see the checks above"
 	}
@@ -92,7 +92,7 @@ func (e *exam) writeAndRead() (err error) {
 	var ends [2]peer.Endpoint
 	var memory [2]peer.Memory
 	for i := range ends {
-		ends[i].RDMA = e.c
+		ends[i].RDMA = e.opened
 		defer ends[i].Close()
 		if memory[i], err = ends[i].Alloc(loopbackSize, uapi.AccessLocalWrite|uapi.AccessRemoteWrite|uapi.AccessRemoteRead); err != nil {
 			return err
@@ -102,15 +102,15 @@ func (e *exam) writeAndRead() (err error) {
 		}
 	}
 	for i := range ends {
-		there, err := e.c.LocalEndpoint(ends[1-i].QP)
+		there, err := e.opened.LocalEndpoint(ends[1-i].QP)
 		if err == nil {
-			err = e.c.ConnectQP(ends[i].QP, there)
+			err = e.opened.ConnectQP(ends[i].QP, there)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	info, err := e.c.QueryMR(memory[1].MR)
+	info, err := e.opened.QueryMR(memory[1].MR)
 	if err != nil {
 		return err
 	}
@@ -118,14 +118,14 @@ func (e *exam) writeAndRead() (err error) {
 	_, _ = rand.Read(pattern)
 	qp, own := ends[0].QP, memory[0]
 	copy(own.Buf, pattern)
-	if _, err = e.c.PostWrite(qp, own.MR, 0, info.Addr, info.RKey, loopbackSize); err != nil {
+	if _, err = e.opened.PostWrite(qp, own.MR, 0, info.Addr, info.RKey, loopbackSize); err != nil {
 		return err
 	}
 	if err = e.complete("WRITE", &ends[0], memory[1].Buf, pattern); err != nil {
 		return err
 	}
 	clear(own.Buf)
-	if _, err = e.c.PostRead(qp, own.MR, 0, info.Addr, info.RKey, loopbackSize); err != nil {
+	if _, err = e.opened.PostRead(qp, own.MR, 0, info.Addr, info.RKey, loopbackSize); err != nil {
 		return err
 	}
 	return e.complete("READ", &ends[0], own.Buf, pattern)

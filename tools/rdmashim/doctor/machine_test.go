@@ -50,7 +50,7 @@ func newBench() *bench {
 	}
 	return &bench{k: k, System: System{
 		Kernel:   k.Functions(),
-		Open:     func(string) (*uapi.Context, error) { return nil, syscall.ENOTSUP },
+		Open:     func(string) (*uapi.Device, error) { return nil, syscall.ENOTSUP },
 		OpenFile: func(string) error { return nil },
 		Memlock:  func() (int64, error) { return -1, nil },
 		Route: func(dst, _ netip.Addr) (Route, error) {
@@ -77,7 +77,7 @@ func on(names ...string) map[string]bool {
 
 // opens lets the machine open real soft devices.
 func (b *bench) opens() *bench {
-	b.Open = func(device string) (*uapi.Context, error) { return uapi.Open(device) }
+	b.Open = func(device string) (*uapi.Device, error) { return uapi.Open(device, uapi.OpenConfig{}) }
 	return b
 }
 
@@ -234,7 +234,7 @@ var kernelBreakages = []breakage{
 	{"container, neighbour", "nat", inContainer, Options{Peer: neighbour}, Skip, "CAP_NET_ADMIN", ""},
 	{"not there", "loopback", func(b *bench) {
 		b.k.Links = nil
-		b.Open = func(string) (*uapi.Context, error) { return nil, fmt.Errorf("open: %w", syscall.ENODEV) }
+		b.Open = func(string) (*uapi.Device, error) { return nil, fmt.Errorf("open: %w", syscall.ENODEV) }
 	}, Options{}, Fail, "rxe0 does not open", "rdmashim link up --name rxe0"},
 }
 

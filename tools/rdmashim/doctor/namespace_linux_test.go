@@ -198,9 +198,9 @@ func TestSoftDevice(t *testing.T) {
 			700:  {Status: Fail, Detail: "active MTU is 1024, but the MTU of d0 is 700", Fix: "ip link set d0 mtu 1104"},
 		} {
 			require.NoError(t, netlink.LinkSetMTU(l, 1500))
-			s.Open = func(device string) (*uapi.Context, error) {
+			s.Open = func(device string) (*uapi.Device, error) {
 				defer func() { require.NoError(t, netlink.LinkSetMTU(l, mtu)) }()
-				return uapi.Open(device)
+				return uapi.Open(device, uapi.OpenConfig{})
 			}
 			r, err := Run(t.Context(), s, soft)
 			require.NoError(t, err)
@@ -249,7 +249,7 @@ func TestSoftDevice(t *testing.T) {
 			"on":  "the peer 127.0.0.7 is on this machine, and is reached through shared memory",
 			"off": "is reached by UDP: it is no soft device, or has shm=off",
 		} {
-			c, err := uapi.Open("soft:127.0.0.7?shm=" + shared)
+			c, err := uapi.Open("soft:127.0.0.7?shm="+shared, uapi.OpenConfig{})
 			require.NoError(t, err)
 			expect(t, o, "route", Pass, words, "")
 			if shared == "on" {

@@ -25,7 +25,7 @@ func TestGolden(t *testing.T) {
 	b.k.AddLink("mlx5_0", "eth0", false)
 	b.k.Files["etc/os-release"] = "ID=ubuntu\n" // no difference between machines' names
 	b.Memlock = func() (int64, error) { return 8 << 20, nil }
-	b.Open = func(string) (*uapi.Context, error) { return nil, syscall.EACCES }
+	b.Open = func(string) (*uapi.Device, error) { return nil, syscall.EACCES }
 	r, err := Run(t.Context(), b.System, Options{Device: "rxe0"})
 	require.NoError(t, err)
 	for file, print := range map[string]func(*bytes.Buffer) error{
@@ -74,10 +74,10 @@ func TestSoftLimits(t *testing.T) {
 		{"old kernel", "offload", func(b *bench) { b.Segmentation = func() (bool, bool, error) { return true, false, nil } }, Options{}, Warn, "know no GRO", "Linux 5.0"},
 		{"no descriptor", "offload", func(b *bench) { b.Segmentation = func() (bool, bool, error) { return false, false, syscall.EMFILE } }, Options{}, Skip, "too many open files", ""},
 		{"none left", "descriptors", func(b *bench) {
-			b.Open = func(string) (*uapi.Context, error) { return nil, syscall.EMFILE }
+			b.Open = func(string) (*uapi.Device, error) { return nil, syscall.EMFILE }
 		}, Options{}, Fail, "EMFILE", "ulimit -n 1024"},
 		{"none left to open", "loopback", func(b *bench) {
-			b.Open = func(string) (*uapi.Context, error) { return nil, syscall.EMFILE }
+			b.Open = func(string) (*uapi.Device, error) { return nil, syscall.EMFILE }
 		}, Options{}, Fail, "too many open files", "see descriptors"},
 		{"switched off", "offload", func(b *bench) {
 			b.Features = func(string) (map[string]bool, error) { return on("rx-gro"), nil }
@@ -110,14 +110,14 @@ func TestSoftLimits(t *testing.T) {
 // TestNothingKnown: a system that tells nothing has its checks skipped, and the
 // device works.
 func TestNothingKnown(t *testing.T) {
-	s := System{Open: func(device string) (*uapi.Context, error) { return uapi.Open(device) }}
+	s := System{Open: func(device string) (*uapi.Device, error) { return uapi.Open(device, uapi.OpenConfig{}) }}
 	for _, device := range []string{"soft?port=0", "sim"} {
 		r, err := Run(t.Context(), s, Options{Device: device})
 		require.NoError(t, err)
 		require.True(t, r.OK, "%+v", r)
 		require.Equal(t, Pass, find(t, r, "loopback").Status)
 	}
-	s.Open = func(string) (*uapi.Context, error) { return nil, syscall.ENOTSUP }
+	s.Open = func(string) (*uapi.Device, error) { return nil, syscall.ENOTSUP }
 	r, err := Run(t.Context(), s, Options{Device: "rxe0"})
 	require.NoError(t, err)
 	require.False(t, r.OK)

@@ -14,7 +14,7 @@ type System struct {
 	// Kernel has network devices, RDMA devices, files (Root) and release.
 	Kernel netlinkmgr.Kernel
 	// Open opens a device.
-	Open func(device string) (*uapi.Context, error)
+	Open func(device string) (*uapi.Device, error)
 	// OpenFile opens a device file for reading and writing, and closes it.
 	OpenFile func(path string) error
 	// Memlock is how many bytes of memory this process may lock; -1 is no

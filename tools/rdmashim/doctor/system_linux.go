@@ -27,7 +27,7 @@ func Running() (System, error) {
 	}
 	return System{
 		Kernel:       k,
-		Open:         func(device string) (*uapi.Context, error) { return uapi.Open(device) },
+		Open:         func(device string) (*uapi.Device, error) { return uapi.Open(device, uapi.OpenConfig{}) },
 		OpenFile:     openFile,
 		Memlock:      func() (int64, error) { return limit(unix.RLIMIT_MEMLOCK) },
 		Descriptors:  func() (int64, error) { return limit(unix.RLIMIT_NOFILE) },

@@ -7,5 +7,5 @@ import "github.com/rdmashim/rdmashim/uapi"
 // Running is this machine, of which little is known: only Linux has RDMA
 // devices and tells of its network.
 func Running() (System, error) {
-	return System{Open: func(device string) (*uapi.Context, error) { return uapi.Open(device) }}, nil
+	return System{Open: func(device string) (*uapi.Device, error) { return uapi.Open(device, uapi.OpenConfig{}) }}, nil
 }

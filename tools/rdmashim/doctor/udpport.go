@@ -50,7 +50,7 @@ func (e *exam) whose(s ports.Socket) holder {
 // checkUDPPort looks for the holder of the port.
 func checkUDPPort(e *exam) Check {
 	if !e.exists("proc/self/net/udp") {
-		if e.c != nil && e.kind == soft {
+		if e.opened != nil && e.kind == soft {
 			return pass("%s is this device's", e.info.Address)
 		}
 		return skip("this system does not tell who has UDP ports")
@@ -60,7 +60,7 @@ func checkUDPPort(e *exam) Check {
 		return e.checkKernelPort(all)
 	}
 	switch {
-	case e.c != nil && e.port != uapi.RoCEPort && !e.asked:
+	case e.opened != nil && e.port != uapi.RoCEPort && !e.asked:
 		e.port = uapi.RoCEPort
 		all = e.holders()
 		e.port = e.info.Address.Port()
@@ -69,9 +69,9 @@ func checkUDPPort(e *exam) Check {
 			fix, who = endHolder(all[0]), all[0].String()
 		}
 		return warn(fix, "UDP port %d is taken (%s), so the device is at %s: soft devices reach it, cards and rdma_rxe do not", uapi.RoCEPort, who, e.info.Address)
-	case e.c != nil && e.port != uapi.RoCEPort:
+	case e.opened != nil && e.port != uapi.RoCEPort:
 		return pass("%s is this device's; cards and rdma_rxe use %d only", e.info.Address, uapi.RoCEPort)
-	case e.c != nil:
+	case e.opened != nil:
 		return pass("%s is this device's", e.info.Address)
 	case len(all) > 0:
 		return fail(endHolder(all[0])+", or take another address or ?port=0", "UDP port %d is held by %s", e.port, all[0])

@@ -14,10 +14,10 @@ import (
 // the options first, and both have the others. Both devices are closed then.
 func traffic(t *testing.T, first, both string, n int) map[string]uint64 {
 	t.Helper()
-	a, err := uapi.Open("soft?mtu=1024&" + both + "&" + first)
+	a, err := uapi.Open("soft?mtu=1024&"+both+"&"+first, uapi.OpenConfig{})
 	require.NoError(t, err)
 	defer a.Close()
-	b, err := uapi.Open("soft?mtu=1024&" + both)
+	b, err := uapi.Open("soft?mtu=1024&"+both, uapi.OpenConfig{})
 	require.NoError(t, err)
 	defer b.Close()
 	const access = uapi.AccessLocalWrite | uapi.AccessRemoteWrite | uapi.AccessRemoteRead | uapi.AccessRemoteAtomic

@@ -23,12 +23,12 @@ func TestStrangersMemory(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "1MiB") // garbage is no connection's
 	const few, many, kib = 32, 448, 64
 	s := start(t, overRDMA, "--silence", "0", "--max-clients", "1024")
-	device, err := uapi.Open("soft:" + clitest.Host())
+	device, err := uapi.Open("soft:"+clitest.Host(), uapi.OpenConfig{})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = device.Close() })
 	dial := func(n int) (resident int) {
 		for range n {
-			c, err := (&rdmanet.Dialer{Context: device}).DialContext(t.Context(), "rdma", s.Addr)
+			c, err := (&rdmanet.Dialer{Device: device}).DialContext(t.Context(), "rdma", s.Addr)
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = c.Close() })
 		}

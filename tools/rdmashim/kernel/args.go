@@ -59,7 +59,7 @@ func (c *console) readOne(a *args, kind, word string) (err error) {
 		a.mr = r
 	case kind == "REMOTE" && r != nil, kind == "RKEY" && r != nil:
 		var info uapi.MRInfo
-		info, err = r.ctx.QueryMR(r.mr)
+		info, err = r.device.QueryMR(r.mr)
 		if n = info.Addr; kind == "RKEY" {
 			n = uint64(info.RKey)
 		}

@@ -30,8 +30,8 @@ type console struct {
 	proc    *emu.Process // looks at files
 	files   kshim.Kernel // proc, traced
 
-	opened  map[string]*uapi.Context
-	current *uapi.Context // of the device that open named last
+	opened  map[string]*uapi.Device
+	current *uapi.Device // of the device that open named last
 	regions map[string]*region
 	pairs   map[string]*pair
 	made    int // queue pairs, for their names
@@ -62,7 +62,7 @@ func (t tracer) Write(b []byte) (int, error) {
 }
 
 func newConsole(w io.Writer) *console {
-	c := &console{machine: minikernel.Machine(), opened: map[string]*uapi.Context{},
+	c := &console{machine: minikernel.Machine(), opened: map[string]*uapi.Device{},
 		regions: map[string]*region{}, pairs: map[string]*pair{}}
 	c.out.w = w
 	_ = c.machine.Modprobe("ib_uverbs") // as at boot; a console before may have unloaded it

@@ -78,7 +78,7 @@ func TestConsole(t *testing.T) {
 	require.ErrorIs(t, c.run("rmmod sim"), syscall.EBUSY)
 	require.NoError(t, c.run("open "+devices[0]))
 	require.NoError(t, c.run("reg_mr more 64"))
-	require.Same(t, c.regions["a"].ctx, c.regions["more"].ctx, "open goes back to a device")
+	require.Same(t, c.regions["a"].device, c.regions["more"].device, "open goes back to a device")
 	require.NoError(t, c.run("close "+devices[0]))
 	require.ErrorIs(t, c.run("post_send qp1 a 12"), syscall.EBADF)
 	require.ErrorIs(t, c.run("insmod sim"), syscall.EEXIST)

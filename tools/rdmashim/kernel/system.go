@@ -87,33 +87,33 @@ func (c *console) open(a *args) error {
 		return fmt.Errorf("the mini kernel has no device %s; insmod adds one: %w", name, syscall.ENODEV)
 	}
 	if c.opened[name] == nil {
-		ctx, err := uapi.OpenWith(name, uapi.OpenConfig{Trace: tracer{&c.out}})
+		d, err := uapi.Open(name, uapi.OpenConfig{Trace: tracer{&c.out}})
 		if err != nil {
 			return err
 		}
-		c.opened[name] = ctx
+		c.opened[name] = d
 	}
 	c.current = c.opened[name]
 	return nil
 }
 
 func (c *console) close(a *args) error {
-	ctx := c.opened[a.text[0]]
-	if ctx == nil {
+	d := c.opened[a.text[0]]
+	if d == nil {
 		return fmt.Errorf("device %s is not open: %w", a.text[0], syscall.EBADF)
 	}
 	delete(c.opened, a.text[0])
-	if c.current == ctx {
+	if c.current == d {
 		c.current = nil
 	}
-	err := ctx.Close()
-	maps.DeleteFunc(c.pairs, func(_ string, p *pair) bool { return p.ctx == ctx })
-	maps.DeleteFunc(c.regions, func(_ string, r *region) bool { return r.ctx == ctx && uapi.Free(r.buf) == nil })
+	err := d.Close()
+	maps.DeleteFunc(c.pairs, func(_ string, p *pair) bool { return p.device == d })
+	maps.DeleteFunc(c.regions, func(_ string, r *region) bool { return r.device == d && uapi.Free(r.buf) == nil })
 	return err
 }
 
 // context is the current device. The only one that there is need not be opened.
-func (c *console) context() (*uapi.Context, error) {
+func (c *console) context() (*uapi.Device, error) {
 	if list := c.devices(); c.current == nil && len(list) == 1 {
 		if err := c.open(&args{text: list}); err != nil {
 			return nil, err

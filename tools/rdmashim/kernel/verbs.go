@@ -17,17 +17,17 @@ import (
 
 // region is a buffer that is registered on a device.
 type region struct {
-	name string
-	ctx  *uapi.Context
-	mr   uapi.MR
-	buf  []byte
+	name   string
+	device *uapi.Device
+	mr     uapi.MR
+	buf    []byte
 }
 
 // pair is a queue pair.
 type pair struct {
-	name string
-	ctx  *uapi.Context
-	qp   uapi.QP
+	name   string
+	device *uapi.Device
+	qp     uapi.QP
 }
 
 var accessFlags = map[string]uapi.Access{
@@ -48,7 +48,7 @@ func (c *console) regMR(a *args) error {
 	if c.regions[name] != nil {
 		return fmt.Errorf("there is a region %s; dereg_mr it, or take another name: %w", name, syscall.EEXIST)
 	}
-	ctx, err := c.context()
+	d, err := c.context()
 	if err != nil {
 		return err
 	}
@@ -56,17 +56,17 @@ func (c *console) regMR(a *args) error {
 	if err != nil {
 		return err
 	}
-	mr, err := ctx.RegMR(buf, access)
+	mr, err := d.RegMR(buf, access)
 	if err != nil {
 		return errors.Join(err, uapi.Free(buf))
 	}
-	r := &region{name, ctx, mr, buf}
+	r := &region{name, d, mr, buf}
 	c.regions[name] = r
 	return c.queryMR(&args{mr: r})
 }
 
 func (c *console) deregMR(a *args) error {
-	if err := a.mr.ctx.DeregMR(a.mr.mr); err != nil {
+	if err := a.mr.device.DeregMR(a.mr.mr); err != nil {
 		return err
 	}
 	delete(c.regions, a.mr.name)
@@ -74,7 +74,7 @@ func (c *console) deregMR(a *args) error {
 }
 
 func (c *console) queryMR(a *args) error {
-	i, err := a.mr.ctx.QueryMR(a.mr.mr)
+	i, err := a.mr.device.QueryMR(a.mr.mr)
 	if err == nil {
 		c.printf("%s: %d bytes at %#x, lkey %#x, rkey %#x, %v\n", a.mr.name, i.Length, i.Addr, i.LKey, i.RKey, i.Access)
 	}
@@ -93,28 +93,28 @@ func (c *console) hexdump(a *args) error {
 }
 
 func (c *console) createQP(a *args) error {
-	ctx, err := c.context()
+	d, err := c.context()
 	if err != nil {
 		return err
 	}
-	qp, err := ctx.CreateQP(int(a.n[0]), int(a.n[1]))
+	qp, err := d.CreateQP(int(a.n[0]), int(a.n[1]))
 	if err != nil {
 		return err
 	}
 	c.made++
-	p := &pair{fmt.Sprintf("qp%d", c.made), ctx, qp}
+	p := &pair{fmt.Sprintf("qp%d", c.made), d, qp}
 	c.pairs[p.name] = p
 	return c.queryQP(&args{pairs: []*pair{p}})
 }
 
 func (c *console) destroyQP(a *args) error {
 	maps.DeleteFunc(c.pairs, func(_ string, p *pair) bool { return p == a.pairs[0] })
-	return a.pairs[0].ctx.DestroyQP(a.pairs[0].qp)
+	return a.pairs[0].device.DestroyQP(a.pairs[0].qp)
 }
 
 func (c *console) queryQP(a *args) error {
 	p := a.pairs[0]
-	i, err := p.ctx.QueryQP(p.qp)
+	i, err := p.device.QueryQP(p.qp)
 	if err == nil {
 		c.printf("%s: number %d, %v, %d sends, %d receives\n", p.name, uint32(p.qp), i.State, i.SendDepth, i.RecvDepth)
 	}
@@ -123,33 +123,33 @@ func (c *console) queryQP(a *args) error {
 
 func (c *console) connect(a *args) error {
 	x, y := a.pairs[0], a.pairs[1]
-	here, err := x.ctx.LocalEndpoint(x.qp)
-	there, peerErr := y.ctx.LocalEndpoint(y.qp)
+	here, err := x.device.LocalEndpoint(x.qp)
+	there, peerErr := y.device.LocalEndpoint(y.qp)
 	if err := errors.Join(err, peerErr); err != nil {
 		return err
 	}
-	if err := x.ctx.ConnectQP(x.qp, there); err != nil || x == y {
+	if err := x.device.ConnectQP(x.qp, there); err != nil || x == y {
 		return err
 	}
-	return y.ctx.ConnectQP(y.qp, here)
+	return y.device.ConnectQP(y.qp, here)
 }
 
 func (c *console) postWrite(a *args) error {
 	p := a.pairs[0]
-	return c.posted(p.ctx.PostWrite(p.qp, a.mr.mr, a.n[0], a.n[1], uint32(a.n[2]), a.n[3]))
+	return c.posted(p.device.PostWrite(p.qp, a.mr.mr, a.n[0], a.n[1], uint32(a.n[2]), a.n[3]))
 }
 
 func (c *console) postRead(a *args) error {
 	p := a.pairs[0]
-	return c.posted(p.ctx.PostRead(p.qp, a.mr.mr, a.n[0], a.n[1], uint32(a.n[2]), a.n[3]))
+	return c.posted(p.device.PostRead(p.qp, a.mr.mr, a.n[0], a.n[1], uint32(a.n[2]), a.n[3]))
 }
 
 func (c *console) postSend(a *args) error {
-	return c.posted(a.pairs[0].ctx.PostSend(a.pairs[0].qp, a.mr.mr, a.n[0]))
+	return c.posted(a.pairs[0].device.PostSend(a.pairs[0].qp, a.mr.mr, a.n[0]))
 }
 
 func (c *console) postRecv(a *args) error {
-	return c.posted(a.pairs[0].ctx.PostRecv(a.pairs[0].qp, a.mr.mr, a.n[0], a.n[1]))
+	return c.posted(a.pairs[0].device.PostRecv(a.pairs[0].qp, a.mr.mr, a.n[0], a.n[1]))
 }
 
 // posted prints the id of a request.
@@ -168,13 +168,13 @@ func (c *console) pollCQ(a *args) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var wc [16]uapi.WC
-	n, err := p.ctx.PollCQ(p.qp, wc[:])
+	n, err := p.device.PollCQ(p.qp, wc[:])
 	c.completed(wc[:max(n, 0)])
 	if err == nil && n == 0 && want == 0 {
 		c.printf("no completion\n")
 	}
 	for got := n; err == nil && got < want; got += n {
-		n, err = p.ctx.WaitCQ(ctx, p.qp, wc[:])
+		n, err = p.device.WaitCQ(ctx, p.qp, wc[:])
 		c.completed(wc[:max(n, 0)])
 	}
 	if errors.Is(err, context.DeadlineExceeded) {

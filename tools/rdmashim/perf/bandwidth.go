@@ -205,7 +205,7 @@ func (s *Side) serveSlowly(ctx context.Context) error {
 		case <-tick.C:
 		}
 		for due := int(time.Since(began)/slow) - owed; due > 0; {
-			n, err := s.rdma.Poll(s.cq, s.wc[:min(due, len(s.wc))])
+			n, err := s.rdma.PollQueue(s.cq, s.wc[:min(due, len(s.wc))])
 			if err == nil {
 				err = s.take(max(n, 0))
 			}

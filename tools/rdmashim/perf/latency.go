@@ -147,7 +147,7 @@ func (s *Side) awaitTurn(ctx context.Context, word *atomic.Uint64) error {
 		if spins%s.glances != 0 {
 			continue
 		}
-		n, err := s.rdma.Poll(s.cq, s.wc)
+		n, err := s.rdma.PollQueue(s.cq, s.wc)
 		if err == nil && n > 0 {
 			err = s.take(n)
 		}

@@ -25,7 +25,7 @@ type Side struct {
 	Client bool
 
 	end    peer.Endpoint
-	rdma   *uapi.Context
+	rdma   *uapi.Device
 	cq     uapi.CQ
 	qps    []uapi.QP
 	mem    []byte
@@ -53,7 +53,7 @@ type queue struct{ posted, done, silent int }
 
 // NewSide makes memory and queue pairs on a device. Close gives them back; the
 // device stays open.
-func NewSide(rdma *uapi.Context, c Config, client bool) (_ *Side, err error) {
+func NewSide(rdma *uapi.Device, c Config, client bool) (_ *Side, err error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
@@ -213,14 +213,14 @@ func (s *Side) receive(i, n int) error {
 // poll takes completions, at least one.
 func (s *Side) poll(ctx context.Context) (int, error) {
 	if s.Config.Events {
-		n, err := s.rdma.Wait(ctx, s.cq, s.wc)
+		n, err := s.rdma.WaitQueue(ctx, s.cq, s.wc)
 		if err != nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
 		return max(n, 0), err
 	}
 	for spins := 1; ; spins++ {
-		if n, err := s.rdma.Poll(s.cq, s.wc); n != 0 || err != nil {
+		if n, err := s.rdma.PollQueue(s.cq, s.wc); n != 0 || err != nil {
 			return max(n, 0), err
 		}
 		if err := rest(ctx, spins); err != nil {

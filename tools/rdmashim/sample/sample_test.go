@@ -52,12 +52,12 @@ func address() string {
 }
 
 // open opens a soft device for the test.
-func open(t *testing.T) *uapi.Context {
+func open(t *testing.T) *uapi.Device {
 	t.Helper()
-	c, err := uapi.Open(address())
+	d, err := uapi.Open(address(), uapi.OpenConfig{})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	return c
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	return d
 }
 
 // serveHere serves any number of clients in this process, until the test ends.
@@ -65,7 +65,7 @@ func serveHere(t *testing.T, s *role) (addr string) {
 	t.Helper()
 	s.stdout = io.Discard
 	server := open(t)
-	l, err := server.Listen(":0")
+	l, err := server.Listen(":0", uapi.ListenConfig{})
 	require.NoError(t, err)
 	at, err := server.QueryDevice()
 	require.NoError(t, err)
@@ -95,12 +95,12 @@ func TestPingClientsAreApart(t *testing.T) {
 	s := &role{program: service}
 	s.seats.Most = 10
 	addr := serveHere(t, s)
-	c := open(t)
+	d := open(t)
 	buf := make([]byte, 64)
-	mr, err := c.RegMR(buf, uapi.AccessLocalWrite)
+	mr, err := d.RegMR(buf, uapi.AccessLocalWrite)
 	require.NoError(t, err)
 	dial := func() uapi.QP {
-		qp, err := c.Dial(t.Context(), addr, uapi.DialConfig{QPConfig: sampleQP})
+		qp, err := d.Dial(t.Context(), addr, uapi.DialConfig{QPConfig: sampleQP})
 		require.NoError(t, err)
 		return qp
 	}
@@ -110,9 +110,9 @@ func TestPingClientsAreApart(t *testing.T) {
 	copy(memory.buf, secret)
 	for _, op := range []uapi.Op{uapi.OpRead, uapi.OpWrite} {
 		thief := dial()
-		_, err := c.Post(thief, []uapi.WR{{Op: op, Flags: uapi.Signaled, SGE: []uapi.SGE{{MR: mr, Length: 64}}, RemoteAddr: memory.region.Addr, RKey: memory.region.RKey}})
+		_, err := d.Post(thief, []uapi.WR{{Op: op, Flags: uapi.Signaled, SGE: []uapi.SGE{{MR: mr, Length: 64}}, RemoteAddr: memory.region.Addr, RKey: memory.region.RKey}})
 		require.NoError(t, err)
-		_, err = c.WaitWR(t.Context(), thief, 0)
+		_, err = d.WaitWR(t.Context(), thief, 0)
 		require.ErrorIs(t, err, uapi.WCRemAccessErr, op)
 		require.NotContains(t, string(buf), secret)
 	}

@@ -99,11 +99,11 @@ func (s *role) serve(ctx context.Context) error {
 		return err
 	}
 	defer func() {
-		for _, c := range devices {
-			c.Close()
+		for _, d := range devices {
+			d.Close()
 		}
 	}()
-	l, err := uapi.Listen(net.JoinHostPort(s.listen, strconv.Itoa(int(s.port))))
+	l, err := uapi.Listen(net.JoinHostPort(s.listen, strconv.Itoa(int(s.port))), uapi.ListenConfig{})
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (s *role) serveOne(ctx context.Context, r *uapi.Request) error {
 	c := &conn{out: s.stdout}
 	err := s.seats.Left(r.RemoteAddr)
 	if err == nil {
-		err = c.Share(r.Context)
+		err = c.Share(r.Device)
 	}
 	if err == nil {
 		err = s.accept(ctx, c, r)
@@ -166,7 +166,7 @@ func (s *role) serveOne(ctx context.Context, r *uapi.Request) error {
 // accepted makes the queue pair, posts the receives, and accepts.
 func (c *conn) accepted(ctx context.Context, r *uapi.Request, config uapi.QPConfig, post func() error, private []byte) (err error) {
 	config.PD = c.PD
-	qp, err := r.CreateQP(config)
+	qp, err := r.CreateQPWith(config)
 	if err != nil {
 		return err
 	}

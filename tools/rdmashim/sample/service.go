@@ -59,7 +59,7 @@ func (s *service) run(cmd *cobra.Command, config rpc.ServerConfig) error {
 		return err
 	}
 	defer device.Close()
-	l, err := device.Listen(address)
+	l, err := device.Listen(address, uapi.ListenConfig{})
 	if err != nil {
 		return err
 	}
@@ -106,13 +106,13 @@ type caller struct {
 // dial makes a connection to the server at an address. The caller calls done in
 // the end.
 func (c *caller) dial(cmd *cobra.Command, address string, options ...grpc.CallOption) (conn *rpc.ClientConn, done func() error, err error) {
-	var device *uapi.Context
+	var device *uapi.Device
 	if name := deviceName(&c.device); name != "" && name != uapi.DefaultDevice { // else by the route
 		if device, err = cli.Open(name, cmd.ErrOrStderr(), uapi.OpenConfig{}); err != nil {
 			return nil, nil, err
 		}
 	}
-	conn, err = rpc.Dial(cmd.Context(), address, rpc.ClientConfig{Context: device, CallOptions: options})
+	conn, err = rpc.Dial(cmd.Context(), address, rpc.ClientConfig{Device: device, CallOptions: options})
 	if err != nil {
 		if device != nil {
 			_ = device.Close()

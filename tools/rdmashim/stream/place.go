@@ -74,8 +74,8 @@ type Devices struct {
 	flags  cli.DeviceFlags
 	config rdmanet.Config
 
-	named *uapi.Context   // nil: rdmanet chooses one by the address
-	all   []*uapi.Context // of a listener on every address
+	named *uapi.Device   // nil: rdmanet chooses one by the address
+	all   []*uapi.Device // of a listener on every address
 }
 
 // AddFlags adds --device and --ring to a command.
@@ -138,7 +138,7 @@ func (d *Devices) Dial(ctx context.Context, to Place) (Stream, error) {
 		DialContext(ctx context.Context, network, address string) (net.Conn, error)
 	} = &net.Dialer{}
 	if to.Network == "rdma" {
-		dialer = &rdmanet.Dialer{Context: d.named, Config: d.config}
+		dialer = &rdmanet.Dialer{Device: d.named, Config: d.config}
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()

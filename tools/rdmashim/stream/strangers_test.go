@@ -29,13 +29,13 @@ func TestStrangers(t *testing.T) {
 			return (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).Dial("tcp", to)
 		},
 		"rdma": func(t *testing.T, from, to string) (net.Conn, error) {
-			device, err := uapi.Open("soft:" + from)
+			device, err := uapi.Open("soft:"+from, uapi.OpenConfig{})
 			require.NoError(t, err)
 			t.Cleanup(func() {
 				_ = rdmanet.FlushDevice(context.Background(), device)
 				_ = device.Close()
 			})
-			return (&rdmanet.Dialer{Context: device}).DialContext(t.Context(), "rdma", to)
+			return (&rdmanet.Dialer{Device: device}).DialContext(t.Context(), "rdma", to)
 		},
 	}
 	for _, c := range []struct{ name, network, args string }{

@@ -18,8 +18,8 @@ import (
 // over it.
 func TestKernelDevice(t *testing.T) {
 	const size = 1 << 20
-	open := func() *uapi.Context {
-		c, err := uapi.Open("rxe0")
+	open := func() *uapi.Device {
+		c, err := uapi.Open("rxe0", uapi.OpenConfig{})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, c.Close()) })
 		return c
@@ -72,12 +72,12 @@ func TestKernelDevice(t *testing.T) {
 	own, err := a.Stats()
 	require.NoError(t, err)
 	require.Equal(t, now[0].Ports[0].Counters, own.Ports[0].Counters, "sysfs says what netlink says")
-	require.Len(t, own.QueuePairs, 1, "the context's")
+	require.Len(t, own.QueuePairs, 1, "the device's")
 	require.Equal(t, p.SQPSN, own.QueuePairs[0].SQPSN)
 	require.Equal(t, info.Address.Addr(), own.QueuePairs[0].Peer.Addr())
 	all := uapi.AllStats()
 	require.Len(t, all, 1)
-	require.Len(t, all[0].QueuePairs, 2, "those of both contexts")
+	require.Len(t, all[0].QueuePairs, 2, "those of both devices")
 	for name := range own.Ports[0].Counters {
 		require.NotEqual(t, stats.Lookup("no such counter").Help, stats.Lookup(name).Help, name)
 	}

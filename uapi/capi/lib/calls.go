@@ -41,7 +41,7 @@ func failed(err error, text *C.char) C.int {
 }
 
 // call makes a call on the device, which returns a number of zero or more.
-func call(text *C.char, f func(c *uapi.Context) (int, error)) C.int {
+func call(text *C.char, f func(c *uapi.Device) (int, error)) C.int {
 	c, err := current()
 	var n int
 	if err == nil {
@@ -54,8 +54,8 @@ func call(text *C.char, f func(c *uapi.Context) (int, error)) C.int {
 }
 
 // callOn makes a call on a memory region of the device.
-func callOn(mr C.int, text *C.char, f func(c *uapi.Context, local uapi.MR) (int, error)) C.int {
-	return call(text, func(c *uapi.Context) (int, error) {
+func callOn(mr C.int, text *C.char, f func(c *uapi.Device, local uapi.MR) (int, error)) C.int {
+	return call(text, func(c *uapi.Device) (int, error) {
 		local, err := region(mr)
 		if err != nil {
 			return 0, err
@@ -104,7 +104,7 @@ func rdmashimExit() {
 
 //export rdmashimRegMR
 func rdmashimRegMR(addr unsafe.Pointer, n C.uint64_t, access C.int, text *C.char) C.int {
-	return call(text, func(c *uapi.Context) (int, error) {
+	return call(text, func(c *uapi.Device) (int, error) {
 		mem, err := lent(addr, n, uapi.Access(access))
 		if err != nil {
 			return 0, err
@@ -119,7 +119,7 @@ func rdmashimRegMR(addr unsafe.Pointer, n C.uint64_t, access C.int, text *C.char
 
 //export rdmashimDeregMR
 func rdmashimDeregMR(mr C.int, text *C.char) C.int {
-	return callOn(mr, text, func(c *uapi.Context, local uapi.MR) (int, error) {
+	return callOn(mr, text, func(c *uapi.Device, local uapi.MR) (int, error) {
 		leaveRegion(mr)
 		return 0, c.DeregMR(local)
 	})
@@ -127,7 +127,7 @@ func rdmashimDeregMR(mr C.int, text *C.char) C.int {
 
 //export rdmashimQueryMR
 func rdmashimQueryMR(mr C.int, to *C.struct_rdma_region, text *C.char) C.int {
-	return callOn(mr, text, func(c *uapi.Context, local uapi.MR) (int, error) {
+	return callOn(mr, text, func(c *uapi.Device, local uapi.MR) (int, error) {
 		info, err := c.QueryMR(local)
 		if err != nil {
 			return 0, err
@@ -142,7 +142,7 @@ func regionOfC(r uapi.Region) C.struct_rdma_region {
 
 //export rdmashimCreateQP
 func rdmashimCreateQP(sends, receives C.int, text *C.char) C.int {
-	return call(text, func(c *uapi.Context) (int, error) {
+	return call(text, func(c *uapi.Device) (int, error) {
 		qp, err := c.CreateQP(int(sends), int(receives))
 		return int(qp), err
 	})
@@ -150,12 +150,12 @@ func rdmashimCreateQP(sends, receives C.int, text *C.char) C.int {
 
 //export rdmashimDestroyQP
 func rdmashimDestroyQP(qp C.int, text *C.char) C.int {
-	return call(text, func(c *uapi.Context) (int, error) { return 0, c.DestroyQP(uapi.QP(qp)) })
+	return call(text, func(c *uapi.Device) (int, error) { return 0, c.DestroyQP(uapi.QP(qp)) })
 }
 
 //export rdmashimPostWrite
 func rdmashimPostWrite(qp, mr C.int, offset, addr C.uint64_t, rkey C.uint32_t, n C.uint64_t, text *C.char) C.int {
-	return callOn(mr, text, func(c *uapi.Context, local uapi.MR) (int, error) {
+	return callOn(mr, text, func(c *uapi.Device, local uapi.MR) (int, error) {
 		id, err := c.PostWrite(uapi.QP(qp), local, uint64(offset), uint64(addr), uint32(rkey), uint64(n))
 		return identity(id), err
 	})
@@ -163,7 +163,7 @@ func rdmashimPostWrite(qp, mr C.int, offset, addr C.uint64_t, rkey C.uint32_t, n
 
 //export rdmashimPostRead
 func rdmashimPostRead(qp, mr C.int, offset, addr C.uint64_t, rkey C.uint32_t, n C.uint64_t, text *C.char) C.int {
-	return callOn(mr, text, func(c *uapi.Context, local uapi.MR) (int, error) {
+	return callOn(mr, text, func(c *uapi.Device, local uapi.MR) (int, error) {
 		id, err := c.PostRead(uapi.QP(qp), local, uint64(offset), uint64(addr), uint32(rkey), uint64(n))
 		return identity(id), err
 	})
@@ -171,7 +171,7 @@ func rdmashimPostRead(qp, mr C.int, offset, addr C.uint64_t, rkey C.uint32_t, n 
 
 //export rdmashimPostSend
 func rdmashimPostSend(qp, mr C.int, n C.uint64_t, text *C.char) C.int {
-	return callOn(mr, text, func(c *uapi.Context, local uapi.MR) (int, error) {
+	return callOn(mr, text, func(c *uapi.Device, local uapi.MR) (int, error) {
 		id, err := c.PostSend(uapi.QP(qp), local, uint64(n))
 		return identity(id), err
 	})
@@ -179,7 +179,7 @@ func rdmashimPostSend(qp, mr C.int, n C.uint64_t, text *C.char) C.int {
 
 //export rdmashimPostRecv
 func rdmashimPostRecv(qp, mr C.int, offset, n C.uint64_t, text *C.char) C.int {
-	return callOn(mr, text, func(c *uapi.Context, local uapi.MR) (int, error) {
+	return callOn(mr, text, func(c *uapi.Device, local uapi.MR) (int, error) {
 		post := func() (uapi.WRID, error) {
 			return c.PostRecv(uapi.QP(qp), local, uint64(offset), uint64(n))
 		}
@@ -193,7 +193,7 @@ func rdmashimPostRecv(qp, mr C.int, offset, n C.uint64_t, text *C.char) C.int {
 
 // begins begins a connection, as a first receive does, and reports whether none
 // had begun.
-func begins(c *uapi.Context, qp uapi.QP) bool {
+func begins(c *uapi.Device, qp uapi.QP) bool {
 	info, err := c.QueryQP(qp)
 	if err != nil || info.State != uapi.StateReset {
 		return false

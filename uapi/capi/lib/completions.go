@@ -38,7 +38,7 @@ func rdmashimWaitCQ(qp C.int, wc *C.struct_rdma_wc, room, timeout C.int, text *C
 // completed takes completions to an array of C. After an error the first one is
 // no success, for a program that does not look at the result.
 func completed(qp C.int, wc *C.struct_rdma_wc, room, timeout C.int, text *C.char) C.int {
-	n := call(text, func(c *uapi.Context) (int, error) {
+	n := call(text, func(c *uapi.Device) (int, error) {
 		b := rooms.Get().(*completions)
 		defer rooms.Put(b)
 		return b.take(c, uapi.QP(qp), wc, max(int(room), 0), timeout)
@@ -50,7 +50,7 @@ func completed(qp C.int, wc *C.struct_rdma_wc, room, timeout C.int, text *C.char
 }
 
 // take waits for the first batch only. An error of a later one comes again.
-func (b *completions) take(c *uapi.Context, qp uapi.QP, wc *C.struct_rdma_wc, room int, timeout C.int) (total int, err error) {
+func (b *completions) take(c *uapi.Device, qp uapi.QP, wc *C.struct_rdma_wc, room int, timeout C.int) (total int, err error) {
 	for {
 		n, err := poll(c, qp, b.list[:min(room-total, batch)], timeout)
 		if err != nil && total == 0 {
@@ -75,7 +75,7 @@ func (b *completions) take(c *uapi.Context, qp uapi.QP, wc *C.struct_rdma_wc, ro
 
 // poll is WaitCQ with a time in milliseconds, after which it finds nothing, and
 // PollCQ for 0.
-func poll(c *uapi.Context, qp uapi.QP, list []uapi.WC, timeout C.int) (int, error) {
+func poll(c *uapi.Device, qp uapi.QP, list []uapi.WC, timeout C.int) (int, error) {
 	ctx := context.Background()
 	switch {
 	case timeout == 0:

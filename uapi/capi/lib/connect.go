@@ -19,7 +19,7 @@ import (
 
 //export rdmashimLocalEndpoint
 func rdmashimLocalEndpoint(qp C.int, local *C.struct_rdma_endpoint, text *C.char) C.int {
-	return call(text, func(c *uapi.Context) (int, error) {
+	return call(text, func(c *uapi.Device) (int, error) {
 		e, err := c.LocalEndpoint(uapi.QP(qp))
 		if err != nil {
 			return 0, err
@@ -38,7 +38,7 @@ func rdmashimLocalEndpoint(qp C.int, local *C.struct_rdma_endpoint, text *C.char
 
 //export rdmashimConnectQP
 func rdmashimConnectQP(qp C.int, remote *C.struct_rdma_endpoint, text *C.char) C.int {
-	return call(text, func(c *uapi.Context) (int, error) {
+	return call(text, func(c *uapi.Device) (int, error) {
 		given, err := load(remote)
 		if err != nil {
 			return 0, err
@@ -57,7 +57,7 @@ func rdmashimConnectQP(qp C.int, remote *C.struct_rdma_endpoint, text *C.char) C
 
 //export rdmashimConnectOver
 func rdmashimConnectOver(qp, socket, mr C.int, remote *C.struct_rdma_region, text *C.char) C.int {
-	return call(text, func(c *uapi.Context) (int, error) {
+	return call(text, func(c *uapi.Device) (int, error) {
 		var mrs []uapi.MR
 		if mr != -1 {
 			local, err := region(mr)

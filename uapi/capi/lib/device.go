@@ -11,14 +11,14 @@ import (
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
-// device is the context that all calls are on.
+// device is what all calls are on.
 var device struct {
 	mu  sync.Mutex // serialises opening and closing
-	ctx atomic.Pointer[uapi.Context]
+	ctx atomic.Pointer[uapi.Device]
 }
 
-// current returns the context, which it opens if there is none.
-func current() (*uapi.Context, error) {
+// current returns the device, which it opens if there is none.
+func current() (*uapi.Device, error) {
 	if c := device.ctx.Load(); c != nil {
 		return c, nil
 	}
@@ -41,8 +41,8 @@ func open(name string) error {
 }
 
 // openLocked opens the device. Preconditions: mu is held.
-func openLocked(name string) (*uapi.Context, error) {
-	c, err := uapi.Open(name)
+func openLocked(name string) (*uapi.Device, error) {
+	c, err := uapi.Open(name, uapi.OpenConfig{})
 	if err == nil {
 		device.ctx.Store(c)
 	}

@@ -111,7 +111,7 @@ int rdma_local_endpoint(int qp_num, struct rdma_endpoint *local) RDMASHIM(local_
 int rdma_connect_qp(int qp_num, const struct rdma_endpoint *remote) RDMASHIM(connect_qp);
 
 /* rdma_connect_over connects a queue pair to the peer's that calls the same at
- * the other end of a connected stream socket; in Go, Context.ConnectOver. It
+ * the other end of a connected stream socket; in Go, Device.ConnectOver. It
  * tells the peer of the region local_mr (-1: none), and remote (or NULL) of the
  * peer's, which is zero if there is none. It returns when both sides are
  * connected, or after 30 seconds with ETIMEDOUT. Meanwhile the socket is the

@@ -31,7 +31,7 @@ type Way struct {
 }
 
 // Chooser chooses devices by address, and opens a C on the first that it can:
-// for package uapi, a context.
+// for package uapi, its Device.
 type Chooser[C any] struct {
 	Kinds Kinds
 	Open  func(Way) (C, error)

@@ -1,6 +1,6 @@
 // Package device gives package uapi its devices: soft RNICs of this process,
-// and those of the kernel. A device gets from its name to its context in four
-// steps, each with a file:
+// and those of the kernel. A device gets from its name to package uapi's Device
+// in four steps, each with a file:
 //
 //  1. name.go, option.go: Parse makes a Spec of a name.
 //  2. choose.go: a Chooser makes Specs of an address, or of the way to one. What
@@ -14,6 +14,6 @@
 //     is opened beside that one's (beside_linux.go, portmapper_linux.go).
 //
 // It knows kernels, sockets, shared memory and /proc, and none of the objects
-// of the API: contexts, queue pairs and regions are uapi's. A Chooser opens
+// of the API: devices, queue pairs and regions are uapi's. A Chooser opens
 // what its caller opens on a device, whatever that is.
 package device

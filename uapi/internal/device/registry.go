@@ -26,10 +26,10 @@ type registry struct {
 	mu      sync.Mutex
 	devices []*Device      // guarded by mu
 	serial  map[Kind]int   // guarded by mu; numbers the names
-	hosts   map[string]int // guarded by mu: contexts on the kernel's devices, by name
+	hosts   map[string]int // guarded by mu: how often the kernel's devices are open, by name
 }
 
-// countHost counts n more contexts that are open on a device of the kernel.
+// countHost counts n more times that a device of the kernel is open.
 func (r *registry) countHost(name string, n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -192,7 +192,7 @@ func (r *registry) release(d *Device) error {
 // held.
 func (r *registry) find(spec Spec, at netip.AddrPort) *Device {
 	if spec.Kind == Sim && spec.Net == "" {
-		return nil // private: no other context shares it
+		return nil // private: nothing shares it
 	}
 	for _, d := range r.devices {
 		if d.Spec.Kind == spec.Kind && d.Spec.Net == spec.Net && d.Addr == at {

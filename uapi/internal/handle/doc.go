@@ -4,5 +4,5 @@
 //
 // It knows nothing of the objects: of which kind they are, whose they are and
 // how they end. A call of uapi looks its handle up here, then asks the object
-// whether it belongs to the call's context.
+// whether it belongs to the call's device.
 package handle

@@ -8,7 +8,7 @@ import (
 // Table hands out handles that are unique in the process: a slot's
 // number in the low bits, never 0, and above it a generation that changes
 // each time the slot is used again. A handle of a destroyed object, or one of
-// another context, therefore finds nothing that is taken for its own.
+// another device, therefore finds nothing that is taken for its own.
 type Table[T any] struct {
 	slots Map[slot[T]]
 

@@ -45,7 +45,7 @@ type allocation struct {
 	start, size uintptr
 	mem         []byte // whole pages, as mapped
 	registered  int    // regions that lie in it; guarded by the table's mu
-	ending      int    // those of contexts that are being closed; likewise
+	ending      int    // those of devices that are being closed; likewise
 	freed       bool   // it goes with the last of them; likewise
 }
 
@@ -121,7 +121,7 @@ func Register(mem []byte) *Registration {
 	return &Registration{in: a}
 }
 
-// End announces that Release follows soon: the region's context is closed.
+// End announces that Release follows soon: the region's device is closed.
 func (r *Registration) End() {
 	if r == nil {
 		return

@@ -36,11 +36,11 @@ func Pair(t uapitest.T, options string, config rdmanet.Config) (l *rdmanet.Liste
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		for _, device := range []*uapi.Context{client, server} {
+		for _, device := range []*uapi.Device{client, server} {
 			if err := rdmanet.FlushDevice(ctx, device); err != nil && !errors.Is(err, rdmanet.ErrUndelivered) {
 				t.Errorf("rdmanettest: closed connections do not end: %v", err)
 			}
 		}
 	})
-	return l, &rdmanet.Dialer{Context: client, Config: config}
+	return l, &rdmanet.Dialer{Device: client, Config: config}
 }

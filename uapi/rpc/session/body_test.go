@@ -161,13 +161,13 @@ func TestNothingIsLeft(t *testing.T) { useAll(t, func() {}) }
 // useAll makes calls and streams, with bodies that are READ and others, on
 // three sessions, one after the other, and tells when each is busiest.
 func useAll(t *testing.T, busiest func()) {
-	device, err := uapi.Open(cmp.Or(realDevice, "soft"))
+	device, err := uapi.Open(cmp.Or(realDevice, "soft"), uapi.OpenConfig{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, device.Close()) }()
 	before := device.OpenHandles()
 	info, err := device.QueryDevice()
 	require.NoError(t, err)
-	l, err := device.Listen(info.Address.Addr().String() + ":0")
+	l, err := device.Listen(info.Address.Addr().String()+":0", uapi.ListenConfig{})
 	require.NoError(t, err)
 	s, err := session.NewServer(session.ServerConfig{Unary: turn, Stream: repeat})
 	require.NoError(t, err)

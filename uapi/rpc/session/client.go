@@ -41,7 +41,7 @@ type ClientConfig struct {
 // slot; a stream is in calls until it is abandoned. mu is not held while a
 // message is sent or received.
 type Client struct {
-	device *uapi.Context
+	device *uapi.Device
 	addr   string
 	config ClientConfig
 	life   context.Context // ends with Close
@@ -83,7 +83,7 @@ type ClientStats struct {
 // Dial makes a client of the server at addr, HOST:PORT. It does not wait for a
 // connection: the first call does. The error is EINVAL for a configuration that
 // is not one, or an address without a port.
-func Dial(device *uapi.Context, addr string, config ClientConfig) (*Client, error) {
+func Dial(device *uapi.Device, addr string, config ClientConfig) (*Client, error) {
 	ring := config.ring()
 	if err := ring.Check(); err != nil {
 		return nil, err

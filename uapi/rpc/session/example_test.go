@@ -11,12 +11,12 @@ import (
 
 // A server with one handler for all methods, and a client.
 func Example() {
-	device, err := uapi.Open("sim")
+	device, err := uapi.Open("sim", uapi.OpenConfig{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer device.Close()
-	l, err := device.Listen(":7471")
+	l, err := device.Listen(":7471", uapi.ListenConfig{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func TestHostileClients(t *testing.T) {
 		"memory not there": {offered.Append(nil), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			served(t, session.ServerConfig{Unary: echo}, func(t *testing.T, device *uapi.Context, addr string, s *session.Server) {
+			served(t, session.ServerConfig{Unary: echo}, func(t *testing.T, device *uapi.Device, addr string, s *session.Server) {
 				other := dial(t, device, addr)
 				require.NoError(t, other.Call(t.Context(), &session.Call{Method: "m"}))
 				c := stranger(t, device, addr, 1, 1)

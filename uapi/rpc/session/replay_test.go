@@ -47,7 +47,7 @@ func say(c *msgring.Conn, sequence uint32) (n uint64, err error) {
 // the session; the bytes in another session are a call of that.
 func TestReplayedCalls(t *testing.T) {
 	var sum atomic.Uint64
-	served(t, session.ServerConfig{Unary: counting(&sum)}, func(t *testing.T, device *uapi.Context, addr string, s *session.Server) {
+	served(t, session.ServerConfig{Unary: counting(&sum)}, func(t *testing.T, device *uapi.Device, addr string, s *session.Server) {
 		c := stranger(t, device, addr, 1, 1)
 		for epoch := range uint32(3) {
 			for range 3 {
@@ -80,7 +80,7 @@ func TestReplayedCalls(t *testing.T) {
 // refused, and its session's connection goes on.
 func TestReplayedRequestsToConnect(t *testing.T) {
 	var sum atomic.Uint64
-	served(t, session.ServerConfig{Unary: counting(&sum)}, func(t *testing.T, device *uapi.Context, addr string, s *session.Server) {
+	served(t, session.ServerConfig{Unary: counting(&sum)}, func(t *testing.T, device *uapi.Device, addr string, s *session.Server) {
 		c := stranger(t, device, addr, 1, 5)
 		for epoch := range uint32(6) {
 			_, err := msgring.Dial(t.Context(), device, addr, msgring.Config{
@@ -103,7 +103,7 @@ func TestReplayedRequestsToConnect(t *testing.T) {
 // their client goes on.
 func TestTakenOverSession(t *testing.T) {
 	var sum atomic.Uint64
-	served(t, session.ServerConfig{Unary: counting(&sum)}, func(t *testing.T, device *uapi.Context, addr string, s *session.Server) {
+	served(t, session.ServerConfig{Unary: counting(&sum)}, func(t *testing.T, device *uapi.Device, addr string, s *session.Server) {
 		var stolen msgring.Session
 		c, err := session.Dial(device, addr, session.ClientConfig{Slots: 1, Connect: func(ctx context.Context, config msgring.Config) (*msgring.Conn, error) {
 			stolen = config.Session
@@ -198,7 +198,7 @@ func TestIdentitiesAreRandom(t *testing.T) {
 // sleeps, ends a session early or late, and executes nothing twice.
 func TestSuspendedServer(t *testing.T) {
 	var sum atomic.Uint64
-	served(t, session.ServerConfig{Unary: counting(&sum), Lifetime: time.Second}, func(t *testing.T, device *uapi.Context, addr string, _ *session.Server) {
+	served(t, session.ServerConfig{Unary: counting(&sum), Lifetime: time.Second}, func(t *testing.T, device *uapi.Device, addr string, _ *session.Server) {
 		for range 2 {
 			c := stranger(t, device, addr, 1, 1)
 			n, err := say(c, 1)

@@ -189,7 +189,7 @@ func (s *Server) Serve(l *uapi.Listener) error {
 // server and no connection manager: l accepts the channels, over which the ends
 // exchange endpoints (msgring.DialOver, at the client in ClientConfig.Connect).
 // It returns nil after Stop or GracefulStop, which close l, or when l fails.
-func (s *Server) ServeOver(device *uapi.Context, l net.Listener) error {
+func (s *Server) ServeOver(device *uapi.Device, l net.Listener) error {
 	defer context.AfterFunc(s.accept, func() { _ = l.Close() })()
 	for {
 		channel, err := l.Accept()

@@ -21,7 +21,7 @@ import (
 )
 
 // stranger is a client that says what it wants on a session's connection.
-func stranger(t *testing.T, device *uapi.Context, addr string, id byte, epoch uint32) *msgring.Conn {
+func stranger(t *testing.T, device *uapi.Device, addr string, id byte, epoch uint32) *msgring.Conn {
 	c, err := msgring.Dial(t.Context(), device, addr, msgring.Config{
 		Mode: msgring.Messages, Session: msgring.Session{ID: [16]byte{id}, Epoch: epoch, Slots: 256},
 	})
@@ -45,18 +45,18 @@ func asks(t *testing.T, c *msgring.Conn, method string, first, calls int) {
 }
 
 // elsewhere is a device at another address of the network.
-func elsewhere(t *testing.T, device *uapi.Context) *uapi.Context {
+func elsewhere(t *testing.T, device *uapi.Device) *uapi.Device {
 	info, err := device.QueryDevice()
 	require.NoError(t, err)
 	_, network, _ := strings.Cut(info.Device, "?")
-	other, err := uapi.Open("sim?" + network)
+	other, err := uapi.Open("sim?"+network, uapi.OpenConfig{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, other.Close()) })
 	return other
 }
 
 // served runs test with a server in virtual time.
-func served(t *testing.T, config session.ServerConfig, test func(t *testing.T, device *uapi.Context, addr string, s *session.Server)) {
+func served(t *testing.T, config session.ServerConfig, test func(t *testing.T, device *uapi.Device, addr string, s *session.Server)) {
 	synctest.Test(t, func(t *testing.T) {
 		device, l := uapitest.Listen(t, "")
 		s, err := session.NewServer(config)
@@ -70,7 +70,7 @@ func served(t *testing.T, config session.ServerConfig, test func(t *testing.T, d
 }
 
 // servedOver is a server over TCP until the test's end.
-func servedOver(t *testing.T, config session.ServerConfig) (*uapi.Context, net.Listener, *session.Server) {
+func servedOver(t *testing.T, config session.ServerConfig) (*uapi.Device, net.Listener, *session.Server) {
 	device, _ := uapitest.Pair(t, "")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -89,7 +89,7 @@ func servedOver(t *testing.T, config session.ServerConfig) (*uapi.Context, net.L
 // happened.
 func pass(d time.Duration) { time.Sleep(d) }
 
-func dial(t *testing.T, device *uapi.Context, addr string) *session.Client {
+func dial(t *testing.T, device *uapi.Device, addr string) *session.Client {
 	c, err := session.Dial(device, addr, session.ClientConfig{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
@@ -109,7 +109,7 @@ func TestAttemptsLeaveNothing(t *testing.T) {
 }
 
 // callOver is a call of an honest client over TCP.
-func callOver(t *testing.T, device *uapi.Context, d *net.Dialer, l net.Listener) {
+func callOver(t *testing.T, device *uapi.Device, d *net.Dialer, l net.Listener) {
 	c, err := session.Dial(nil, "", session.ClientConfig{Connect: func(ctx context.Context, config msgring.Config) (*msgring.Conn, error) {
 		channel, err := d.DialContext(ctx, "tcp", l.Addr().String())
 		if err != nil {
@@ -145,7 +145,7 @@ func TestSilentChannels(t *testing.T) {
 // TestIdleSessionsMakeRoom: sessions of killed clients, up to the bound of an
 // address, make room for the next one at once, the oldest first.
 func TestIdleSessionsMakeRoom(t *testing.T) {
-	served(t, session.ServerConfig{Unary: echo, Sessions: 8}, func(t *testing.T, device *uapi.Context, addr string, s *session.Server) {
+	served(t, session.ServerConfig{Unary: echo, Sessions: 8}, func(t *testing.T, device *uapi.Device, addr string, s *session.Server) {
 		for i := range 20 {
 			kill(t, stranger(t, device, addr, byte(i+1), 1))
 			pass(time.Second)
@@ -158,7 +158,7 @@ func TestIdleSessionsMakeRoom(t *testing.T) {
 // TestAddressLeavesSessions: an address that connects as often as it can leaves
 // sessions for others.
 func TestAddressLeavesSessions(t *testing.T) {
-	served(t, session.ServerConfig{Unary: echo, Sessions: 8}, func(t *testing.T, device *uapi.Context, addr string, s *session.Server) {
+	served(t, session.ServerConfig{Unary: echo, Sessions: 8}, func(t *testing.T, device *uapi.Device, addr string, s *session.Server) {
 		other := elsewhere(t, device)
 		for i := range 4 {
 			defer kill(t, stranger(t, device, addr, byte(i+1), 1))
@@ -179,7 +179,7 @@ func TestKilledClientsHandlersEnd(t *testing.T) {
 		ended.Add(1)
 		return session.Reply{}
 	}
-	served(t, session.ServerConfig{Unary: handle, Lifetime: 10 * time.Second}, func(t *testing.T, device *uapi.Context, addr string, s *session.Server) {
+	served(t, session.ServerConfig{Unary: handle, Lifetime: 10 * time.Second}, func(t *testing.T, device *uapi.Device, addr string, s *session.Server) {
 		c := stranger(t, device, addr, 1, 1)
 		asks(t, c, "wait", 0, 3)
 		pass(time.Second)
@@ -199,7 +199,7 @@ func TestGracefulStopOfKilledClients(t *testing.T) {
 		<-ctx.Done()
 		return session.Reply{}
 	}
-	served(t, session.ServerConfig{Unary: handle, Lifetime: 10 * time.Second}, func(t *testing.T, device *uapi.Context, addr string, s *session.Server) {
+	served(t, session.ServerConfig{Unary: handle, Lifetime: 10 * time.Second}, func(t *testing.T, device *uapi.Device, addr string, s *session.Server) {
 		for id := range byte(2) {
 			c := stranger(t, device, addr, id+1, 1)
 			asks(t, c, "wait", 0, 3)
@@ -230,7 +230,7 @@ func TestHandlersAreShared(t *testing.T) {
 		}
 		return session.Reply{}
 	}
-	served(t, session.ServerConfig{Unary: handle, MaxConcurrent: 9}, func(t *testing.T, device *uapi.Context, addr string, s *session.Server) {
+	served(t, session.ServerConfig{Unary: handle, MaxConcurrent: 9}, func(t *testing.T, device *uapi.Device, addr string, s *session.Server) {
 		release = make(chan struct{})
 		c := stranger(t, device, addr, 1, 1)
 		defer kill(t, c)
@@ -278,7 +278,7 @@ func TestBodiesAreBounded(t *testing.T) {
 		all.Add(1)
 		return session.Reply{}
 	}
-	served(t, session.ServerConfig{Unary: handle, Bodies: leastBodies}, func(t *testing.T, device *uapi.Context, addr string, s *session.Server) {
+	served(t, session.ServerConfig{Unary: handle, Bodies: leastBodies}, func(t *testing.T, device *uapi.Device, addr string, s *session.Server) {
 		release = make(chan struct{})
 		body := session.Bytes(make([]byte, 1<<20))
 		done := make(chan error, calls)
@@ -320,7 +320,7 @@ func TestAnswersAreBounded(t *testing.T) {
 		return session.Reply{Body: counted{&made}}
 	}
 	config := session.ServerConfig{Unary: handle, Bodies: leastBodies, Lifetime: 2 * time.Second}
-	served(t, config, func(t *testing.T, device *uapi.Context, addr string, s *session.Server) {
+	served(t, config, func(t *testing.T, device *uapi.Device, addr string, s *session.Server) {
 		c := stranger(t, device, addr, 1, 1)
 		asks(t, c, "m", 0, calls)
 		pass(time.Second)
@@ -349,7 +349,7 @@ func TestLongMessageIsNotRead(t *testing.T) {
 		_ = s.Recv(ignore)
 		return session.Reply{}
 	}
-	served(t, session.ServerConfig{Stream: handle, MaxRequest: 1 << 20}, func(t *testing.T, device *uapi.Context, addr string, _ *session.Server) {
+	served(t, session.ServerConfig{Stream: handle, MaxRequest: 1 << 20}, func(t *testing.T, device *uapi.Device, addr string, _ *session.Server) {
 		s, err := dial(t, device, addr).Open(t.Context(), &session.Call{Method: "m"})
 		require.NoError(t, err)
 		require.NoError(t, s.Send(nil, session.Bytes(make([]byte, 1<<20+1))))

@@ -17,17 +17,17 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/internal/handle"
 )
 
-// Context is an open device and all that a program made on it. Its methods
+// Device is an open device and all that a program made on it. Its methods
 // are safe for concurrent use; requests of one queue pair take effect in the
 // order in which they were posted.
 //
-// The context owns what is made on it: Close destroys everything that is left.
-type Context struct {
+// The device owns what is made on it: Close destroys everything that is left.
+type Device struct {
 	log     *slog.Logger
-	device  *device.Device
+	where   *device.Device // what was opened
 	kernel  kshim.Kernel
 	verbs   *verbs.Context
-	pd      *verbs.PD    // the context's own
+	pd      *verbs.PD    // the device's own
 	release func() error // gives the device back
 	chosen  choice       // port, GID, MTU
 	dials   bool         // opened to dial an address of this host: no peer knows its own
@@ -47,7 +47,7 @@ type Context struct {
 }
 
 // Handles of all objects but queue pairs are unique in the process, so that
-// those of another context are never taken for one's own. Queue pair numbers
+// those of another device are never taken for one's own. Queue pair numbers
 // are the device's.
 var (
 	regionHandles  handle.Table[region]
@@ -57,13 +57,13 @@ var (
 	sharedHandles  handle.Table[sharedQueue]
 )
 
-// enter gives an object its handle, and an entry in the context's own table. If
-// there is no handle left it undoes the object; a closed context has.
-func enter[H ~int, T any](c *Context, handles *handle.Table[T], own *map[H]*T, object *T, out *H, undo func() error) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed.Load() {
-		return errContextClosed
+// enter gives an object its handle, and an entry in the device's own table. If
+// there is no handle left it undoes the object; a closed device has.
+func enter[H ~int, T any](d *Device, handles *handle.Table[T], own *map[H]*T, object *T, out *H, undo func() error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed.Load() {
+		return errDeviceClosed
 	}
 	if handles.Put(object, func(h int) { *out = H(h) }) == 0 {
 		_ = undo()
@@ -74,9 +74,9 @@ func enter[H ~int, T any](c *Context, handles *handle.Table[T], own *map[H]*T, o
 }
 
 // leave makes a handle stale and reports whether this call did it.
-func leave[H ~int, T any](c *Context, handles *handle.Table[T], own *map[H]*T, h H) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func leave[H ~int, T any](d *Device, handles *handle.Table[T], own *map[H]*T, h H) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	delete(*own, h)
 	return handles.Remove(int(h))
 }
@@ -87,15 +87,15 @@ func removeAll[H ~int, T any](handles *handle.Table[T], own map[H]*T) {
 	}
 }
 
-// newContext opens a device through its kernel.
-func newContext(kernel kshim.Kernel, d *device.Device, config OpenConfig) (*Context, error) {
-	v, err := verbs.Open(kernel, d.Name)
+// newDevice opens a device through its kernel.
+func newDevice(kernel kshim.Kernel, source *device.Device, config OpenConfig) (*Device, error) {
+	v, err := verbs.Open(kernel, source.Name)
 	if err != nil {
 		return nil, err
 	}
-	c := &Context{
+	d := &Device{
 		log:       config.logger(),
-		device:    d,
+		where:     source,
 		kernel:    kernel,
 		verbs:     v,
 		regions:   make(map[MR]*region),
@@ -105,62 +105,62 @@ func newContext(kernel kshim.Kernel, d *device.Device, config OpenConfig) (*Cont
 		shared:    make(map[SRQ]*sharedQueue),
 		pairs:     make(map[QP]*queuePair),
 	}
-	if err = c.choose(config); err == nil {
-		c.pd, err = v.AllocPD()
+	if err = d.choose(config); err == nil {
+		d.pd, err = v.AllocPD()
 	}
 	if err != nil {
 		v.Close()
 		return nil, err
 	}
-	c.log.Debug("device opened", "device", d.OpenName(), "name", d.Name, "port", c.chosen.port,
-		"gid_index", c.chosen.gid.Index, "gid", c.chosen.gid.Addr, "why", c.chosen.reason, "mtu", c.chosen.mtu)
-	return c, nil
+	d.log.Debug("device opened", "device", source.OpenName(), "name", source.Name, "port", d.chosen.port,
+		"gid_index", d.chosen.gid.Index, "gid", d.chosen.gid.Addr, "why", d.chosen.reason, "mtu", d.chosen.mtu)
+	return d, nil
 }
 
-// Close destroys everything that was made on the context, in dependency
+// Close destroys everything that was made on the device, in dependency
 // order, and closes it. Outstanding requests end without a completion; peers
 // notice by their retries. A soft device sends its last acknowledgements again,
 // as any may have been lost, and waits for that: two round trips, 4 ms at least
 // and 100 ms at most, if it acknowledged something lately over a way that loses
 // packets. It wakes waiters with net.ErrClosed; every later call answers an
 // error that Is EBADF and net.ErrClosed. Closing again returns nil.
-func (c *Context) Close() error {
-	c.mu.Lock()
-	if c.closed.Load() {
-		c.mu.Unlock()
+func (d *Device) Close() error {
+	d.mu.Lock()
+	if d.closed.Load() {
+		d.mu.Unlock()
 		return nil
 	}
-	for _, r := range c.regions {
-		r.end() // before a DeregMR can say that the context is closed
+	for _, r := range d.regions {
+		r.end() // before a DeregMR can say that the device is closed
 	}
-	c.closed.Store(true)
-	pairs, queues, regions := c.pairs, c.queues, c.regions
-	c.pairs, c.queues, c.regions = nil, nil, nil
-	removeAll(&addressHandles, c.addresses)
-	removeAll(&domainHandles, c.domains)
-	removeAll(&sharedHandles, c.shared)
+	d.closed.Store(true)
+	pairs, queues, regions := d.pairs, d.queues, d.regions
+	d.pairs, d.queues, d.regions = nil, nil, nil
+	removeAll(&addressHandles, d.addresses)
+	removeAll(&domainHandles, d.domains)
+	removeAll(&sharedHandles, d.shared)
 	removeAll(&queueHandles, queues)
 	removeAll(&regionHandles, regions)
-	for _, s := range c.shared {
+	for _, s := range d.shared {
 		s.dead.Store(true)
 	}
-	c.addresses, c.domains, c.shared = nil, nil, nil
+	d.addresses, d.domains, d.shared = nil, nil, nil
 	for qp, q := range pairs {
-		c.qps.Set(uint32(qp), nil)
+		d.qps.Set(uint32(qp), nil)
 		q.dead.Store(true)
 	}
 	for _, q := range queues {
 		q.dead.Store(true)
 	}
-	c.mu.Unlock()
+	d.mu.Unlock()
 
-	opened.remove(c)
-	statsSocket.update(c)
-	err := c.cm.close(pairs) // while there are queue pairs: peers are told
-	if e := c.verbs.Close(); err == nil {
+	opened.remove(d)
+	statsSocket.update(d)
+	err := d.cm.close(pairs) // while there are queue pairs: peers are told
+	if e := d.verbs.Close(); err == nil {
 		err = e
 	}
-	if e := c.release(); err == nil {
+	if e := d.release(); err == nil {
 		err = e
 	}
 	for _, r := range regions {
@@ -191,31 +191,31 @@ func (o origin) String() string {
 
 const packagePath = "github.com/rdmashim/rdmashim/uapi."
 
-// OpenHandles lists the objects that were made on the context and not destroyed
+// OpenHandles lists the objects that were made on the device and not destroyed
 // yet, with the places in the program that made them: for finding leaks.
 // Completion queues that belong to a queue pair are not listed apart.
-func (c *Context) OpenHandles() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (d *Device) OpenHandles() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	var list []string
-	for mr, r := range c.regions {
+	for mr, r := range d.regions {
 		list = append(list, fmt.Sprintf("%s (%d bytes) from %v", mrName(mr), r.info().Length, r.made))
 	}
-	for cq, q := range c.queues {
+	for cq, q := range d.queues {
 		if !q.private {
 			list = append(list, fmt.Sprintf("%s (%d entries) from %v", cqName(cq), q.size, q.made))
 		}
 	}
-	for ah, a := range c.addresses {
+	for ah, a := range d.addresses {
 		list = append(list, fmt.Sprintf("%s from %v", ahName(ah), a.made))
 	}
-	for pd, d := range c.domains {
-		list = append(list, fmt.Sprintf("%s from %v", pdName(pd), d.made))
+	for pd, p := range d.domains {
+		list = append(list, fmt.Sprintf("%s from %v", pdName(pd), p.made))
 	}
-	for srq, s := range c.shared {
+	for srq, s := range d.shared {
 		list = append(list, fmt.Sprintf("%s (%d receives) from %v", srqName(srq), s.config.Depth, s.made))
 	}
-	for qp, q := range c.pairs {
+	for qp, q := range d.pairs {
 		list = append(list, fmt.Sprintf("%s from %v", qpName(qp), q.made))
 	}
 	slices.Sort(list)
@@ -223,46 +223,46 @@ func (c *Context) OpenHandles() []string {
 }
 
 // region is the memory region behind a handle, or EBADF.
-func (c *Context) region(mr MR) (*region, error) {
-	if r := regionHandles.Get(int(mr)); r != nil && r.ctx == c {
+func (d *Device) region(mr MR) (*region, error) {
+	if r := regionHandles.Get(int(mr)); r != nil && r.device == d {
 		return r, nil
 	}
-	return nil, c.badHandle("%s is no memory region of this context: zero, deregistered, or another context's", mrName(mr))
+	return nil, d.badHandle("%s is no memory region of this device: zero, deregistered, or another device's", mrName(mr))
 }
 
 // pair is the queue pair behind a number, or EBADF.
-func (c *Context) pair(qp QP) (*queuePair, error) {
+func (d *Device) pair(qp QP) (*queuePair, error) {
 	if qp > 0 && qp <= max24 {
-		if q := c.qps.Get(uint32(qp)); q != nil {
+		if q := d.qps.Get(uint32(qp)); q != nil {
 			return q, nil
 		}
 	}
-	return nil, c.badHandle("%s is no queue pair of this context: zero, destroyed, or another context's", qpName(qp))
+	return nil, d.badHandle("%s is no queue pair of this device: zero, destroyed, or another device's", qpName(qp))
 }
 
 // queue is the completion queue behind a handle, or EBADF.
-func (c *Context) queue(cq CQ) (*completionQueue, error) {
-	if q := queueHandles.Get(int(cq)); q != nil && q.ctx == c {
+func (d *Device) queue(cq CQ) (*completionQueue, error) {
+	if q := queueHandles.Get(int(cq)); q != nil && q.device == d {
 		return q, nil
 	}
-	return nil, c.badHandle("%s is no completion queue of this context: zero, destroyed, or another context's", cqName(cq))
+	return nil, d.badHandle("%s is no completion queue of this device: zero, destroyed, or another device's", cqName(cq))
 }
 
-func (c *Context) badHandle(format, name string) error {
-	if c.closed.Load() {
-		return errContextClosed
+func (d *Device) badHandle(format, name string) error {
+	if d.closed.Load() {
+		return errDeviceClosed
 	}
 	return errs.Explain(syscall.EBADF, format, name)
 }
 
 // ended replaces the error of a call that Close or a destroy overtook by one
 // that says so.
-func (c *Context) ended(err error, dead *atomic.Bool, what string) error {
+func (d *Device) ended(err error, dead *atomic.Bool, what string) error {
 	switch {
 	case err == nil:
 		return nil
-	case c.closed.Load():
-		return errContextClosed
+	case d.closed.Load():
+		return errDeviceClosed
 	case dead.Load():
 		return kshim.ClosedError(what + " is closed")
 	}
