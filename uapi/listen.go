@@ -39,9 +39,9 @@ type Listener struct {
 // listenPart is a listener on one kernel: each soft device has its own, the
 // real kernel's devices share one.
 type listenPart struct {
-	cm    *rdmacm.Listener
-	ctxs  []*Device // on that kernel's devices
-	heard chan struct{}
+	cm      *rdmacm.Listener
+	devices []*Device // on that kernel's devices
+	heard   chan struct{}
 }
 
 // ListenConfig says how to listen. The zero value of every field means the
@@ -94,7 +94,7 @@ func resolveListen(addr string) ([]netip.AddrPort, error) {
 }
 
 // listen listens on the kernels of the devices.
-func listen(addr netip.AddrPort, ctxs []*Device, config ListenConfig) (*Listener, error) {
+func listen(addr netip.AddrPort, devices []*Device, config ListenConfig) (*Listener, error) {
 	if config.Backlog <= 0 {
 		config.Backlog = rdmacm.DefaultBacklog
 	}
@@ -103,8 +103,8 @@ func listen(addr netip.AddrPort, ctxs []*Device, config ListenConfig) (*Listener
 	}
 	var err error
 	l := &Listener{requests: admission.New[*Request](config.Pending, config.Backlog, errSqueezed), addr: addr, keepAlive: config.KeepAlive, ended: make(chan struct{})}
-	for _, group := range byKernel(ctxs) {
-		p := &listenPart{ctxs: group, heard: make(chan struct{})}
+	for _, group := range byKernel(devices) {
+		p := &listenPart{devices: group, heard: make(chan struct{})}
 		if !addr.Addr().IsUnspecified() && !slices.ContainsFunc(group, func(d *Device) bool { return d.hasAddr(addr.Addr()) }) {
 			err = errs.Explain(syscall.EADDRNOTAVAIL, "the device has the address %v, not %v", group[0].chosen.addr.Addr(), addr.Addr())
 		} else if p.cm, err = group[0].listenCM(l.addr, config.Backlog); err != nil {
@@ -134,8 +134,8 @@ func listen(addr netip.AddrPort, ctxs []*Device, config ListenConfig) (*Listener
 
 // byKernel puts devices together that have a kernel in common, each device
 // once.
-func byKernel(ctxs []*Device) [][]*Device {
-	return groupBy(ctxs, func(a, b *Device) bool {
+func byKernel(devices []*Device) [][]*Device {
+	return groupBy(devices, func(a, b *Device) bool {
 		return a.where == b.where || a.where.Spec.Kind == device.Host && b.where.Spec.Kind == device.Host
 	})
 }
@@ -185,14 +185,14 @@ func (l *Listener) request(p *listenPart, req *rdmacm.Request) (*Request, error)
 	if err != nil {
 		return nil, err
 	}
-	d := p.ctxs[0]
-	if len(p.ctxs) > 1 || d.where.Spec.Kind == device.Host {
+	d := p.devices[0]
+	if len(p.devices) > 1 || d.where.Spec.Kind == device.Host {
 		name, err := req.Device()
 		if err != nil {
 			return nil, err
 		}
-		if d = deviceNamed(p.ctxs, name); d == nil {
-			p.ctxs[0].log.Debug("a request was refused: it is for a device that is not open", "device", name, "from", route.Remote)
+		if d = deviceNamed(p.devices, name); d == nil {
+			p.devices[0].log.Debug("a request was refused: it is for a device that is not open", "device", name, "from", route.Remote)
 			return nil, errs.Explain(syscall.ENODEV, "the request is for device %s, which is not open", name)
 		}
 	}
@@ -202,8 +202,8 @@ func (l *Listener) request(p *listenPart, req *rdmacm.Request) (*Request, error)
 	return r, nil
 }
 
-func deviceNamed(ctxs []*Device, name string) *Device {
-	for _, d := range ctxs {
+func deviceNamed(devices []*Device, name string) *Device {
+	for _, d := range devices {
 		if d.where.Name == name && !d.closed.Load() {
 			return d
 		}

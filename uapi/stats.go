@@ -52,9 +52,9 @@ func AllStats() []DeviceStats { return readStats(opened.all()) }
 
 // readStats reads the devices, each once. Of a kernel device
 // every Device knows its own queue pairs.
-func readStats(ctxs []*Device) []DeviceStats {
+func readStats(devices []*Device) []DeviceStats {
 	list := []DeviceStats{}
-	for _, d := range ctxs {
+	for _, d := range devices {
 		i := slices.IndexFunc(list, func(s DeviceStats) bool { return s.Device == d.where.OpenName() && s.Name == d.where.Name })
 		host := d.where.Spec.Kind == device.Host
 		if i >= 0 && !host {
