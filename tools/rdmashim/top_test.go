@@ -46,7 +46,7 @@ func lossyPair(t *testing.T) (a, b *uapi.Device, write func()) {
 	x, _ := uapitest.ConnectWith(t, a, b, uapi.QPConfig{SendDepth: 4}, 1<<20)
 	return a, b, func() {
 		x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 1<<20))
-		require.NoError(t, x.Next(1)[0].Err())
+		x.Next(1)
 	}
 }
 

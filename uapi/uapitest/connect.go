@@ -107,10 +107,23 @@ func (e *End) destroy(err error) {
 	}
 }
 
-// Next waits for the next n completions and returns them. It fails the test
-// when they do not come within 30 seconds; their statuses are the caller's to
-// check.
+// Next waits for the next n completions and returns them. It fails the test,
+// with the completion's error, when one is no success, and when they do not
+// come within 30 seconds.
 func (e *End) Next(n int) []uapi.WC {
+	e.t.Helper()
+	wc := e.NextUnchecked(n)
+	for i := range wc {
+		if err := wc[i].Err(); err != nil {
+			e.t.Fatalf("uapitest: completion %d of %d: %v", i+1, n, err)
+		}
+	}
+	return wc
+}
+
+// NextUnchecked is Next for tests of failures: the completions' statuses are
+// the caller's to check.
+func (e *End) NextUnchecked(n int) []uapi.WC {
 	e.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()

@@ -138,6 +138,27 @@ func TestBadOptionsFail(t *testing.T) {
 	require.Contains(t, errs[0], "unknown option")
 }
 
+// TestFailedCompletionFails, with its error, unless the test asked for it
+// unchecked.
+func TestFailedCompletionFails(t *testing.T) {
+	t.Parallel()
+	var failed uapi.Status
+	errs := new(fakeT).run(func(t uapitest.T) {
+		a, b := uapitest.Pair(t, "")
+		x, _ := uapitest.Connect(t, a, b)
+		x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey^1, 1))
+		failed = x.NextUnchecked(1)[0].Status
+		x, y := uapitest.Connect(t, a, b)
+		y.Must(y.PostRecv(y.QP, y.MR, 0, 1))
+		x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 1))
+		x.Must(x.PostSend(x.QP, x.MR, 2)) // a byte too long
+		x.Next(2)
+	})
+	require.Equal(t, uapi.WCRemAccessErr, failed)
+	require.Len(t, errs, 1)
+	require.Regexp(t, "completion 2 of 2: .*REM_INV_REQ_ERR", errs[0])
+}
+
 func TestMistakesOfConnectFail(t *testing.T) {
 	t.Parallel()
 	errs := new(fakeT).run(func(t uapitest.T) {

@@ -41,7 +41,7 @@ func TestKernelDevice(t *testing.T) {
 	}
 	before := read()
 	x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, size))
-	require.NoError(t, x.Next(1)[0].Err())
+	x.Next(1)
 	now := read()
 	before[0].Time = now[0].Time.Add(-time.Second)
 	f := frame(before, now, now[0].Time)
