@@ -7,7 +7,7 @@ import (
 
 // Next is the release that the sources lead to; docs/CHANGELOG.md has it on
 // top.
-const Next = "0.1.0"
+const Next = "0.2.0"
 
 // Version is the release that the program was built from, else Next with -dev.
 var Version = release(debug.ReadBuildInfo())
