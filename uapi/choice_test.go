@@ -1,6 +1,7 @@
 package uapi
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,8 +16,12 @@ func TestStatuses(t *testing.T) {
 		require.NotContains(t, s.Name(), "(", "status %d has no name", s)
 		require.Contains(t, explanations, s)
 		require.Equal(t, s.Name()+" ("+explanations[s]+")", s.String())
-		require.Equal(t, s.String(), s.Error())
+		require.Equal(t, s, StatusOf(&OpError{Err: fmt.Errorf("%w: %w", ErrQPFailed, &WCError{WC: WC{Status: s}})}))
 	}
+	require.Equal(t, WCSuccess, StatusOf(nil))
+	require.Equal(t, WCGeneralErr, StatusOf(ErrQPFailed), "no request's")
+	_, isError := any(WCSuccess).(error)
+	require.False(t, isError, "return wc.Status would be an error of what succeeded")
 	require.Equal(t, "WCStatus(99) (not a status that verbs knows)", Status(99).String())
 	require.Equal(t, "RDMA_WRITE", WCOpWrite.String())
 	require.Equal(t, "RECV", OpRecv.String())

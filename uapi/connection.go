@@ -151,7 +151,7 @@ func (conn *connection) verdict() error {
 	case f.Probe && f.WC.Status == abi.WCRetryExcErr:
 		return ErrPeerSilent
 	case f.Probe:
-		return fmt.Errorf("%w: a keepalive: %w", ErrQPFailed, Status(f.WC.Status))
+		return fmt.Errorf("%w: a keepalive: %v", ErrQPFailed, Status(f.WC.Status))
 	}
 	var wc [1]WC
 	convert(wc[:], []verbs.WC{f.WC})
@@ -225,8 +225,8 @@ func (conn *connection) disconnect() error {
 // Done is closed when the connection that Dial or Request.Accept made has
 // ended; Cause says why. A completion with an error ends it before Poll or Wait
 // returns the completion; a completion that the program does not poll ends it
-// when a keepalive looks. For a queue pair without such a connection the
-// channel is closed already.
+// when a keepalive looks. For a queue pair without such a connection, of which
+// Cause returns an error, the channel is closed already.
 func (d *Device) Done(qp QP) <-chan struct{} {
 	conn, err := d.connectionOf(qp)
 	if err != nil {
@@ -242,31 +242,34 @@ var alreadyDone = func() <-chan struct{} {
 }()
 
 // OnDone has f called, once, when the connection that Dial or Request.Accept
-// made has ended, with its Cause: at once if it has. f runs in a goroutine of
-// its own and may call anything. An idle connection costs no goroutine that
-// way, where waiting for Done costs one. Each call adds a function.
+// made has ended, with its Cause, or net.ErrClosed if DestroyQP or Close ended
+// it: at once if it has. f runs in a goroutine of its own and may call
+// anything. An idle connection costs no goroutine that way, where waiting for
+// Done costs one. Each call adds a function.
 //
 // ENOTCONN for a queue pair that was not connected by address, EBADF after
-// DestroyQP; then f is not called.
+// DestroyQP, net.ErrClosed after Close; then f is not called.
 func (d *Device) OnDone(qp QP, f func(cause error)) error {
 	conn, err := d.connectionOf(qp)
 	if err != nil {
 		return opError("OnDone", qpName(qp), err)
 	}
-	context.AfterFunc(conn.life, func() { f(opError("Cause", qpName(qp), context.Cause(conn.life))) })
+	context.AfterFunc(conn.life, func() { f(context.Cause(conn.life)) })
 	return nil
 }
 
-// Cause is nil while the connection stands, then why it ended:
-// ErrPeerDisconnected, ErrPeerSilent, ErrDisconnected, ErrQPFailed,
-// ErrDeviceGone, or net.ErrClosed for a closed device. ENOTCONN for a queue
-// pair that was not connected by address, EBADF after DestroyQP.
-func (d *Device) Cause(qp QP) error {
+// Cause returns why the connection that Dial or Request.Accept made has ended:
+// ErrPeerDisconnected, ErrPeerSilent, ErrDisconnected, ErrQPFailed or
+// ErrDeviceGone. The cause is nil while the connection stands.
+//
+// err is of the call alone: ENOTCONN for a queue pair that was not connected by
+// address, EBADF after DestroyQP, net.ErrClosed after Close.
+func (d *Device) Cause(qp QP) (cause, err error) {
 	conn, err := d.connectionOf(qp)
-	if err == nil {
-		err = context.Cause(conn.life)
+	if err != nil {
+		return nil, opError("Cause", qpName(qp), err)
 	}
-	return opError("Cause", qpName(qp), err)
+	return context.Cause(conn.life), nil
 }
 
 // managedPair is a queue pair as kshim/rdmacm moves it, with QPConfig's values

@@ -75,7 +75,7 @@ func TestPeerDiesInEachState(t *testing.T) {
 		within(t, keepAliveBound(DefaultKeepAlive), func() {
 			require.Equal(t, WCRetryExcErr, one(t, a.Device, j.qa).Status)
 			<-a.Done(j.qa)
-			require.ErrorIs(t, a.Cause(j.qa), ErrQPFailed)
+			require.ErrorIs(t, must.Get(a.Cause(j.qa))(t), ErrQPFailed)
 		})
 		require.NoError(t, a.DestroyQP(j.qa))
 		require.NoError(t, a.DeregMR(mr))
@@ -86,7 +86,7 @@ func TestPeerDiesInEachState(t *testing.T) {
 		within(t, 0, func() {
 			require.NoError(t, a.Disconnect(j.qa))
 			<-a.Done(j.qa)
-			require.ErrorIs(t, a.Cause(j.qa), ErrDisconnected)
+			require.ErrorIs(t, must.Get(a.Cause(j.qa))(t), ErrDisconnected)
 			require.NoError(t, a.DestroyQP(j.qa))
 		})
 	})
@@ -155,7 +155,7 @@ func lossyTry(t *testing.T, seed uint64) (made, refused, half int) {
 	case err == nil && peer.err == nil:
 		made = 1
 		time.Sleep(2 * bound)
-		require.NoError(t, a.Cause(qa), "it stands, in spite of the losses")
+		require.NoError(t, must.Get(a.Cause(qa))(t), "it stands, in spite of the losses")
 		require.NoError(t, a.Disconnect(qa))
 		start = time.Now()
 		<-b.Done(peer.qp)

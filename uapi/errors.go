@@ -72,13 +72,22 @@ func (e *WCError) Error() string {
 	return text
 }
 
-// Unwrap gives the status and the cause, so that both errors.Is(err,
-// uapi.WCWRFlushErr) and errors.Is(err, uapi.ErrPeerDisconnected) work.
-func (e *WCError) Unwrap() []error {
-	if e.Cause == nil {
-		return []error{e.WC.Status}
+func (e *WCError) Unwrap() error { return e.Cause }
+
+// StatusOf is the status of the failed request whose *WCError err is or wraps:
+//
+//	if uapi.StatusOf(err) == uapi.WCRemAccessErr {
+//
+// It is WCSuccess for nil, and WCGeneralErr for an error of anything else.
+func StatusOf(err error) Status {
+	var failed *WCError
+	switch {
+	case err == nil:
+		return WCSuccess
+	case errors.As(err, &failed):
+		return failed.WC.Status
 	}
-	return []error{e.WC.Status, e.Cause}
+	return WCGeneralErr
 }
 
 // errDeviceClosed is the error of calls on a closed device.

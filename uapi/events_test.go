@@ -187,7 +187,7 @@ func TestLastRequestOfConnection(t *testing.T) {
 					b.unplugged = true
 					require.NoError(t, b.machine.Unregister(b.Device.where.Name))
 					<-b.Done(j.qb)
-					require.ErrorIs(t, b.Cause(j.qb), ErrDeviceGone)
+					require.ErrorIs(t, must.Get(b.Cause(j.qb))(t), ErrDeviceGone)
 					<-a.Done(j.qa)
 				}
 				time.Sleep(time.Minute) // of the bubble's clock: what is to come has come

@@ -87,7 +87,11 @@ func serveOne(ctx context.Context, l *uapi.Listener) string {
 		log.Fatal(err)
 	}
 	<-d.Done(qp)
-	fmt.Println("the peer disconnected:", errors.Is(d.Cause(qp), uapi.ErrPeerDisconnected))
+	cause, err := d.Cause(qp)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("the peer disconnected:", errors.Is(cause, uapi.ErrPeerDisconnected))
 	return string(page[:27])
 }
 

@@ -213,7 +213,7 @@ func Example_badRKey() {
 	}
 	wc, err := a.WaitWR(context.Background(), qa, id)
 	fmt.Println(wc.Status)
-	fmt.Println(errors.Is(err, uapi.WCRemAccessErr))
+	fmt.Println(uapi.StatusOf(err) == uapi.WCRemAccessErr)
 
 	// A mistake on this side is an error of the call instead.
 	_, err = a.PostWrite(qa, 99, 0, 0x80000000, 12345, 12)

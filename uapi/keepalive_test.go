@@ -96,8 +96,8 @@ func death(t *testing.T, dialler bool, interval time.Duration, timeout int) {
 		interval = DefaultKeepAlive
 	}
 	time.Sleep(20 * interval)
-	require.NoError(t, a.Cause(j.qa), "an idle connection stays")
-	require.NoError(t, b.Cause(j.qb))
+	require.NoError(t, must.Get(a.Cause(j.qa))(t), "an idle connection stays")
+	require.NoError(t, must.Get(b.Cause(j.qb))(t))
 	n := must.Get(a.PollCQ(j.qa, make([]WC, 4)))(t)
 	require.Zero(t, n, "keepalives do not show")
 
@@ -109,8 +109,8 @@ func death(t *testing.T, dialler bool, interval time.Duration, timeout int) {
 	start := time.Now()
 	<-live.Done(qp)
 	require.LessOrEqual(t, time.Since(start), keepAliveBound(interval))
-	require.ErrorIs(t, live.Cause(qp), ErrPeerSilent)
-	require.ErrorIs(t, live.Cause(qp), syscall.ETIMEDOUT)
+	require.ErrorIs(t, must.Get(live.Cause(qp))(t), ErrPeerSilent)
+	require.ErrorIs(t, must.Get(live.Cause(qp))(t), syscall.ETIMEDOUT)
 	n = must.Get(live.PollCQ(qp, make([]WC, 4)))(t)
 	require.Zero(t, n, "nor do those that failed")
 	<-dead.Done(j.qa + j.qb - qp)
@@ -165,7 +165,7 @@ func TestKeepAliveBesideWork(t *testing.T) {
 				require.EqualValues(t, 2, wc[n-1].WRID)
 				require.Equal(t, WCSuccess, wc[n-1].Status)
 			}
-			require.NoError(t, a.Cause(j.qa))
+			require.NoError(t, must.Get(a.Cause(j.qa))(t))
 			j.leave(t)
 			require.NoError(t, a.DeregMR(ma))
 			require.NoError(t, b.DeregMR(mb))

@@ -100,7 +100,7 @@ func TestManyConnections(t *testing.T) {
 	}
 	for qp := range seen {
 		<-b.Done(qp)
-		require.ErrorIs(t, b.Cause(qp), ErrPeerDisconnected)
+		require.ErrorIs(t, must.Get(b.Cause(qp))(t), ErrPeerDisconnected)
 		require.NoError(t, b.DestroyQP(qp))
 	}
 	for deadline := time.Now().Add(time.Minute); runtime.NumGoroutine() > before+2; time.Sleep(time.Millisecond) {

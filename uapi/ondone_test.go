@@ -50,7 +50,14 @@ func TestOnDone(t *testing.T) {
 				}
 				require.Empty(t, causes, "once")
 
-				err := b.OnDone(j.qb, told)
+				cause, err := b.Cause(j.qb)
+				if err != nil {
+					require.NoError(t, cause, "the call's error is no end of a connection")
+					require.ErrorIs(t, c.want, net.ErrClosed)
+				} else {
+					require.Equal(t, c.want, cause)
+				}
+				err = b.OnDone(j.qb, told)
 				synctest.Wait()
 				if errors.Is(err, syscall.EBADF) {
 					require.Empty(t, causes)

@@ -73,8 +73,8 @@ func TestDeadPeerIsNoticed(t *testing.T) {
 		timeout := time.Duration(4096<<16) * time.Nanosecond
 		require.InDelta(t, (8 * timeout).Seconds(), time.Since(start).Seconds(), 0.5)
 		err := wc.Err()
-		require.ErrorIs(t, err, uapi.WCRetryExcErr)
-		require.NotErrorIs(t, err, uapi.WCRemAccessErr)
+		require.Equal(t, uapi.WCRetryExcErr, uapi.StatusOf(err))
+		require.NotEqual(t, uapi.WCRemAccessErr, uapi.StatusOf(err))
 		var wcErr *uapi.WCError
 		require.True(t, errors.As(err, &wcErr))
 		require.Equal(t, wc, wcErr.WC)

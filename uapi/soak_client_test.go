@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -145,7 +146,7 @@ func (c *stackClient) inTime(posted time.Time, err error) {
 	if died.IsZero() || died.Before(posted) {
 		died = posted
 	}
-	if late := time.Since(died) - soakWait - soakSlack; late > 0 && errors.Is(err, WCRetryExcErr) {
+	if late := time.Since(died) - soakWait - soakSlack; late > 0 && StatusOf(err) == WCRetryExcErr {
 		c.failf("the server was gone for %v until that was noticed, allowed are %v", time.Since(died), soakWait)
 	}
 }
@@ -246,7 +247,7 @@ func (c *stackClient) send() error {
 	}
 	came := q.begin(c.pqp, len(wrs))
 	err := c.do(wrs)
-	if long && errors.Is(err, WCRemInvReqErr) {
+	if long && StatusOf(err) == WCRemInvReqErr {
 		err = errRefused
 	} else if long && err == nil {
 		c.failf("a message of %d bytes was taken into a receive of %d", wrs[len(wrs)-1].SGE[0].Length, soakReceive)
@@ -303,10 +304,13 @@ func (c *stackClient) excuse(err error) {
 	if !mine && !theirs {
 		c.failf("%v, but nobody was killed", err)
 	}
-	for _, known := range []error{WCRetryExcErr, WCRemAccessErr, WCRemOpErr, WCWRFlushErr, syscall.ESRCH, syscall.EBADF, syscall.EIO, syscall.EINVAL} {
+	for _, known := range []error{syscall.ESRCH, syscall.EBADF, syscall.EIO, syscall.EINVAL} {
 		if errors.Is(err, known) {
 			return
 		}
+	}
+	if slices.Contains([]Status{WCRetryExcErr, WCRemAccessErr, WCRemOpErr, WCWRFlushErr}, StatusOf(err)) {
+		return
 	}
 	c.failf("an unexpected error after a kill: %v", err)
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // Status is the outcome of a work request, with the kernel's numbers (enum
-// ib_wc_status). It prints as its verbs name with an explanation, and is an
-// error so that errors.Is finds it in a WCError.
+// ib_wc_status). It prints as its verbs name with an explanation. It is no
+// error: WC.Err makes one, and StatusOf finds the status in that.
 type Status uint32
 
 const (
@@ -99,9 +99,6 @@ func (s Status) Explanation() string {
 
 // String is the name and the explanation.
 func (s Status) String() string { return fmt.Sprintf("%s (%s)", s.Name(), s.Explanation()) }
-
-// Error is String.
-func (s Status) Error() string { return s.String() }
 
 // Opcode is the operation that a completion reports, with the kernel's numbers
 // (enum ib_wc_opcode).

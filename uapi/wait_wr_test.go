@@ -51,7 +51,7 @@ func TestWaitWR(t *testing.T) {
 
 		id = x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey+1, 8))
 		wc, err = x.WaitWR(ctx, x.QP, id)
-		require.ErrorIs(t, err, uapi.WCRemAccessErr)
+		require.Equal(t, uapi.WCRemAccessErr, uapi.StatusOf(err))
 		require.Equal(t, uapi.WCRemAccessErr, wc.Status)
 	})
 }

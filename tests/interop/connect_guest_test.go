@@ -85,7 +85,7 @@ func TestManyConnections(t *testing.T) {
 		}
 		for _, qp := range theirs {
 			<-b.Done(qp)
-			require.ErrorIs(t, b.Cause(qp), uapi.ErrPeerDisconnected)
+			require.ErrorIs(t, must.Get(b.Cause(qp))(t), uapi.ErrPeerDisconnected)
 			require.NoError(t, b.DestroyQP(qp))
 		}
 	}
@@ -141,7 +141,7 @@ func TestKilledIdlePeer(t *testing.T) {
 		a := must.Get(uapi.Open("rxe0", uapi.OpenConfig{}))(t)
 		qp := must.Get(a.Dial(t.Context(), net.JoinHostPort(host.String(), port), uapi.DialConfig{KeepAlive: interval}))(t)
 		time.Sleep(4 * interval)
-		require.NoError(t, a.Cause(qp), "idle, and alive")
+		require.NoError(t, must.Get(a.Cause(qp))(t), "idle, and alive")
 		require.NoError(t, p.Process.Signal(os.Kill))
 		start := time.Now()
 		select {
@@ -150,7 +150,7 @@ func TestKilledIdlePeer(t *testing.T) {
 		case <-time.After(patience):
 			t.Fatal("not noticed")
 		}
-		require.ErrorIs(t, a.Cause(qp), want)
+		require.ErrorIs(t, must.Get(a.Cause(qp))(t), want)
 		n := must.Get(a.PollCQ(qp, make([]uapi.WC, 4)))(t)
 		require.Zero(t, n, "keepalives do not show")
 		require.NoError(t, a.DestroyQP(qp))

@@ -397,7 +397,7 @@ func TestDialThenListen(t *testing.T) {
 	_, err := uapi.Listen("127.0.0.1:7001", uapi.ListenConfig{})
 	require.ErrorContains(t, err, fmt.Sprintf("taken by process %d (", s.Process.Pid))
 	dialler := must.Get(uapi.Default())(t)
-	require.NoError(t, dialler.Cause(qp))
+	require.NoError(t, must.Get(dialler.Cause(qp))(t))
 	any, err := uapi.Listen(":7003", uapi.ListenConfig{}) // where clients look, too
 	require.NoError(t, err)
 	go echoAll(any, "any")

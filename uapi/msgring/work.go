@@ -186,7 +186,11 @@ func (c *Conn) why() error {
 	if c.channel != nil {
 		return c.cause
 	}
-	return c.memory.device.Cause(c.qp)
+	cause, err := c.memory.device.Cause(c.qp)
+	if err != nil { // the device is closed: done hears of it
+		return c.cause
+	}
+	return cause
 }
 
 // postControls posts the control messages that are noted. Preconditions: mu is

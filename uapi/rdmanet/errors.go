@@ -20,14 +20,10 @@ import (
 var known = []struct{ reason, as error }{
 	{uapi.ErrDeviceGone, syscall.ENODEV},
 	{uapi.ErrPeerSilent, syscall.ETIMEDOUT},
-	{uapi.WCRetryExcErr, syscall.ETIMEDOUT},
-	{uapi.WCRNRRetryExcErr, syscall.ETIMEDOUT},
 	{syscall.EHOSTUNREACH, syscall.EHOSTUNREACH},
 	{syscall.ENETUNREACH, syscall.ENETUNREACH},
 	{uapi.ErrUnreachable, syscall.ETIMEDOUT},
 	{uapi.ErrRefused, syscall.ECONNREFUSED},
-	{uapi.WCRemAccessErr, syscall.EPROTO},
-	{uapi.WCRemInvReqErr, syscall.EPROTO},
 	{syscall.EPROTO, syscall.EPROTO},
 	{syscall.ECONNRESET, syscall.ECONNRESET},
 	{uapi.ErrPeerDisconnected, syscall.ECONNRESET},
@@ -35,6 +31,14 @@ var known = []struct{ reason, as error }{
 	{net.ErrClosed, net.ErrClosed},
 	{os.ErrDeadlineExceeded, os.ErrDeadlineExceeded},
 	{context.DeadlineExceeded, context.DeadlineExceeded},
+}
+
+// statuses are the known errors of failed requests.
+var statuses = map[uapi.Status]error{
+	uapi.WCRetryExcErr:    syscall.ETIMEDOUT,
+	uapi.WCRNRRetryExcErr: syscall.ETIMEDOUT,
+	uapi.WCRemAccessErr:   syscall.EPROTO,
+	uapi.WCRemInvReqErr:   syscall.EPROTO,
 }
 
 // reasoned is a known error with its reason.
@@ -60,6 +64,9 @@ func (e *reasoned) Timeout() bool {
 
 // translate is err as users of TCP know it.
 func translate(err error) error {
+	if as, ok := statuses[uapi.StatusOf(err)]; ok {
+		return &reasoned{as: as, reason: err}
+	}
 	for _, row := range known {
 		switch {
 		case err == row.as:
@@ -70,7 +77,7 @@ func translate(err error) error {
 	}
 	// The peer's device has gone, which a hang-up of shared memory tells before
 	// the connection manager does: no request failed.
-	if status := uapi.Status(0); errors.Is(err, uapi.ErrQPFailed) && !errors.As(err, &status) {
+	if failed := new(uapi.WCError); errors.Is(err, uapi.ErrQPFailed) && !errors.As(err, &failed) {
 		return &reasoned{as: syscall.ECONNRESET, reason: err}
 	}
 	return err

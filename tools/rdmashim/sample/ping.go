@@ -125,7 +125,7 @@ func (p *ping) answer(ctx context.Context, c *conn) error {
 	n, leaves := 0, false
 	for ; !leaves; n++ {
 		err := c.pingWork(ctx, "where the data is", nil, true)
-		if errors.Is(err, uapi.WCWRFlushErr) && n > 0 {
+		if uapi.StatusOf(err) == uapi.WCWRFlushErr && n > 0 {
 			break
 		}
 		if err != nil {
@@ -135,7 +135,7 @@ func (p *ping) answer(ctx context.Context, c *conn) error {
 			return fmt.Errorf("ping %d: %w", n, err)
 		}
 		err = c.pingWork(ctx, "last word", c.pingSay(make([]byte, pingInfo)), false)
-		leaves = errors.Is(err, uapi.WCWRFlushErr) || errors.Is(err, uapi.ErrPeerDisconnected)
+		leaves = uapi.StatusOf(err) == uapi.WCWRFlushErr || errors.Is(err, uapi.ErrPeerDisconnected)
 		if err != nil && !leaves {
 			return fmt.Errorf("ping %d: %w", n, err)
 		}

@@ -194,10 +194,11 @@ func (c *conn) peerLeaves(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if cause := c.RDMA.Cause(c.QP); !errors.Is(cause, uapi.ErrPeerDisconnected) {
-		return cause
+	cause, err := c.RDMA.Cause(c.QP)
+	if errors.Is(cause, uapi.ErrPeerDisconnected) {
+		return nil
 	}
-	return nil
+	return cmp.Or(err, cause)
 }
 
 // call connects to the server at addr and asks.
@@ -242,7 +243,7 @@ func (c *conn) ended(err error) error {
 	if !errors.As(err, &flushed) || flushed.WC.Status != uapi.WCWRFlushErr || flushed.Cause != nil {
 		return err
 	}
-	if cause := c.RDMA.Cause(c.QP); cause != nil {
+	if cause, _ := c.RDMA.Cause(c.QP); cause != nil {
 		return fmt.Errorf("%w (%w)", cause, err)
 	}
 	return err
