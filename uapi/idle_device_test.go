@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
+	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/tests/must"
 )
 
@@ -45,10 +46,8 @@ func TestIdleDeviceForgets(t *testing.T) {
 	at := openOwn(t, d)
 	shared := must.Get(d.CreateSRQ(SRQConfig{Depth: 1}))(t)
 	mem, group := make([]byte, 64), netip.MustParseAddr("239.1.2.3")
-	pairs := idleObjects
-	if !testing.Short() {
-		pairs = 1<<20 + 16 // each of 20 bits of a handle, and more than a device has numbers
-	}
+	// Of all: each of 20 bits of a handle, and more than a device has numbers.
+	pairs := amount.Of(idleObjects, 1<<20+16)
 	for _, kind := range []struct {
 		name  string
 		n     int

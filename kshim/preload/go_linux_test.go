@@ -8,14 +8,13 @@ import (
 	"net"
 	"net/netip"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/kshim/cbuild"
+	"github.com/rdmashim/rdmashim/tests/built"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -25,9 +24,7 @@ func TestGoPrograms(t *testing.T) {
 	l := libraries(t, "rping")
 	verbsHeader(t)
 	header(t, "/usr/include/rdma/rdma_cma.h", "librdmacm-dev")
-	tool := filepath.Join(t.TempDir(), "rdmashim")
-	out, err := exec.Command("go", "build", "-o", tool, cbuild.Module+"/tools/rdmashim").CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	tool := built.Tool(t)
 	peer := compile(t, "../../../tests/interop/testdata/cmpeer", "-lrdmacm", "-libverbs")
 	for _, options := range []string{"", "?loss=1%&seed=3"} {
 		for _, c := range []struct{ name, goes, server, client string }{

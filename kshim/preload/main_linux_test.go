@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/cbuild"
+	"github.com/rdmashim/rdmashim/tests/built"
 )
 
 // envStart makes the test binary what rdmashim run is: its value names the two
@@ -29,7 +30,7 @@ const envStart = "RDMASHIM_PRELOAD_TEST"
 // envBuilt names the libraries in a second process of the tests.
 const envBuilt = "RDMASHIM_PRELOAD_BUILT"
 
-// cache is where the libraries are built, once.
+// cache is where the libraries are built, once, if the run has not.
 var cache string
 
 func TestMain(m *testing.M) {
@@ -71,9 +72,12 @@ func exitWith(err error) {
 	os.Exit(0)
 }
 
-var built = sync.OnceValues(func() (l Libraries, err error) {
+var found = sync.OnceValues(func() (l Libraries, err error) {
 	if stub, kernel, ok := strings.Cut(os.Getenv(envBuilt), ":"); ok {
 		return Libraries{stub, kernel}, nil
+	}
+	if dir, ok := built.Path(built.Libraries); ok {
+		return LibrariesIn(dir), nil
 	}
 	if cache, err = os.MkdirTemp("", "preload"); err != nil {
 		return l, err
@@ -99,7 +103,7 @@ func libraries(t *testing.T, programs ...string) Libraries {
 			missing(fmt.Errorf("%w: apt-get install ibverbs-utils rdmacm-utils perftest ucx-utils libfabric-bin openmpi-bin libopenmpi-dev iproute2", err))
 		}
 	}
-	l, err := built()
+	l, err := found()
 	require.NoError(t, err)
 	return l
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/preload"
+	"github.com/rdmashim/rdmashim/tests/built"
 	"github.com/rdmashim/rdmashim/uapi/capi"
 	"github.com/rdmashim/rdmashim/vm"
 	"github.com/rdmashim/rdmashim/vm/cprograms"
@@ -24,17 +25,18 @@ import (
 // which C programs run on the soft RNIC.
 func addCompiled(t *testing.T, adds []vm.Add, env []string) ([]vm.Add, []string) {
 	t.Helper()
-	dir := t.TempDir()
 	more, err := compiled(t.Context())
-	if err == nil {
-		err = preload.BuildLibraries(filepath.Join(dir, libraries))
+	libraries, ok := built.Path(built.Libraries)
+	if err == nil && !ok {
+		libraries = filepath.Join(t.TempDir(), built.Libraries)
+		err = preload.BuildLibraries(libraries)
 	}
 	if err != nil {
 		require.NotEqual(t, "true", os.Getenv("CI"), "the programs in C: %v", err)
 		t.Log("without the programs in C: ", err)
 		return adds, append(env, "INTEROP_NO_COMPILED="+strings.ReplaceAll(err.Error(), "\n", " "))
 	}
-	more = append(more, vm.Add{Host: filepath.Join(dir, libraries), Guest: cprograms.Dir + "/" + libraries})
+	more = append(more, vm.Add{Host: libraries, Guest: cprograms.Dir + "/" + built.Libraries})
 	for _, a := range more {
 		if !slices.Contains(adds, a) {
 			adds = append(adds, a)
@@ -42,9 +44,6 @@ func addCompiled(t *testing.T, adds []vm.Add, env []string) ([]vm.Add, []string)
 	}
 	return adds, env
 }
-
-// libraries is the folder of those of kshim/preload, here and in the guest.
-const libraries = "preload"
 
 // compiled compiles the programs and says where they and their libraries go.
 func compiled(ctx context.Context) ([]vm.Add, error) {

@@ -21,6 +21,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/preload"
 	"github.com/rdmashim/rdmashim/rnic/link/udp/ports"
 	"github.com/rdmashim/rdmashim/tests/amount"
+	"github.com/rdmashim/rdmashim/tests/built"
 	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
@@ -41,7 +42,7 @@ func beRun() {
 		os.Unsetenv(envRun)
 		var p preload.Program
 		if p, err = preload.Look(os.Args[1]); err == nil {
-			err = preload.Start(p, preload.LibrariesIn(filepath.Join(programDir, "preload")), []string{device}, os.Args[1:])
+			err = preload.Start(p, preload.LibrariesIn(filepath.Join(programDir, built.Libraries)), []string{device}, os.Args[1:])
 		}
 	default:
 		return

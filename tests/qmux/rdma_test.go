@@ -9,12 +9,12 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/built"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
@@ -148,9 +148,7 @@ func TestProxied(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the tool; run it without -short")
 	}
-	p := proxy{filepath.Join(t.TempDir(), "rdmashim.exe")}
-	out, err := exec.Command("go", "build", "-o", p.path, "../../tools/rdmashim").CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	p := proxy{built.Tool(t)}
 	eachSession(t, []link{
 		{name: "plain", listen: p.listen, dial: p.dial},
 		{name: "tls", secure: true, listen: p.listen, dial: p.dial},

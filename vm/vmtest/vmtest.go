@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"runtime"
@@ -17,15 +16,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmashim/rdmashim/tests/built"
 	"github.com/rdmashim/rdmashim/vm"
 )
 
-// prepared builds the image, once a process.
+// prepared builds the image, once a process, where the run has built none.
 var prepared = sync.OnceValues(func() (*vm.Image, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	if err := vm.Check(""); err != nil {
 		return nil, err
+	}
+	if file, ok := built.Path(built.Image); ok {
+		return &vm.Image{File: file}, nil
 	}
 	kernel, err := vm.FindKernel(ctx, "", "", func(string, ...any) {})
 	if err != nil {
@@ -90,13 +93,7 @@ type Guest struct {
 // amount of tests as they are here. A complaint of its kernel fails the test.
 func Start(t *testing.T, c vm.Config) *Guest {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "rdmashim")
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", program, "github.com/rdmashim/rdmashim/tools/rdmashim")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := build.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	program := built.Tool(t)
 	c.Env = append(c.Env, "CI="+os.Getenv("CI"), "RDMASHIM_TESTS="+os.Getenv("RDMASHIM_TESTS"))
 	s, err := vm.Start(t.Context(), c)
 	if err != nil {

@@ -1,0 +1,44 @@
+package built
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// The names of what a run builds: files, and the folder of Libraries, as
+// preload.LibrariesIn takes it.
+const (
+	Image     = "image"
+	Libraries = "preload"
+	tool      = "rdmashim"
+)
+
+// Path returns where a thing is that this run has built, if it has.
+func Path(name string) (path string, ok bool) {
+	// os.Getenv would make the folder, another one each run, a part of what go
+	// test keeps a result by.
+	dir, ok := syscall.Getenv("RDMASHIM_BUILT")
+	if !ok {
+		return "", false
+	}
+	path = filepath.Join(dir, name)
+	_, err := os.Stat(path)
+	return path, err == nil
+}
+
+// Tool returns an rdmashim for this system, without the race detector.
+func Tool(t testing.TB) (path string) {
+	t.Helper()
+	if path, ok := Path(tool); ok {
+		return path
+	}
+	path = filepath.Join(t.TempDir(), tool+".exe")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/rdmashim/rdmashim/tools/rdmashim").CombinedOutput()
+	if err != nil {
+		t.Fatalf("build the tool: %v\n%s", err, out)
+	}
+	return path
+}
