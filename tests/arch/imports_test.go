@@ -171,7 +171,7 @@ var allowed = map[string][]string{
 	"tools/rdmashim/sample":              {"tools/internal/peer", "tools/rdmashim/samplequic", "tools/rdmashim/sample/samplepb", "uapi", "uapi/rpc", "uapi/rpc/session"},
 	"tools/rdmashim/sample/samplepb":     {},
 	"tools/rdmashim/stream":              {"tools/internal/peer", "uapi", "uapi/rdmanet"},
-	"tools/rdmashim/echo":                {"kshim/privatefile", "tools/internal/peer", "tools/rdmashim/stream", "uapi/qmux", "uapi/qmux/wire", "uapi/registration", "uapi/registration/quicudp"},
+	"tools/rdmashim/echo":                {"tools/internal/peer", "tools/rdmashim/stream", "uapi/qmux", "uapi/qmux/wire", "uapi/registration", "uapi/registration/quicudp"},
 	"tools/rdmashim/samplequic":          {"tools/internal/peer", "tools/rdmashim/echo", "uapi", "uapi/qmux", "uapi/registration", "uapi/registration/quicudp"},
 	"tools/rdmashim/perf":                {"rnic/splitmix", "tools/internal/peer", "uapi"},
 	"tools/lab":                          {"tools/lab/suite", "tools/rdmashim/perf", "tools/rdmashim/run"},

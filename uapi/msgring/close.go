@@ -144,7 +144,7 @@ func (c *Conn) linger() {
 	c.mu.Unlock()
 	c.stop()
 	device := c.memory.device
-	disconnected := c.disconnect()
+	disconnected := device.Disconnect(c.qp)
 	c.mu.Lock()
 	for c.lent {
 		c.returned.Wait()

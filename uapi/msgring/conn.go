@@ -25,11 +25,6 @@ type Conn struct {
 	qp     uapi.QP
 	peer   core.Hello
 	info   Info
-	// channel is the stream that the connection was made over, nil with a
-	// connection manager. silent is closed when nothing waits for its end any
-	// more.
-	channel net.Conn
-	silent  chan struct{}
 
 	life context.Context // of every wait for completions; ends with Close
 	stop context.CancelFunc
@@ -168,10 +163,8 @@ func (c *Conn) open(info uapi.ConnInfo) error {
 			longest = longest/mtu*mtu - 4
 		}
 	}
-	if c.channel == nil {
-		if err := c.memory.device.OnDone(c.qp, c.done); err != nil {
-			return err
-		}
+	if err := c.memory.device.OnDone(c.qp, c.done); err != nil {
+		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

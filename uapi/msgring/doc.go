@@ -8,17 +8,14 @@
 //	c, err := msgring.Accept(ctx, request, msgring.Config{})
 //	n, err := c.Read(buf)
 //
-// Programs that have a TCP connection and no connection manager call DialOver
-// and AcceptOver.
-//
 // It is not a net.Conn: it has no addresses, and its errors are those of this
 // module, not of package net. It neither encrypts nor authenticates, and does
 // not multiplex.
 //
 // # By task
 //
-//   - Connect by address: [Dial], [Accept]; over a TCP connection: [DialOver],
-//     [AcceptOver]; choose bytes or messages, and sizes: [Config]
+//   - Connect by address: [Dial], [Accept]; choose bytes or messages, and sizes:
+//     [Config]
 //   - Write and read with copies: [Conn.Write], [Conn.Read]; in place:
 //     [Conn.Reserve], [Conn.TryReserve], [Conn.Commit], [Conn.Peek],
 //     [Conn.Discard]

@@ -183,9 +183,6 @@ func (c *Conn) lost(wc *uapi.WC) error {
 
 // why is nil until the connection has ended. Preconditions: mu is held.
 func (c *Conn) why() error {
-	if c.channel != nil {
-		return c.cause
-	}
 	cause, err := c.memory.device.Cause(c.qp)
 	if err != nil { // the device is closed: done hears of it
 		return c.cause

@@ -3,7 +3,6 @@ package rpc
 import (
 	"cmp"
 	"context"
-	"net"
 
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
@@ -22,18 +21,6 @@ func (s *Server) Serve(l *uapi.Listener) error {
 		return err
 	}
 	return below.Serve(l)
-}
-
-// ServeOver is Serve for clients that share a channel, usually TCP, with the
-// server and no connection manager: l accepts the channels, and Stop and
-// GracefulStop close it. Clients set Session.Connect to msgring.DialOver over a
-// channel to l.
-func (s *Server) ServeOver(device *uapi.Device, l net.Listener) error {
-	below, err := s.below()
-	if err != nil {
-		return err
-	}
-	return below.ServeOver(device, l)
 }
 
 // below returns the server of sessions, which its first call makes.

@@ -62,8 +62,8 @@ does not touch it. Times and round trips are those at the place of the capture.
 --qmux shows the QMux in a capture instead, a line for each record with its
 frames, and the ends of streams of bytes: over TCP, over RDMA between programs
 that use uapi/rdmanet, whose connecting must be in the capture, and of a file of
-the bytes that one side sent. TLS cannot be read; 'rdmashim echo --record' has
-what is inside. Bytes that are no QMux are one line.
+the bytes that one side sent. TLS cannot be read. Bytes that are no QMux are one
+line.
 
 With --json a packet is one line, an object, as are the kinds of records that
 were not understood and the summary, at the end. docs/json.md has the keys.`,

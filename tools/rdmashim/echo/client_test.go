@@ -5,8 +5,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -197,46 +195,4 @@ func TestFinds(t *testing.T) {
 		require.Contains(t, o.Stderr, want)
 		require.Equal(t, 1, strings.Count(o.Stderr, "\n"), o.Stderr)
 	}
-}
-
-// TestRecord: both ends record a session over TLS, and dump shows what was in
-// it, from its first record to its end.
-func TestRecord(t *testing.T) {
-	t.Parallel()
-	for _, over := range []string{overQMuxTCP, overQMux} {
-		dir := t.TempDir()
-		files := []string{filepath.Join(dir, "server.pcap"), filepath.Join(dir, "client.pcap")}
-		s := start(t, over, "--insecure", "--record", files[0])
-		o := clitest.RunTool(t, tool("client --insecure --count 20 --streams 2 --bytes 100000 --datagrams 1 "+over, s.Addr, "--record", files[1])...)
-		require.Zero(t, o.Code, o.Stderr)
-		require.Equal(t, "closed", s.Connection().End)
-		s.Stop()
-		for _, file := range files {
-			info, err := os.Stat(file)
-			require.NoError(t, err)
-			require.Zero(t, info.Mode().Perm()&0o077, "%s is for its user alone", file)
-			o := clitest.RunTool(t, "dump", "--qmux", file)
-			require.Zero(t, o.Code, o.Stderr)
-			require.NotContains(t, o.Stdout, "problem")
-			for _, want := range []string{"record 1 length", "QX_TRANSPORT_PARAMETERS", "STREAM id=4 ", "DATAGRAM len=1000", `APPLICATION_CLOSE code=0 ""`, " end\n"} {
-				require.Contains(t, o.Stdout, want, file)
-			}
-		}
-	}
-}
-
-// TestRecordBytes: of streams that are connections each is recorded from its
-// first byte to its end.
-func TestRecordBytes(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "client.pcap")
-	s := start(t, overRDMA, "--insecure")
-	cmd := clitest.Tool(t, tool("cat --insecure", s.Addr, "--record", file)...)
-	cmd.Stdin = strings.NewReader("hello, record")
-	o := clitest.Finish(t, cmd)
-	require.Zero(t, o.Code, o.Stderr)
-	recorded, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, 2, strings.Count(string(recorded), "hello, record"), "there and back")
-	s.Stop()
 }

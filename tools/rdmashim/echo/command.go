@@ -13,9 +13,9 @@ import (
 func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "echo",
-		Short: "Check and time streams over RDMA, TCP, QMux or QUIC; netcat",
-		Long: `A server that sends back what it is sent, a client that checks every byte and
-times it, and netcat. Streams are carried --over
+		Short: "Check and time streams over RDMA, TCP, QMux or QUIC",
+		Long: `A server that sends back what it is sent, and a client that checks every byte
+and times it. Streams are carried --over
 
   rdma  the net.Conn of uapi/rdmanet, a connection each (the default)
   tcp   the same over TCP, for comparison
@@ -26,18 +26,17 @@ times it, and netcat. Streams are carried --over
 'rdmashim dump --qmux' shows QMux's records.`,
 		Example: `  rdmashim echo server
   rdmashim echo client 127.0.0.1
-  rdmashim echo cat 192.0.2.7 --over qmux --on tcp --insecure`,
+  rdmashim echo client 192.0.2.7 --over qmux --on tcp --insecure`,
 		Args:       cli.NoArgs,
 		RunE:       cli.Help,
 		SuggestFor: []string{"qmux"},
 	}
-	cmd.AddCommand(serverCommand(), clientCommand(), catCommand())
+	cmd.AddCommand(serverCommand(), clientCommand())
 	return cmd
 }
 
 func serverCommand() *cobra.Command {
 	s := &server{}
-	s.link.qmux.EnableDatagrams = true
 	cmd := &cobra.Command{
 		Use:   "server",
 		Short: "Send back to each client what it sends, until ended",
@@ -50,11 +49,11 @@ TLS wants --cert and --key, or --insecure, and agrees on --alpn, or on nothing
 at all: then the connection fails.`,
 		Example: `  rdmashim echo server
   rdmashim echo server --listen 192.0.2.7:7473 --verbose
-  rdmashim echo server --over qmux --on tcp --insecure --record session.pcap`,
+  rdmashim echo server --over qmux --on tcp --insecure`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },
 	}
-	s.link.addFlags(cmd, true, false)
+	s.link.addFlags(cmd, true)
 	cmd.Flags().StringVar(&s.address, "listen", strconv.Itoa(port), "address to listen on, ADDR:PORT, or PORT on the device's address, else on 127.0.0.1; port 0 takes a free one")
 	s.AddFlags(cmd)
 	return cmd
@@ -62,7 +61,6 @@ at all: then the connection fails.`,
 
 func clientCommand() *cobra.Command {
 	c := &client{}
-	c.link.qmux.EnableDatagrams = true
 	cmd := &cobra.Command{
 		Use:   "client HOST[:PORT]",
 		Short: "Send bytes to an echo server, and check and time what comes back",
@@ -87,7 +85,7 @@ one-way: the server counts them.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd, peer.HostPort(args[0], port)) },
 	}
-	c.link.addFlags(cmd, false, true)
+	c.link.addFlags(cmd, false)
 	f := cmd.Flags()
 	f.IntVarP(&c.exchange.Count, "count", "C", 1000, "how many messages")
 	cli.BytesVar(f, &c.exchange.Size, "size", "S", 64, "bytes of each")
@@ -97,30 +95,5 @@ one-way: the server counts them.`,
 	f.BoolVar(&c.exchange.OneWay, "uni", false, "one-way streams, which do not come back")
 	f.IntVar(&c.exchange.Datagrams, "datagrams", 0, "how many datagrams")
 	cli.JSONFlag(cmd, &c.asJSON)
-	return cmd
-}
-
-func catCommand() *cobra.Command {
-	c := &cat{}
-	cmd := &cobra.Command{
-		Use:   "cat [HOST[:PORT]]",
-		Short: "Join standard input and output to one stream",
-		Long: `Open a stream and join standard input and output to it, as netcat does: the end
-of input ends the stream in that direction only. With --listen it is the server,
-of one client, and says on standard error where. A stream of QMux begins
-with the client's first byte, or the end of its input. QUIC has no netcat.`,
-		Example: `  rdmashim echo cat --listen 192.0.2.7:7473 >copy
-  rdmashim echo cat 192.0.2.7 <file
-  echo hello | rdmashim echo cat 127.0.0.1 --over qmux --on tcp --insecure`,
-		Args: cli.MaxArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				c.address = peer.HostPort(args[0], port)
-			}
-			return c.run(cmd)
-		},
-	}
-	c.link.addFlags(cmd, true, true)
-	cmd.Flags().StringVarP(&c.listen, "listen", "l", "", "wait for a client at an address, as a server's --listen")
 	return cmd
 }

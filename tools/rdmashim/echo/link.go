@@ -3,7 +3,6 @@ package echo
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -36,12 +35,9 @@ type link struct {
 	over, on string
 	devices  stream.Devices
 	secure   secure
-	record   string
 
-	qmux     qmux.Config
-	at       stream.Place
-	recorder *recorder
-	quic     *registration.Registration
+	at   stream.Place
+	quic *registration.Registration
 }
 
 // overs are the words of --over, ons those of --on.
@@ -50,16 +46,15 @@ var (
 	ons   = []string{"rdma", "tcp"}
 )
 
-// addFlags adds the flags of the roles that a command may have.
-func (l *link) addFlags(cmd *cobra.Command, server, client bool) {
+// addFlags adds the flags of a server or a client.
+func (l *link) addFlags(cmd *cobra.Command, server bool) {
 	f := cmd.Flags()
 	f.StringVar(&l.over, "over", "rdma", "what carries the streams: rdma or tcp, a connection each; qmux, many on one connection (--on); quic, QUIC over UDP")
 	f.StringVar(&l.on, "on", "rdma", "what QMux is on: rdma or tcp")
 	_ = cmd.RegisterFlagCompletionFunc("over", cobra.FixedCompletions(overs, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("on", cobra.FixedCompletions(ons, cobra.ShellCompDirectiveNoFileComp))
 	l.devices.AddFlags(cmd)
-	l.secure.addFlags(cmd, server, client)
-	f.StringVar(&l.record, "record", "", "write what both sides say into this capture file, as TCP and without TLS")
+	l.secure.addFlags(cmd, server)
 }
 
 // network is what connections are of.
@@ -73,8 +68,8 @@ func (l *link) network() string {
 	return l.over
 }
 
-// prepare opens devices, certificates and record for a server at an address, or
-// on the way to it. The function returned closes them.
+// prepare opens devices and certificates for a server at an address, or on the
+// way to it. The function returned closes them.
 func (l *link) prepare(cmd *cobra.Command, address string, server bool) (done func() error, err error) {
 	only := func(flag string, overs ...string) error {
 		if cmd.Flags().Changed(flag) && !slices.Contains(overs, l.over) {
@@ -88,7 +83,7 @@ func (l *link) prepare(cmd *cobra.Command, address string, server bool) (done fu
 	case !slices.Contains(ons, l.on):
 		err = cli.Usagef("--on %q: want %s", l.on, strings.Join(ons, ", "))
 	default:
-		err = cmp.Or(only("on", "qmux"), only("uni", "qmux"), only("datagrams", "qmux", "quic"), only("record", "rdma", "tcp", "qmux"))
+		err = cmp.Or(only("on", "qmux"), only("uni", "qmux"), only("datagrams", "qmux", "quic"))
 	}
 	if err != nil {
 		return nil, err
@@ -102,21 +97,16 @@ func (l *link) prepare(cmd *cobra.Command, address string, server bool) (done fu
 	if err := l.secure.prepare(server, cmp.Or(map[string]string{"qmux": qmuxALPN}[l.over], defaultALPN), cmd.ErrOrStderr()); err != nil {
 		return nil, err
 	}
-	if l.record != "" {
-		if l.recorder, err = newRecorder(l.record); err != nil {
-			return nil, err
-		}
-	}
 	listen := new(stream.Place)
 	if server {
 		listen = &l.at
 	}
 	if err := l.devices.Open(listen, cmd.ErrOrStderr()); err != nil {
-		return nil, errors.Join(err, l.recorder.close())
+		return nil, err
 	}
 	return func() error {
 		l.devices.Close()
-		return l.recorder.close()
+		return nil
 	}, nil
 }
 
@@ -227,26 +217,23 @@ func (l *link) session(ctx context.Context, remote peer.Remote, server bool) (*S
 		return nil, err
 	}
 	if l.over != "qmux" {
-		if l.recorder != nil {
-			c = newTap(c, l.recorder)
-		}
 		s := &byteStream{Conn: c, raw: raw}
 		return &Session{plain: s, accept: func(context.Context) (Stream, error) { return s, nil }}, nil
 	}
-	t := newTap(c, l.recorder)
+	o := newOpening(c)
 	side := qmux.Client
 	if server {
 		side = qmux.Server
 	}
-	q, err := side(t, &l.qmux)
+	q, err := side(o, &qmux.Config{EnableDatagrams: true})
 	if err != nil {
 		return nil, err
 	}
-	if err := t.begun(ctx, q.Context()); err != nil {
+	if err := o.await(ctx, q.Context()); err != nil {
 		stream.Reset(raw)
 		return nil, err
 	}
 	s := NewSession(q)
-	s.tap, s.qmux = t, q
+	s.opening, s.qmux = o, q
 	return s, nil
 }

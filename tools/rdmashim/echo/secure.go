@@ -32,8 +32,8 @@ type secure struct {
 	config *tls.Config // nil: plain
 }
 
-// addFlags adds the flags of the roles that a command may have.
-func (s *secure) addFlags(cmd *cobra.Command, server, client bool) {
+// addFlags adds the flags of a server or a client.
+func (s *secure) addFlags(cmd *cobra.Command, server bool) {
 	f := cmd.Flags()
 	f.BoolVar(&s.on, "tls", false, "TLS 1.3 on the byte stream; QUIC has it always")
 	f.BoolVar(&s.insecure, "insecure", false, "TLS with a certificate that the server makes and no client checks")
@@ -41,8 +41,7 @@ func (s *secure) addFlags(cmd *cobra.Command, server, client bool) {
 	if server {
 		f.StringVar(&s.cert, "cert", "", "a server's certificate, a PEM file; means --tls")
 		f.StringVar(&s.key, "key", "", "its key, a PEM file")
-	}
-	if client {
+	} else {
 		f.StringVar(&s.ca, "ca", "", "who may have signed the server's certificate, a PEM file (default: the system's); means --tls")
 		f.StringVar(&s.name, "server-name", "", "name that the certificate must have (default: the server's host)")
 	}

@@ -56,7 +56,7 @@ func (s *server) serve(ctx context.Context, c peer.Remote, n *peer.Tally) error 
 		stop := context.AfterFunc(ctx, func() { _ = q.CloseWithError(1, cli.OneLine(context.Cause(ctx))) })
 		Echo(q, n)
 		stop()
-		q.tap.wait()
+		q.opening.wait()
 		err = ending(context.Cause(q.Context()))
 	}
 	var closed *qmux.ApplicationError

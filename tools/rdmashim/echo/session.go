@@ -31,9 +31,9 @@ type Session struct {
 	openUni      func(context.Context) (io.WriteCloser, error)
 	acceptUni    func(context.Context) (io.Reader, error)
 
-	tap   *tap       // beneath QMux, else nil
-	qmux  *qmux.Conn // nil: another protocol
-	plain Stream     // that was accepted, where streams are connections
+	opening *opening   // beneath QMux, else nil
+	qmux    *qmux.Conn // nil: another protocol
+	plain   Stream     // that was accepted, where streams are connections
 }
 
 // many is what a connection of many streams has besides them.
@@ -76,7 +76,7 @@ func (s *Session) end(code qmux.ApplicationErrorCode, reason string) {
 	if s.many != nil {
 		_ = s.CloseWithError(code, reason)
 	}
-	s.tap.wait()
+	s.opening.wait()
 }
 
 // ending is nil for a connection that its peer's program, or this one, closed
@@ -93,7 +93,7 @@ func ending(err error) error {
 // have ended.
 type byteStream struct {
 	net.Conn
-	raw   net.Conn // beneath TLS and tap
+	raw   net.Conn // beneath TLS
 	ended atomic.Uint32
 }
 

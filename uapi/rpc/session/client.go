@@ -29,8 +29,7 @@ type ClientConfig struct {
 	MaxReply int    // bytes of an answer's body (64 MiB)
 	InFlight int    // bytes of bodies that are READ at a time, but for one (64 MiB)
 	Loans    int    // bytes of Memory that are lent at a time (64 MiB)
-	// Connect makes a connection in place of msgring.Dial: with
-	// msgring.DialOver for a server that runs ServeOver.
+	// Connect makes a connection in place of msgring.Dial.
 	Connect func(ctx context.Context, config msgring.Config) (*msgring.Conn, error)
 }
 

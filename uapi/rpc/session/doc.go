@@ -14,8 +14,8 @@
 // # By task
 //
 //   - Call: [Dial], [Client.Call]; a stream: [Client.Open], [Stream]
-//   - Serve: [NewServer], [Server.Serve], [Server.ServeOver]; stop:
-//     [Server.GracefulStop], [Server.Stop]
+//   - Serve: [NewServer], [Server.Serve]; stop: [Server.GracefulStop],
+//     [Server.Stop]
 //   - Send bytes: [Bytes]; a message that encodes itself: [Body]
 //   - Use memory that devices reach, without a copy: [Memory], [Client.Memory],
 //     [Request.Memory]

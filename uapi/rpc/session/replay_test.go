@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"io"
-	"net"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,7 +12,6 @@ import (
 
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/msgring"
-	"github.com/rdmashim/rdmashim/uapi/msgring/core"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session/wire"
 )
@@ -132,37 +129,19 @@ func TestTakenOverSession(t *testing.T) {
 // TestAttemptDisturbsNothing: who knows a session's identity, and cannot
 // connect, does not end its connection.
 func TestAttemptDisturbsNothing(t *testing.T) {
-	device, l, _ := servedOver(t, session.ServerConfig{Unary: echo})
-	var known msgring.Session
-	c, err := session.Dial(nil, "", session.ClientConfig{Connect: func(ctx context.Context, config msgring.Config) (*msgring.Conn, error) {
-		known = config.Session
-		channel, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			return nil, err
-		}
-		return msgring.DialOver(ctx, device, channel, config)
-	}})
-	require.NoError(t, err)
-	require.NoError(t, c.Call(t.Context(), &session.Call{Method: "m"}))
-	attempt(t, l, known.ID, 99)
-	require.NoError(t, c.Call(t.Context(), &session.Call{Method: "m"}))
-	require.EqualValues(t, 1, c.Stats().Connections)
-	require.NoError(t, c.Close())
-}
-
-// attempt asks for a session over TCP, is answered, and hangs up.
-func attempt(t *testing.T, l net.Listener, id [16]byte, epoch uint32) {
-	c, err := net.Dial("tcp", l.Addr().String())
-	require.NoError(t, err)
-	h := core.Hello{Mode: core.RPC, Quantum: 1024, Ring: 16384, Controls: core.Controls, Longest: 4096, Slots: 256, Session: id, Epoch: epoch}
-	hello := h.Append(nil, false)
-	_, err = c.Write(append(binary.BigEndian.AppendUint16([]byte("RDMX\x01\x01"), uint16(len(hello))), hello...))
-	require.NoError(t, err)
-	answer := make([]byte, 8)
-	_, err = io.ReadFull(c, answer)
-	require.NoError(t, err)
-	require.EqualValues(t, 1, answer[5], "the attempt is refused")
-	require.NoError(t, c.Close())
+	servedOn(t, slow, session.ServerConfig{Unary: echo}, func(t *testing.T, device *uapi.Device, addr string, _ *session.Server) {
+		var known msgring.Session
+		c, err := session.Dial(device, addr, session.ClientConfig{Connect: func(ctx context.Context, config msgring.Config) (*msgring.Conn, error) {
+			known = config.Session
+			return msgring.Dial(ctx, device, addr, config)
+		}})
+		require.NoError(t, err)
+		require.NoError(t, c.Call(t.Context(), &session.Call{Method: "m"}))
+		attempt(t, device, addr, known.ID, 99)
+		require.NoError(t, c.Call(t.Context(), &session.Call{Method: "m"}))
+		require.EqualValues(t, 1, c.Stats().Connections)
+		require.NoError(t, c.Close())
+	})
 }
 
 // TestIdentitiesAreRandom: a session's identity has 128 random bits, so each of

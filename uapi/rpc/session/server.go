@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"math/rand/v2"
-	"net"
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -86,16 +84,15 @@ type Server struct {
 	paces  paces
 	owed   atomic.Int64 // loans of sessions that have ended
 
-	mu        sync.Mutex
-	closed    bool // no more connections
-	core      *core.Server
-	sessions  map[*core.Session]*session
-	expiry    *time.Timer
-	seats     seats
-	budget    *budget
-	exchanges *core.Shares
-	idle      sync.Cond // on mu: a session may be quiet
-	cutOff    uint64
+	mu       sync.Mutex
+	closed   bool // no more connections
+	core     *core.Server
+	sessions map[*core.Session]*session
+	expiry   *time.Timer
+	seats    seats
+	budget   *budget
+	idle     sync.Cond // on mu: a session may be quiet
+	cutOff   uint64
 }
 
 // ServerStats count a server's work.
@@ -132,8 +129,8 @@ func NewServer(config ServerConfig) (*Server, error) {
 	c.Lifetime = max(cmp.Or(c.Lifetime, time.Duration(core.Lifetime)).Truncate(time.Second), time.Second)
 	s := &Server{
 		config: config, began: time.Now(), sessions: map[*core.Session]*session{},
-		budget: newBudget(config.Bodies), exchanges: core.NewShares(uapi.DefaultPending),
-		seats: seats{places: core.NewShares(int64(cmp.Or(config.MaxConcurrent, 1024))), room: core.NewShares(waitingRoom)},
+		budget: newBudget(config.Bodies),
+		seats:  seats{places: core.NewShares(int64(cmp.Or(config.MaxConcurrent, 1024))), room: core.NewShares(waitingRoom)},
 		core: core.NewServer(core.ServerConfig{
 			Instance: rand.Uint64(), Slots: c.Slots, Sessions: c.Sessions,
 			Kept: c.Kept, SessionKept: c.SessionKept, Lifetime: core.Time(c.Lifetime),
@@ -176,69 +173,15 @@ func (s *Server) Serve(l *uapi.Listener) error {
 		case err != nil:
 			return err
 		}
-		accepted := s.begin(request.RemoteAddr, func(ctx context.Context, config msgring.Config) (*msgring.Conn, error) {
-			return msgring.Accept(ctx, request, config)
-		})
-		if !accepted {
+		if !s.begin(request) {
 			return request.Reject(0, nil)
 		}
 	}
 }
 
-// ServeOver answers the clients that share a channel, usually TCP, with the
-// server and no connection manager: l accepts the channels, over which the ends
-// exchange endpoints (msgring.DialOver, at the client in ClientConfig.Connect).
-// It returns nil after Stop or GracefulStop, which close l, or when l fails.
-func (s *Server) ServeOver(device *uapi.Device, l net.Listener) error {
-	defer context.AfterFunc(s.accept, func() { _ = l.Close() })()
-	for {
-		channel, err := l.Accept()
-		switch {
-		case s.accept.Err() != nil:
-			if err == nil {
-				_ = channel.Close()
-			}
-			return nil
-		case err != nil:
-			return err
-		}
-		at := addrPort(channel.RemoteAddr())
-		end, ok := s.exchange(share(at))
-		if !ok || !s.begin(at, func(ctx context.Context, config msgring.Config) (*msgring.Conn, error) {
-			defer end()
-			return msgring.AcceptOver(ctx, device, channel, config)
-		}) {
-			_ = channel.Close()
-		}
-	}
-}
-
-// exchange takes a place for an exchange of endpoints with an address; ok is
-// false if that is beyond its share.
-func (s *Server) exchange(from core.Address) (end func(), ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	share := s.exchanges.Join(from)
-	ok = s.exchanges.Take(share, 1)
-	s.exchanges.Leave(share)
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.exchanges.Give(share, 1)
-	}, ok
-}
-
-// addrPort is a channel's address, or invalid.
-func addrPort(a net.Addr) netip.AddrPort {
-	if t, ok := a.(*net.TCPAddr); ok {
-		return t.AddrPort()
-	}
-	return netip.AddrPort{}
-}
-
-// begin answers a client in a goroutine of its own, on the connection that
-// accept makes. It returns false when the server takes no more.
-func (s *Server) begin(at netip.AddrPort, accept func(context.Context, msgring.Config) (*msgring.Conn, error)) bool {
+// begin answers a client in a goroutine of its own. It returns false when the
+// server takes no more.
+func (s *Server) begin(request *uapi.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -247,7 +190,7 @@ func (s *Server) begin(at netip.AddrPort, accept func(context.Context, msgring.C
 	s.all.Add(1)
 	go func() {
 		defer s.all.Done()
-		s.answer(at, accept)
+		s.answer(request)
 	}()
 	return true
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rdmashim/rdmashim/kshim/parties"
+	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/msgring"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session/core"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session/wire"
@@ -51,10 +52,9 @@ type running struct {
 	incoming *ServerStream
 }
 
-// answer admits a client at an address, and answers it until its connection
-// ends.
-func (s *Server) answer(at netip.AddrPort, accept func(context.Context, msgring.Config) (*msgring.Conn, error)) {
-	from, asked := share(at), msgring.Session{}
+// answer admits a client, and answers it until its connection ends.
+func (s *Server) answer(request *uapi.Request) {
+	from, asked := share(request.RemoteAddr), msgring.Session{}
 	config := s.config.ring()
 	config.Admit = func(q msgring.Session) (msgring.Session, error) {
 		s.mu.Lock()
@@ -72,7 +72,7 @@ func (s *Server) answer(at netip.AddrPort, accept func(context.Context, msgring.
 			Lifetime: uint32(s.config.Lifetime / time.Second),
 		}, nil
 	}
-	conn, err := accept(s.life, config)
+	conn, err := msgring.Accept(s.life, request, config)
 	if asked.Epoch == 0 {
 		return
 	}

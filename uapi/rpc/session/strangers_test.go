@@ -3,7 +3,6 @@ package session_test
 import (
 	"context"
 	"io"
-	"net"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -57,8 +56,13 @@ func elsewhere(t *testing.T, device *uapi.Device) *uapi.Device {
 
 // served runs test with a server in virtual time.
 func served(t *testing.T, config session.ServerConfig, test func(t *testing.T, device *uapi.Device, addr string, s *session.Server)) {
+	servedOn(t, "", config, test)
+}
+
+// servedOn is served on a network with options.
+func servedOn(t *testing.T, network string, config session.ServerConfig, test func(t *testing.T, device *uapi.Device, addr string, s *session.Server)) {
 	synctest.Test(t, func(t *testing.T) {
-		device, l := uapitest.Listen(t, "")
+		device, l := uapitest.Listen(t, network)
 		s, err := session.NewServer(config)
 		require.NoError(t, err)
 		ended := make(chan error, 1)
@@ -67,22 +71,6 @@ func served(t *testing.T, config session.ServerConfig, test func(t *testing.T, d
 		s.Stop()
 		require.NoError(t, <-ended)
 	})
-}
-
-// servedOver is a server over TCP until the test's end.
-func servedOver(t *testing.T, config session.ServerConfig) (*uapi.Device, net.Listener, *session.Server) {
-	device, _ := uapitest.Pair(t, "")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	s, err := session.NewServer(config)
-	require.NoError(t, err)
-	ended := make(chan error, 1)
-	go func() { ended <- s.ServeOver(device, l) }()
-	t.Cleanup(func() {
-		s.Stop()
-		require.NoError(t, <-ended)
-	})
-	return device, l, s
 }
 
 // pass lets time of the bubble's clock pass: what happens within it has then
@@ -96,50 +84,30 @@ func dial(t *testing.T, device *uapi.Device, addr string) *session.Client {
 	return c
 }
 
+// slow is a network on which a packet takes 20 ms.
+const slow = "delay=20ms"
+
+// attempt asks for a session, is answered, and has left by then.
+func attempt(t *testing.T, device *uapi.Device, addr string, id [16]byte, epoch uint32) {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	_, err := msgring.Dial(ctx, device, addr, msgring.Config{
+		Mode: msgring.Messages, Session: msgring.Session{ID: id, Epoch: epoch, Slots: 256},
+	})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
 // TestAttemptsLeaveNothing: clients that ask for sessions and never connect, in
 // larger numbers than there are sessions, leave nothing behind, and honest ones
 // come in.
 func TestAttemptsLeaveNothing(t *testing.T) {
-	device, l, s := servedOver(t, session.ServerConfig{Unary: echo, Sessions: 8})
-	for i := range 50 {
-		attempt(t, l, [16]byte{byte(i + 1)}, 1)
-	}
-	callOver(t, device, &net.Dialer{}, l)
-	require.LessOrEqual(t, s.Stats().Sessions, 1)
-}
-
-// callOver is a call of an honest client over TCP.
-func callOver(t *testing.T, device *uapi.Device, d *net.Dialer, l net.Listener) {
-	c, err := session.Dial(nil, "", session.ClientConfig{Connect: func(ctx context.Context, config msgring.Config) (*msgring.Conn, error) {
-		channel, err := d.DialContext(ctx, "tcp", l.Addr().String())
-		if err != nil {
-			return nil, err
+	servedOn(t, slow, session.ServerConfig{Unary: echo, Sessions: 8}, func(t *testing.T, device *uapi.Device, addr string, s *session.Server) {
+		for i := range 50 {
+			attempt(t, device, addr, [16]byte{byte(i + 1)}, 1)
 		}
-		return msgring.DialOver(ctx, device, channel, config)
-	}})
-	require.NoError(t, err)
-	require.NoError(t, c.Call(t.Context(), &session.Call{Method: "m"}))
-	require.NoError(t, c.Close())
-}
-
-// TestSilentChannels: an address that opens channels and says nothing has a
-// bounded number of them, and leaves some to others.
-func TestSilentChannels(t *testing.T) {
-	device, l, _ := servedOver(t, session.ServerConfig{Unary: echo})
-	var silent []net.Conn
-	for range uapi.DefaultPending {
-		c, err := net.Dial("tcp", l.Addr().String())
-		require.NoError(t, err)
-		silent = append(silent, c)
-	}
-	for _, c := range silent[uapi.DefaultPending/2:] {
-		_, err := c.Read(make([]byte, 1))
-		require.ErrorIs(t, err, io.EOF)
-	}
-	callOver(t, device, &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}, l)
-	for _, c := range silent {
-		require.NoError(t, c.Close())
-	}
+		require.NoError(t, dial(t, device, addr).Call(t.Context(), &session.Call{Method: "m"}))
+		require.LessOrEqual(t, s.Stats().Sessions, 1)
+	})
 }
 
 // TestIdleSessionsMakeRoom: sessions of killed clients, up to the bound of an
