@@ -1,7 +1,7 @@
 // Package echo has the command echo: a server that sends back what it is sent,
-// and a client that checks and times it. Streams go over RDMA or TCP, where each
-// is a connection of its own, or over QMux on either or QUIC, where a connection
-// has many.
+// and a client that checks and times it. Streams go over RDMA or TCP, where
+// each is a connection of its own, or over QMux on either or QUIC, where a
+// connection has many.
 //
 // It is no library of them, which are uapi/rdmanet, uapi/qmux and
 // uapi/registration.
