@@ -38,7 +38,8 @@ func (g inGuest) ok(t *testing.T, args ...string) string {
 	return stdout
 }
 
-// TestGuest boots one guest and holds it to the promises of guests.
+// TestGuest boots one guest and holds it to the promises of guests. At last its
+// kernel panics, which fails the run and is quoted.
 func TestGuest(t *testing.T) {
 	c := vmtest.Config(t)
 	c.LogFile = filepath.Join(t.TempDir(), "log")
@@ -60,11 +61,17 @@ func TestGuest(t *testing.T) {
 	} {
 		t.Run(name, test)
 	}
-	r := must.Get(s.Close())(t)
+	t.Run("crash", g.crash) // the last
+	r, err := s.Close()
+	var kernel *vm.KernelError
+	require.ErrorAs(t, err, &kernel)
+	require.Contains(t, kernel.Lines[0], "Kernel panic", "what the kernel complains of first")
+	require.Equal(t, c.LogFile, kernel.Log)
 	log := must.Get(os.ReadFile(c.LogFile))(t)
 	for _, want := range []string{
 		"Linux version",           // the kernel's first line
 		"rdmashim: link rxe0: on", // the link manager's last step
+		"sysrq: Trigger a crash",
 	} {
 		require.True(t, bytes.Contains(log, []byte(want)), "the log tells %q", want)
 	}
@@ -213,51 +220,11 @@ func (g inGuest) limits(t *testing.T) {
 	require.Equal(t, "/made/here\ny\n", out.String())
 }
 
-// TestTwoGuests boots two guests, and moves memory from one kernel's rxe to the
-// other's.
-func TestTwoGuests(t *testing.T) {
-	c := vmtest.Config(t)
-	c.Nodes = 2
-	c.LogFile = filepath.Join(t.TempDir(), "log")
-	var out, errs bytes.Buffer
-	c.Command = vm.Command{
-		Args: []string{"sh", "-c", `
-			echo node $RDMASHIM_NODE at $RDMASHIM_ADDR, peer $RDMASHIM_PEER, link $(ls /sys/class/infiniband)
-			if [ $RDMASHIM_NODE = 0 ]; then exec rdmashim server --listen $RDMASHIM_ADDR:7471 --device rxe0 --once; fi
-			for i in $(seq 100); do
-				rdmashim client $RDMASHIM_PEER --device rxe0 && exit 0
-				sleep 0.2 # the server is not there yet
-			done
-			exit 1`},
-		Stdout: &out, Stderr: &errs,
-	}
-	r, err := vm.Run(t.Context(), c)
-	require.NoError(t, err, "stdout %s stderr %s", &out, &errs)
-	for _, want := range []string{
-		"node0: node 0 at 10.77.0.1, peer 10.77.0.2, link rxe0\n",
-		"node1: node 1 at 10.77.0.2, peer 10.77.0.1, link rxe0\n",
-		"node1: all equal\n",
-	} {
-		require.Contains(t, out.String(), want)
-	}
-	require.FileExists(t, c.LogFile+".node1")
-	fmt.Printf("vm: two nodes booted in %.1f s, off after %.1f s\n", r.Boot.Seconds(), r.Total.Seconds())
-}
-
-// TestKernelComplains: a kernel that oopses fails the run and is quoted.
-func TestKernelComplains(t *testing.T) {
-	c := vmtest.Config(t)
-	c.NoLink = true
-	t.Setenv("TMPDIR", t.TempDir())
-	c.Command.Args = []string{"sh", "-c", "echo c > /proc/sysrq-trigger; sleep 1000"}
-	_, err := vm.Run(t.Context(), c)
+// crash: a kernel that panics ends the command.
+func (g inGuest) crash(t *testing.T) {
+	_, _, err := g.run(t, "sh", "-c", "echo c > /proc/sysrq-trigger; sleep 1000")
 	var died *vm.DiedError
-	var kernel *vm.KernelError
 	require.ErrorAs(t, err, &died)
-	require.ErrorAs(t, err, &kernel)
-	require.Contains(t, strings.Join(kernel.Lines, "\n"), "Kernel panic")
-	log := must.Get(os.ReadFile(kernel.Log))(t)
-	require.Contains(t, string(log), "sysrq: Trigger a crash")
 }
 
 // TestImageReproducible builds an image from another folder, with nothing

@@ -61,12 +61,12 @@ func meet(t *testing.T, ready func(*process), server, client func() *process) (s
 // connection manager (-R), eight queue pairs, waiting for events, all sizes,
 // other kinds of queue pairs. WRITE has no events, an atomic one size, and
 // latency one queue pair. All sizes cost a while, as perftest samples its clock
-// for 0.2 s for each.
+// for 0.2 s for each, and are not among those that run where not all do.
 var perftests = []struct {
 	program string
 	options []string
 }{
-	{"ib_write_bw", []string{"-s 1000000", "-b", "-q 8", "-a", "-c UC", "-c UC -q 8", "-R", "-R -q 8"}},
+	{"ib_write_bw", []string{"-s 1000000", "-b", "-q 8", "-c UC", "-a", "-c UC -q 8", "-R", "-R -q 8"}},
 	{"ib_read_bw", []string{"", "-b", "-q 8", "-e", "-a", "-R", "-R -q 8 -e"}},
 	{"ib_send_bw", []string{"-b", "-q 8", "-a", "-e", "-c UC", "-c UD", "-c UD -e", "-R", "-R -q 8 -e", "-R -c UD"}},
 	{"ib_atomic_bw", []string{"", "-q 8", "-e", "-R", "-R -q 8 -e"}},

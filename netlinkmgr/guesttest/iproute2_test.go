@@ -46,7 +46,7 @@ func TestLikeIproute2(t *testing.T) {
 		"resource show qp link " + d + "/1", "resource show qp link " + d + "/-", "resource show cm_id link " + d,
 		"resource show mr dev " + d, "resource show qp link " + d + " state init,rts", "resource show qp type gsi", "res show qp lqpn 1,17-999999",
 		"statistic show", "stat show link " + d + "/1", "system show",
-	}, 2) {
+	}, 4) {
 		t.Run(line, func(t *testing.T) {
 			args := strings.Fields(line)
 			differ := false // in newer keys only

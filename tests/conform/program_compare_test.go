@@ -26,7 +26,7 @@ const mostUnsteady = 1
 // that differs is run on rxe once more: the kernel is declared unsteady if it
 // now sees what the other kernel saw, and that is printed and bounded.
 func comparePrograms(t *testing.T, x, y *system) {
-	first, n := uint64(1), uint64(amount.Of(60, 150))
+	first, n := uint64(1), uint64(amount.Of(30, 150))
 	if v, ok := fromEnv(t, "CONFORM_SEED"); ok {
 		first, n = v, 1
 	}

@@ -106,6 +106,7 @@ var docElsewhere = map[string]string{
 	"go mod tidy":                                "tests/grpc/docs_test.go:TestDocumentedPrograms",
 	"go run health.go":                           "tests/grpc/docs_test.go:TestDocumentedPrograms",
 	"rdmashim vm build -o image":                 "tools/rdmashim/vm/command_linux_test.go:TestBuild",
+	"rdmashim vm run -- rdmashim link show":      "tools/rdmashim/perf_guest_linux_test.go:TestOnRxe",
 
 	"rdmashim capi install --prefix ~/.local":                                                "uapi/capi/peers_linux_test.go:TestHello",
 	"export PKG_CONFIG_PATH=~/.local/lib/pkgconfig":                                          "uapi/capi/peers_linux_test.go:TestHello",

@@ -22,15 +22,22 @@ type guestPart struct {
 	check  func(t *testing.T, out string)
 }
 
-// TestOnRxe runs what needs a device of the kernel in one guest: perf, then the
-// pages' commands, which take the device away and make it anew.
+// TestOnRxe runs what needs a device of the kernel in one guest, as a user runs
+// a command there: perf, then the pages' commands, which take the device away
+// and make it anew.
 func TestOnRxe(t *testing.T) {
 	image := vmtest.Config(t).Image
 	in, out := t.TempDir(), filepath.Join(t.TempDir(), "out")
 	perf, docs := perfOnRxe(), docsInGuest(t, in)
-	require.NoError(t, os.WriteFile(filepath.Join(in, "script"), []byte(perf.script+docs.script), 0o644))
-	o := runTool(t, "vm", "run", "-q", "--boot-timeout", "5m", "--out", out, "--image", image, "--add", in+":/in", "--", "sh", "/in/script")
-	require.Zero(t, o.Code, "stdout: %s stderr: %s", o.Stdout, o.Stderr)
+	require.NoError(t, os.WriteFile(filepath.Join(in, "script"), []byte("cat; echo to stderr >&2; rdmashim link show\n"+perf.script+docs.script+"exit 9\n"), 0o644))
+	cmd := tool(t, "vm", "run", "--boot-timeout", "5m", "--log", filepath.Join(t.TempDir(), "log"), "--out", out, "--image", image, "--add", in+":/in", "--", "sh", "/in/script")
+	cmd.Stdin = strings.NewReader("from standard input\n")
+	o := finish(t, cmd)
+	require.Equal(t, 9, o.Code, "stdout: %s stderr: %s", o.Stdout, o.Stderr)
+	require.Regexp(t, `\Afrom standard input\n.*rxe0/1`, o.Stdout, "the tool in the guest sees its link")
+	require.NotContains(t, o.Stdout, "rdmashim:", "standard output is the command's alone")
+	require.Contains(t, o.Stderr, "to stderr\n")
+	require.Contains(t, o.Stderr, "off after")
 	t.Run("perf", func(t *testing.T) { perf.check(t, out) })
 	t.Run("docs", func(t *testing.T) { docs.check(t, out) })
 }

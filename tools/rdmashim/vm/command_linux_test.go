@@ -44,31 +44,6 @@ func TestUsage(t *testing.T) {
 	})
 }
 
-// TestRun runs a command in a guest as a user does.
-func TestRun(t *testing.T) {
-	image := vmtest.Config(t).Image
-	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "in"), []byte("from the host\n"), 0o644))
-	cmd := clitest.Tool(t, "vm", "run", "--image", image, "--log", filepath.Join(dir, "log"), "--out", filepath.Join(dir, "out"),
-		"--add", filepath.Join(dir, "in")+":/data/in", "--boot-timeout", "5m", "--",
-		"sh", "-c", "cat /data/in -; echo to stderr >&2; echo back >/out/f; rdmashim link show; exit 9")
-	cmd.Stdin = strings.NewReader("from standard input\n")
-	o := clitest.Finish(t, cmd)
-	require.Equal(t, 9, o.Code, "stderr: %s", o.Stderr)
-	require.True(t, strings.HasPrefix(o.Stdout, "from the host\nfrom standard input\n"), "stdout: %s", o.Stdout)
-	require.Contains(t, o.Stdout, "rxe0/1", "the tool in the guest sees its link")
-	require.NotContains(t, o.Stdout, "rdmashim:", "standard output is the command's alone")
-	require.Contains(t, o.Stderr, "to stderr\n")
-	text, err := os.ReadFile(filepath.Join(dir, "out", "f"))
-	require.NoError(t, err)
-	require.Equal(t, "back\n", string(text))
-	for line := range strings.Lines(o.Stderr) {
-		if strings.Contains(line, "off after") {
-			fmt.Printf("vm: trivial command: %s", line)
-		}
-	}
-}
-
 // TestGoTest runs tests in a guest: with the tool, and with go test -exec.
 func TestGoTest(t *testing.T) {
 	image := vmtest.Config(t).Image
