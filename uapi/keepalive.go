@@ -115,9 +115,13 @@ func (p *prober) checkPair() (time.Duration, error) {
 		}
 		return min(p.interval, p.grace), nil
 	}
+	answered := p.probing
 	p.probing = false
-	if !idle {
+	switch left := p.interval - time.Since(p.asked); {
+	case !idle:
 		return p.interval, nil
+	case answered && left > 0:
+		return left, nil
 	}
 	sent, err := v.Probe()
 	p.probing, p.asked = sent && err == nil, time.Now()
