@@ -12,15 +12,6 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/msgring"
 )
 
-// Config says how to make a connection; its Mode stays zero.
-type Config = msgring.Config
-
-// Info describes a connection, and Stats count its work.
-type (
-	Info  = msgring.Info
-	Stats = msgring.Stats
-)
-
 // Addr is an address of the connection manager: HOST:PORT.
 type Addr struct{ netip.AddrPort }
 
@@ -68,11 +59,37 @@ func (c *Conn) LocalAddr() net.Addr { return c.local }
 // RemoteAddr is the address of the peer, an Addr.
 func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 
+// Info describes a connection.
+type Info struct {
+	QP       uapi.QP // of the connection's Device
+	Ring     int     // bytes of this end's ring
+	PeerRing int     // bytes of the peer's
+	MTU      int     // bytes of payload a packet
+}
+
 // Info returns what the connection is made of.
-func (c *Conn) Info() Info { return c.ring.Info() }
+func (c *Conn) Info() Info {
+	info := c.ring.Info()
+	return Info{QP: info.QP, Ring: info.Ring, PeerRing: info.PeerRing, MTU: info.MTU}
+}
+
+// Stats count a connection's work.
+type Stats struct {
+	BytesSent, BytesReceived   uint64
+	ChunksSent, ChunksReceived uint64
+	// WriteWaits is how often a writer found the peer's ring, or the memory to
+	// send from, full.
+	WriteWaits uint64
+}
 
 // Stats returns what the connection has done so far.
-func (c *Conn) Stats() Stats { return c.ring.Stats() }
+func (c *Conn) Stats() Stats {
+	s := c.ring.Stats()
+	return Stats{
+		BytesSent: s.BytesSent, BytesReceived: s.BytesReceived,
+		ChunksSent: s.ChunksSent, ChunksReceived: s.ChunksReceived, WriteWaits: s.WriteWaits,
+	}
+}
 
 // Device is the device of the connection. It is the Dialer's own if that has
 // no Device: do not close it.

@@ -3,13 +3,23 @@ package rdmanet
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
-	"syscall"
 
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/msgring"
 )
+
+// Dial connects to the listener of this package at addr, HOST:PORT, from the
+// device on the way there, as a Dialer without a Device does. Errors are those
+// of Dialer.DialContext.
+func Dial(ctx context.Context, addr string, config Config) (*Conn, error) {
+	d := Dialer{Config: config}
+	c, err := d.dial(ctx, "rdma", addr)
+	if err != nil {
+		return nil, opError("dial", addr, err)
+	}
+	return c, nil
+}
 
 // Dialer makes connections. The zero value opens the device on the way to the
 // peer by itself.
@@ -71,7 +81,7 @@ func (d *Dialer) dial(ctx context.Context, network, address string) (c *Conn, er
 	if ways == nil {
 		return nil, net.UnknownNetworkError(network)
 	}
-	if err := check(d.Config); err != nil {
+	if err := d.Config.Check(); err != nil {
 		return nil, err
 	}
 	if d.Device != nil {
@@ -99,22 +109,11 @@ func (d *Dialer) dial(ctx context.Context, network, address string) (c *Conn, er
 }
 
 func (d *Dialer) connect(ctx context.Context, device *uapi.Device, giveBack func(), address string) (*Conn, error) {
-	ring, err := msgring.Dial(ctx, device, address, d.Config)
+	ring, err := msgring.Dial(ctx, device, address, d.Config.rings())
 	if err != nil {
 		return nil, handshake(err)
 	}
 	return newConn(ring, giveBack), nil
-}
-
-// check refuses a configuration of messages, and one that is none.
-func check(config Config) error {
-	if err := config.Check(); err != nil {
-		return err
-	}
-	if config.Mode != 0 && config.Mode != msgring.Bytes {
-		return fmt.Errorf("rdmanet: mode %v; a net.Conn carries Bytes: %w", config.Mode, syscall.EINVAL)
-	}
-	return nil
 }
 
 // anyOf reports whether err is one of the targets.

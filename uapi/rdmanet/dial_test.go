@@ -7,6 +7,8 @@ import (
 	"os"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -52,7 +54,6 @@ func TestDialErrors(t *testing.T) {
 		{"canceled", "rdma", h.addr, canceled, rdmanet.Config{}, context.Canceled},
 		{"a network of another kind", "unix", h.addr, nil, rdmanet.Config{}, net.UnknownNetworkError("unix")},
 		{"no port", "rdma", host, nil, rdmanet.Config{}, syscall.EINVAL},
-		{"messages", "rdma", h.addr, nil, rdmanet.Config{Mode: msgring.Messages}, syscall.EINVAL},
 		{"an odd ring", "rdma", h.addr, nil, rdmanet.Config{Ring: 12345}, syscall.EINVAL},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -84,7 +85,7 @@ func TestHandshakeError(t *testing.T) {
 		requireOpError(t, err, "dial", uapi.ErrRefused)
 		var e *rdmanet.HandshakeError
 		require.ErrorAs(t, err, &e)
-		require.EqualValues(t, msgring.Version, e.Refusal.Version)
+		require.Equal(t, []any{msgring.Version, "service"}, []any{e.Version, e.Reason})
 		require.Contains(t, err.Error(), "of version 1, refuses this end, of version 1: hello refused (service)")
 		h.Config.Service = "time"
 		x, y, err := h.pipe()
@@ -94,6 +95,34 @@ func TestHandshakeError(t *testing.T) {
 		requireOpError(t, last, "accept", syscall.ECONNREFUSED)
 		require.NoError(t, x.Close())
 		require.NoError(t, y.Close())
+	})
+}
+
+// TestListenersKeepAlive: the connections that a listener accepts ask their
+// idle peers as its Config says, whichever call made it.
+func TestListenersKeepAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, client := open(t, "sim:10.64.1.1?net=keepalive"), open(t, "sim:10.64.1.2?net=keepalive")
+		dialer := rdmanet.Dialer{Device: client, Config: rdmanet.Config{KeepAlive: uapi.None}}
+		on := func(addr string, config rdmanet.Config) (*rdmanet.Listener, error) {
+			return rdmanet.ListenOn(server, addr, config)
+		}
+		for _, listen := range []func(string, rdmanet.Config) (*rdmanet.Listener, error){rdmanet.Listen, on} {
+			for interval, want := range map[time.Duration]uint64{uapi.None: 0, time.Minute: 60, 0: 720} {
+				l := must.Get(listen("10.64.1.1:0", rdmanet.Config{KeepAlive: interval}))(t)
+				x := must.Get(dialer.DialContext(limited(t), "rdma", l.Addr().String()))(t)
+				y := must.Get(l.Accept())(t)
+				synctest.Wait()
+				before := must.Get(server.Counters())(t)
+				time.Sleep(time.Hour) // of the bubble
+				probes := must.Get(server.Counters())(t).Since(before).Summarize().SentPackets
+				require.InDelta(t, want, probes, 5, "in an hour, by %v", interval)
+				for _, c := range []net.Conn{x, y} {
+					require.NoError(t, c.(*rdmanet.Conn).CloseContext(limited(t)))
+				}
+				require.NoError(t, l.Close())
+			}
+		}
 	})
 }
 
@@ -165,8 +194,9 @@ func TestDeviceOfItsOwn(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 	host, _, err := net.SplitHostPort(h.addr)
 	require.NoError(t, err)
-	_, err = h.DialContext(limited(t), "rdma", net.JoinHostPort(host, "9"))
-	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	c, err := rdmanet.Dial(limited(t), net.JoinHostPort(host, "9"), rdmanet.Config{})
+	require.Nil(t, c)
+	requireOpError(t, err, "dial", syscall.ECONNREFUSED)
 	require.NoError(t, xPeer.Close())
 	require.NoError(t, yPeer.Close())
 }
@@ -212,7 +242,7 @@ func TestListenerClose(t *testing.T) {
 
 		_, err := rdmanet.ListenOn(h.server, h.addr, rdmanet.Config{})
 		requireOpError(t, err, "listen", syscall.EADDRINUSE)
-		_, err = rdmanet.ListenOn(h.server, ":0", rdmanet.Config{Mode: msgring.Messages})
+		_, err = rdmanet.ListenOn(h.server, ":0", rdmanet.Config{Ring: 12345})
 		requireOpError(t, err, "listen", syscall.EINVAL)
 
 		require.NoError(t, h.Listener.Close())

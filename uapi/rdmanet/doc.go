@@ -10,9 +10,12 @@
 //
 // # By task
 //
-//   - Dial: [Dialer]; as grpc-go's dialer: [Dialer.GRPC]; listen: [Listen]; on a
-//     device that is open: [ListenOn], Dialer.Device
-//   - Size rings and chunks: [Config]
+//   - Dial: [Dial]; from a device that is open, for net/http, with TCP as a
+//     fallback: [Dialer]; for grpc-go: [Dialer.GRPC]
+//   - Listen: [Listen]; on a device that is open: [ListenOn]
+//   - Size rings and chunks: [Config]; take in what arrives while the program
+//     does something else: [Worker]
+//   - Test: package rdmanettest has two connections in a line
 //   - Copy from and to readers and writers without a buffer between:
 //     [Conn.ReadFrom], [Conn.WriteTo], [Conn.WriteBuffers]
 //   - Close one direction: [Conn.CloseWrite], [Conn.CloseRead]; wait for what

@@ -107,28 +107,30 @@ func opError(op, addr string, err error) error {
 // all. It Is ECONNREFUSED and uapi.ErrRefused when the peer refused, EPROTO
 // when this end did.
 type HandshakeError struct {
-	// Refusal says why. Its Version is that of the end that refused.
-	Refusal *msgring.Refusal
+	Version int    // of the protocol, at the end that refused
+	Reason  string // why in a word: "magic", "version", "mode", "service", "limits"
+	Text    string // why, by the end that refused
 	err     error
 }
 
 // Error names the versions of both ends.
 func (e *HandshakeError) Error() string {
+	between := fmt.Sprintf("this end, of version %d, refuses the peer", msgring.Version)
 	if errors.Is(e.err, uapi.ErrRefused) {
-		return fmt.Sprintf("handshake: the peer, of version %d, refuses this end, of version %d: %v", e.Refusal.Version, msgring.Version, e.Refusal)
+		between = fmt.Sprintf("the peer, of version %d, refuses this end, of version %d", e.Version, msgring.Version)
 	}
-	return fmt.Sprintf("handshake: this end, of version %d, refuses the peer: %v", msgring.Version, e.Refusal)
+	return fmt.Sprintf("handshake: %s: hello refused (%s): %s", between, e.Reason, e.Text)
 }
 
-// Unwrap gives the refusal with its errno, and what the connection manager
-// said.
+// Unwrap gives the errno, EPROTONOSUPPORT for another version or mode, and what
+// the connection manager said.
 func (e *HandshakeError) Unwrap() error { return e.err }
 
 // handshake is err with its refusal in sight.
 func handshake(err error) error {
 	var refusal *msgring.Refusal
 	if errors.As(err, &refusal) {
-		return &HandshakeError{Refusal: refusal, err: err}
+		return &HandshakeError{Version: int(refusal.Version), Reason: refusal.Reason.String(), Text: refusal.Text, err: err}
 	}
 	return err
 }

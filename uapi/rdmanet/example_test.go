@@ -40,6 +40,37 @@ func Example() {
 	// Output: hello, RDMA, rdma
 }
 
+// A server that echoes, and a client.
+func ExampleDial() {
+	defer uapi.Close() // the device that Listen opened
+	l, err := rdmanet.Listen("127.1.1.1:0", rdmanet.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			log.Fatal(err)
+		}
+		io.Copy(c, c) // until CloseWrite
+		c.Close()
+	}()
+
+	ctx := context.Background()
+	c, err := rdmanet.Dial(ctx, l.Addr().String(), rdmanet.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Fprint(c, "hello, peer")
+	c.CloseWrite()
+	echo, err := io.ReadAll(c)
+	fmt.Println(string(echo), err)
+	c.Close()
+	rdmanet.Flush(ctx)
+	// Output: hello, peer <nil>
+}
+
 // A server on a device that the program opened, and a client on another one:
 // here of a network in the process that loses packets.
 func ExampleListenOn() {

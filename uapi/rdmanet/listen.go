@@ -22,7 +22,7 @@ const maxWaiting = uapi.DefaultPending + 128
 // uapi.DefaultPending at a time: a client that never confirms blocks no other.
 type Listener struct {
 	requests *uapi.Listener
-	config   Config
+	rings    msgring.Config
 	ready    chan *Conn
 
 	life  context.Context // ends with Close
@@ -41,7 +41,7 @@ var _ net.Listener = (*Listener)(nil)
 // host is every device that is open, port 0 a free port.
 //
 // Errors are *net.OpError around those of uapi.Listen: EADDRINUSE,
-// EADDRNOTAVAIL; EINVAL for a configuration that is none, or of messages.
+// EADDRNOTAVAIL; EINVAL for a configuration that is none.
 func Listen(addr string, config Config) (*Listener, error) {
 	return listen(uapi.Listen, addr, config)
 }
@@ -53,7 +53,7 @@ func ListenOn(device *uapi.Device, addr string, config Config) (*Listener, error
 }
 
 func listen(open func(string, uapi.ListenConfig) (*uapi.Listener, error), addr string, config Config) (*Listener, error) {
-	err := check(config)
+	err := config.Check()
 	var requests *uapi.Listener
 	if err == nil {
 		requests, err = open(addr, uapi.ListenConfig{KeepAlive: config.KeepAlive})
@@ -61,7 +61,7 @@ func listen(open func(string, uapi.ListenConfig) (*uapi.Listener, error), addr s
 	if err != nil {
 		return nil, opError("listen", addr, err)
 	}
-	l := &Listener{requests: requests, config: config, ready: make(chan *Conn), ended: make(chan struct{})}
+	l := &Listener{requests: requests, rings: config.rings(), ready: make(chan *Conn), ended: make(chan struct{})}
 	l.life, l.end = context.WithCancel(context.Background())
 	go l.serve()
 	return l, nil
@@ -96,7 +96,7 @@ func (l *Listener) serve() {
 func (l *Listener) answer(request *uapi.Request) {
 	ctx, cancel := context.WithTimeout(l.life, HandshakeTimeout)
 	defer cancel()
-	ring, err := msgring.Accept(ctx, request, l.config)
+	ring, err := msgring.Accept(ctx, request, l.rings)
 	if err != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()

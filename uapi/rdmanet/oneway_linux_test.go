@@ -18,7 +18,6 @@ import (
 
 	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
-	"github.com/rdmashim/rdmashim/uapi/msgring"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 )
 
@@ -390,9 +389,9 @@ func TestOneWay(t *testing.T) {
 func (h *host) work(t *testing.T) {
 	t.Helper()
 	worker := func(device *uapi.Device) rdmanet.Config {
-		w := must.Get(msgring.NewWorker(device))(t)
+		w := must.Get(rdmanet.NewWorker(device))(t)
 		t.Cleanup(func() { _ = w.Close() })
-		return rdmanet.Config{Workers: []*msgring.Worker{w}}
+		return rdmanet.Config{Workers: []*rdmanet.Worker{w}}
 	}
 	require.NoError(t, h.Listener.Close())
 	h.Listener = must.Get(rdmanet.ListenOn(h.server, ":0", worker(h.server)))(t)

@@ -10,7 +10,6 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/uapi"
-	"github.com/rdmashim/rdmashim/uapi/msgring"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 	"github.com/rdmashim/rdmashim/uapi/registration/internal/address"
 )
@@ -128,8 +127,7 @@ func (r Rings) config(protocol string) rdmanet.Config {
 
 // at checks the sizes, and returns the address and the devices that there are.
 func (r Rings) at(kind, addr string) (at netip.Addr, devices []uapi.DeviceInfo, err error) {
-	config := r.config("")
-	if err = config.Check(); err == nil {
+	if err = r.config("").Check(); err == nil {
 		at, err = address.Parse(kind, addr)
 	}
 	if err == nil {
@@ -146,8 +144,8 @@ func openRings(config *Config, device *uapi.Device, addr netip.Addr, sizes Rings
 	}
 	r := &rings{device: device, name: info.Name, at: addr, config: sizes.config(config.Protocol)}
 	for i := 0; i < config.Workers && err == nil; i++ {
-		var w *msgring.Worker
-		if w, err = msgring.NewWorker(device); err == nil {
+		var w *rdmanet.Worker
+		if w, err = rdmanet.NewWorker(device); err == nil {
 			r.config.Workers = append(r.config.Workers, w)
 		}
 	}

@@ -3,8 +3,8 @@ package registration
 import (
 	"time"
 
-	"github.com/rdmashim/rdmashim/uapi/msgring"
 	"github.com/rdmashim/rdmashim/uapi/qmux"
+	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 )
 
 // Counters count the machinery of connections above their datapath, and mean
@@ -50,7 +50,7 @@ type Below struct {
 	// CreditWaits is how often a writer found the peer's ring full.
 	CreditWaits uint64 `json:"credit_waits"`
 	// Workers are those of Config.Workers.
-	Workers []msgring.WorkerStats `json:"workers,omitempty"`
+	Workers []rdmanet.WorkerStats `json:"workers,omitempty"`
 }
 
 // Add adds those of another connection.
