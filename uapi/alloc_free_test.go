@@ -1,6 +1,7 @@
 package uapi
 
 import (
+	"errors"
 	"runtime"
 	"testing"
 
@@ -88,7 +89,30 @@ func TestPostAndPollAllocateNothing(t *testing.T) {
 					t.Error(n, err)
 				}
 			}
-			for name, f := range map[string]func(){"write": write, "message": message, "list": post, "wake": wake, "wait": wait} {
+			mem := must.Get(b.RegMR(make([]byte, 4096), AccessLocalWrite|AccessMWBind))(t)
+			mw := must.Get(b.CreateMW(qb))(t)
+			bind := []WR{
+				{Op: OpBindMW, MW: mw, SGE: []SGE{{mem, 0, 4096}}, Access: AccessRemoteWrite},
+				{Op: OpLocalInv, Flags: Signaled, MW: mw},
+			}
+			answer := []WR{{Op: OpSendInv, Flags: Signaled, SGE: []SGE{{mr, 0, 64}}}}
+			lend := func() {
+				_, err := b.Post(qb, bind)
+				drain(b, qb)
+				there, e := b.NextRegion(mw, bind[0].SGE[0], AccessRemoteWrite)
+				err = errors.Join(err, e)
+				_, e = b.Post(qb, bind[:1])
+				err = errors.Join(err, e)
+				_, e = b.PostRecv(qb, peer, 0, 4096)
+				err = errors.Join(err, e)
+				answer[0].RKey = there.RKey
+				if _, e = a.Post(qa, answer); err != nil || e != nil {
+					t.Error(err, e)
+				}
+				drain(a, qa)
+				drain(b, qb)
+			}
+			for name, f := range map[string]func(){"write": write, "lend": lend, "message": message, "list": post, "wake": wake, "wait": wait} {
 				for range 50 {
 					f() // buffers grow to their size
 				}

@@ -154,7 +154,7 @@ func (conn *connection) verdict() error {
 		return fmt.Errorf("%w: a keepalive: %v", ErrQPFailed, Status(f.WC.Status))
 	}
 	var wc [1]WC
-	convert(wc[:], []verbs.WC{f.WC})
+	conn.q.device.convert(wc[:], []verbs.WC{f.WC})
 	wc[0].failure = &failure{peer: conn.q.peer()}
 	return fmt.Errorf("%w: %w", ErrQPFailed, wc[0].Err())
 }

@@ -49,7 +49,7 @@ func TestPostRefuses(t *testing.T) {
 	x, _ := uapitest.ConnectWith(t, a, b, uapi.QPConfig{SendDepth: 8, RecvDepth: 8, SendSGE: 2, Inline: 16}, 4096)
 	one := []uapi.SGE{piece(x.MR, 0, 8)}
 	for name, wr := range map[string]uapi.WR{
-		"unknown operation":    {Op: 7, SGE: one},
+		"unknown operation":    {Op: 10, SGE: one},
 		"wild operation":       {Op: 1 << 31, SGE: one},
 		"unknown flag":         {Op: uapi.OpSend, Flags: 1 << 10, SGE: one},
 		"too many pieces":      {Op: uapi.OpSend, SGE: []uapi.SGE{piece(x.MR, 0, 1), piece(x.MR, 0, 1), piece(x.MR, 0, 1)}},

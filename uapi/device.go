@@ -34,8 +34,9 @@ type Device struct {
 	limits  limits
 	cm      managed
 
-	qps    handle.Map[queuePair] // by number; changed with mu held
-	closed atomic.Bool           // set with mu held
+	qps     handle.Map[queuePair] // by number; changed with mu held
+	windows handle.Map[window]    // by the upper 24 bits of their keys; changed with mu held
+	closed  atomic.Bool           // set with mu held
 
 	mu        sync.Mutex
 	regions   map[MR]*region          // guarded by mu
@@ -55,6 +56,7 @@ var (
 	addressHandles handle.Table[addressHandle]
 	domainHandles  handle.Table[domain]
 	sharedHandles  handle.Table[sharedQueue]
+	windowHandles  handle.Table[window]
 )
 
 // enter gives an object its handle, and an entry in the device's own table. If
@@ -148,6 +150,7 @@ func (d *Device) Close() error {
 	for qp, q := range pairs {
 		d.qps.Set(uint32(qp), nil)
 		q.dead.Store(true)
+		q.takeWindows()
 	}
 	for _, q := range queues {
 		q.dead.Store(true)
@@ -217,6 +220,9 @@ func (d *Device) OpenHandles() []string {
 	}
 	for qp, q := range d.pairs {
 		list = append(list, fmt.Sprintf("%s from %v", qpName(qp), q.made))
+		for mw, w := range q.windows {
+			list = append(list, fmt.Sprintf("%s of %s from %v", mwName(mw), qpName(qp), w.made))
+		}
 	}
 	slices.Sort(list)
 	return list

@@ -106,5 +106,6 @@ func mrName(mr MR) string { return fmt.Sprintf("mr %d", int(mr)) }
 func cqName(cq CQ) string { return fmt.Sprintf("cq %d", int(cq)) }
 func ahName(ah AH) string { return fmt.Sprintf("ah %d", int(ah)) }
 func pdName(pd PD) string { return fmt.Sprintf("pd %d", int(pd)) }
+func mwName(mw MW) string { return fmt.Sprintf("mw %d", int(mw)) }
 
 func srqName(srq SRQ) string { return fmt.Sprintf("srq %d", int(srq)) }

@@ -210,7 +210,7 @@ func TestDefaultDevice(t *testing.T) {
 // Every call answers EBADF for zero handles, without touching anything.
 func TestZeroHandles(t *testing.T) {
 	a, _ := uapitest.Pair(t, "")
-	for name, err := range callsOn(a, 0, 0, 0) {
+	for name, err := range callsOn(a, 0, 0, 0, 0) {
 		require.ErrorIs(t, err, syscall.EBADF, name)
 		var op *uapi.OpError
 		require.ErrorAs(t, err, &op, name)

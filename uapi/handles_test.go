@@ -16,7 +16,7 @@ import (
 )
 
 // callsOn makes every call that takes a handle and returns their errors.
-func callsOn(d *uapi.Device, qp uapi.QP, mr uapi.MR, cq uapi.CQ) map[string]error {
+func callsOn(d *uapi.Device, qp uapi.QP, mr uapi.MR, cq uapi.CQ, mw uapi.MW) map[string]error {
 	ctx := context.Background()
 	errs := make(map[string]error)
 	note := func(name string) func(_ any, err error) {
@@ -28,6 +28,9 @@ func callsOn(d *uapi.Device, qp uapi.QP, mr uapi.MR, cq uapi.CQ) map[string]erro
 	errs["DestroyCQ"] = d.DestroyCQ(cq)
 	errs["ResizeCQ"] = d.ResizeCQ(cq, 8)
 	errs["ReRegMR"] = d.ReRegMR(mr, nil, 0)
+	errs["DestroyMW"] = d.DestroyMW(mw)
+	note("CreateMW")(d.CreateMW(qp))
+	note("NextRegion")(d.NextRegion(mw, uapi.SGE{MR: mr, Length: 8}, uapi.AccessRemoteRead))
 	errs["Disconnect"] = d.Disconnect(qp)
 	errs["ConnectQP"] = d.ConnectQP(qp, uapi.Endpoint{})
 	note("PostWrite")(d.PostWrite(qp, mr, 0, 0, 0, 0))
@@ -56,10 +59,12 @@ func TestForeignHandles(t *testing.T) {
 	cq := must.Get(a.CreateCQ(1))(t)
 	t.Cleanup(func() { require.NoError(t, a.DestroyCQ(cq)) })
 	qp := mustQP(t, a, uapi.QPConfig{})
-	for name, err := range callsOn(b, qp, mr, cq) {
+	mw := must.Get(a.CreateMW(qp))(t)
+	for name, err := range callsOn(b, qp, mr, cq, mw) {
 		require.ErrorIs(t, err, syscall.EBADF, name)
 	}
-	require.Len(t, a.OpenHandles(), 3)
+	require.Len(t, a.OpenHandles(), 4)
+	require.NoError(t, a.DestroyMW(mw))
 }
 
 func TestForeignHandlesOnTheSameDevice(t *testing.T) {
@@ -72,7 +77,8 @@ func TestForeignHandlesOnTheSameDevice(t *testing.T) {
 	require.Equal(t, ia.NodeGUID, ib.NodeGUID, "one device")
 	mr, _ := mustMR(t, a, make([]byte, 8), 0)
 	qp := mustQP(t, a, uapi.QPConfig{})
-	for name, err := range callsOn(b, qp, mr, 0) {
+	mw := must.Get(a.CreateMW(qp))(t)
+	for name, err := range callsOn(b, qp, mr, 0, mw) {
 		require.ErrorIs(t, err, syscall.EBADF, name)
 	}
 	// Two that opened one device connect to each other like any others.
@@ -81,31 +87,32 @@ func TestForeignHandlesOnTheSameDevice(t *testing.T) {
 }
 
 // handles makes an object of each kind on a device.
-func handles(t *testing.T) (a *uapi.Device, mr uapi.MR, cq uapi.CQ, qp uapi.QP) {
+func handles(t *testing.T) (a *uapi.Device, mr uapi.MR, cq uapi.CQ, qp uapi.QP, mw uapi.MW) {
 	a, _ = uapitest.Pair(t, "")
 	mr = must.Get(a.RegMR(make([]byte, 8), 0))(t)
 	cq = must.Get(a.CreateCQ(1))(t)
 	qp = must.Get(a.CreateQP(1, 1))(t)
-	return a, mr, cq, qp
+	mw = must.Get(a.CreateMW(qp))(t)
+	return a, mr, cq, qp, mw
 }
 
 func TestStaleHandles(t *testing.T) {
 	t.Parallel()
-	a, mr, cq, qp := handles(t)
+	a, mr, cq, qp, mw := handles(t)
 	require.NoError(t, a.DestroyQP(qp))
 	require.NoError(t, a.DestroyCQ(cq))
 	require.NoError(t, a.DeregMR(mr))
-	for name, err := range callsOn(a, qp, mr, cq) {
+	for name, err := range callsOn(a, qp, mr, cq, mw) {
 		require.ErrorIs(t, err, syscall.EBADF, name)
 	}
 }
 
 func TestClosedDevice(t *testing.T) {
 	t.Parallel()
-	a, mr, cq, qp := handles(t)
+	a, mr, cq, qp, mw := handles(t)
 	require.NoError(t, a.Close())
 	require.NoError(t, a.Close(), "idempotent")
-	errs := callsOn(a, qp, mr, cq)
+	errs := callsOn(a, qp, mr, cq, mw)
 	_, errs["RegMR"] = a.RegMR(make([]byte, 1), 0)
 	_, errs["CreateQP"] = a.CreateQP(1, 1)
 	_, errs["CreateCQ"] = a.CreateCQ(1)
@@ -128,7 +135,9 @@ func TestDestroyRaces(t *testing.T) {
 		mr := must.Get(a.RegMR(make([]byte, 8), 0))(t)
 		qp := must.Get(a.CreateQP(1, 1))(t)
 		cq := must.Get(a.CreateCQ(1))(t)
+		mw := must.Get(a.CreateMW(qp))(t)
 		for _, destroy := range []func() error{
+			func() error { return a.DestroyMW(mw) },
 			func() error { return a.DeregMR(mr) },
 			func() error { return a.DestroyQP(qp) },
 			func() error { return a.DestroyCQ(cq) },

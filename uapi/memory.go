@@ -1,6 +1,7 @@
 package uapi
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -41,7 +42,7 @@ const knownAccess = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead | Ac
 // and CreatePD keep peers apart.
 //
 // access is the bitwise or of AccessLocalWrite, AccessRemoteWrite,
-// AccessRemoteRead and AccessRemoteAtomic. The memory is pinned until DeregMR;
+// AccessRemoteRead, AccessRemoteAtomic and AccessMWBind. The memory is pinned until DeregMR;
 // any []byte will do, aligned to pages at best (Alloc).
 //
 // Errors:
@@ -102,7 +103,7 @@ func checkRegion(empty bool, access Access) error {
 	switch {
 	case empty:
 		return errs.Explain(syscall.EINVAL, "the memory is empty")
-	case access&^knownAccess != 0:
+	case access&^(knownAccess|AccessMWBind) != 0:
 		return errs.Explain(syscall.EINVAL, "access %v has unknown flags", access)
 	case access&(AccessRemoteWrite|AccessRemoteAtomic) != 0 && access&AccessLocalWrite == 0:
 		return errs.Explain(syscall.EINVAL, "access %v: remote writing and atomics need AccessLocalWrite too", access)
@@ -133,7 +134,8 @@ func (r *region) end() {
 
 // DeregMR deregisters a previously registered memory region. When it returns
 // the device no longer touches the memory. Requests that still need it fail:
-// this side's with WCLocProtErr, a peer's with WCRemAccessErr.
+// this side's with WCLocProtErr, a peer's with WCRemAccessErr. EBUSY while a
+// memory window is bound to it, after which nothing has changed.
 func (d *Device) DeregMR(mr MR) error { return opError("DeregMR", mrName(mr), d.deregMR(mr)) }
 
 func (d *Device) deregMR(mr MR) error {
@@ -141,12 +143,14 @@ func (d *Device) deregMR(mr MR) error {
 	if err != nil {
 		return err
 	}
-	if !leave(d, &regionHandles, &d.regions, mr) { // another goroutine was faster
-		_, err := d.region(mr)
-		return err
+	err = r.verbs.Dereg()
+	if errors.Is(err, syscall.EINVAL) { // rxe_mr.c:rxe_dereg_mr
+		return errs.Explain(syscall.EBUSY, "a memory window is bound to it: revoke its key with OpLocalInv, or destroy it, first")
 	}
-	defer r.drop()
-	return d.ended(r.verbs.Dereg(), &d.closed, "")
+	if leave(d, &regionHandles, &d.regions, mr) {
+		r.drop()
+	}
+	return d.ended(err, &d.closed, "") // EBADF of the later one of two, or Close was faster
 }
 
 // QueryMR describes a memory region: its address as peers name it, its length

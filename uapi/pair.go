@@ -29,6 +29,8 @@ type queuePair struct {
 	refused    atomic.Bool                // a send was, because it was not connected
 	conn       atomic.Pointer[connection] // nil unless it was connected by address
 
+	windows map[MW]*window // guarded by the device's mu
+
 	modify sync.Mutex // held through LocalEndpoint, ConnectQP, Disconnect
 	remote Endpoint   // guarded by modify; zero until RTR
 
@@ -273,7 +275,7 @@ func (q *queuePair) noneCanCome() error {
 	return errs.Explain(syscall.EINVAL, "no completion can come: it was never connected, and nothing is outstanding; call ConnectQP, then post")
 }
 
-// DestroyQP destroys a queue pair. Requests that are outstanding end without a
+// DestroyQP destroys a queue pair and its memory windows. Requests that are outstanding end without a
 // completion; when it returns the device touches no memory on their behalf.
 // The peer is not told: its next request fails with WCRetryExcErr. It wakes
 // waiters in WaitCQ with net.ErrClosed.
@@ -286,10 +288,12 @@ func (d *Device) destroyQP(qp QP) error {
 	}
 	d.mu.Lock()
 	won := !d.closed.Load() && d.qps.Get(uint32(qp)) == q
+	var windows []*window
 	if won {
 		d.qps.Set(uint32(qp), nil)
 		delete(d.pairs, qp)
 		q.dead.Store(true)
+		windows = q.takeWindows()
 	}
 	d.mu.Unlock()
 	if !won {
@@ -298,6 +302,9 @@ func (d *Device) destroyQP(qp QP) error {
 	}
 	if conn := q.conn.Load(); conn != nil {
 		conn.destroy()
+	}
+	for _, w := range windows {
+		_ = w.verbs.Dealloc()
 	}
 	_ = q.verbs.LeaveGroups() // Destroy tells if it has not
 	err = q.verbs.Destroy()

@@ -112,7 +112,7 @@ func (q *completionQueue) take(wc []WC) (total int, failed bool, err error) {
 			q.buf = make([]verbs.WC, want)
 		}
 		n, err := q.verbs.Poll(q.buf[:want])
-		if convert(wc[total:], q.buf[:n]) {
+		if q.device.convert(wc[total:], q.buf[:n]) {
 			failed = true
 		}
 		total += n
@@ -129,14 +129,14 @@ func (q *completionQueue) take(wc []WC) (total int, failed bool, err error) {
 // convert turns the client's completions into this package's, and reports
 // whether some failed. Fields are set one by one: to copy a structure that
 // holds a pointer takes three times as long.
-func convert(dst []WC, src []verbs.WC) (failed bool) {
+func (d *Device) convert(dst []WC, src []verbs.WC) (failed bool) {
 	for i := range src {
 		s, wc := &src[i], &dst[i]
 		wc.WRID = WRID(s.ID)
 		wc.Status = Status(s.Status)
 		wc.Opcode = Opcode(s.Opcode)
 		wc.ByteLen = uint64(s.ByteLen)
-		wc.Imm, wc.Flags, wc.SrcQPN = 0, 0, 0
+		wc.Imm, wc.InvRKey, wc.Flags, wc.SrcQPN = 0, 0, 0, 0
 		wc.QP = QP(s.QPN)
 		wc.VendorErr = s.VendorErr
 		if wc.failure != nil {
@@ -146,9 +146,14 @@ func convert(dst []WC, src []verbs.WC) (failed bool) {
 			failed = true
 			continue
 		}
-		// Linux sets the flag on the sender's side too, where there is none.
-		if s.Flags&abi.WCWithImm != 0 && (s.Opcode == abi.WCRecv || s.Opcode == abi.WCRecvRDMAWithImm) {
+		// Linux sets the flags on the sender's side too, where there is none.
+		switch {
+		case s.Opcode != abi.WCRecv && s.Opcode != abi.WCRecvRDMAWithImm:
+		case s.Flags&abi.WCWithImm != 0:
 			wc.Flags, wc.Imm = WCWithImm, s.Imm
+		case s.Flags&abi.WCWithInvalidate != 0:
+			wc.Flags, wc.InvRKey = WCWithInv, s.InvalidateRKey
+			d.revoked(s.InvalidateRKey)
 		}
 		if s.Opcode >= abi.WCRecv {
 			wc.SrcQPN = s.SrcQP

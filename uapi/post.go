@@ -195,6 +195,9 @@ func (q *queuePair) postSends(wrs []WR) (int, error) {
 		return 0, bad
 	}
 	n, err := q.verbs.Post(l.wrs)
+	for i := len(l.wrs) - 1; i >= n; i-- {
+		q.unpost(&wrs[i])
+	}
 	if err == nil {
 		err = bad
 	}
@@ -238,22 +241,23 @@ func (q *queuePair) postRecvs(wrs []WR) (int, error) {
 func (q *queuePair) translate(wr *WR, s *verbs.SendWR) error {
 	const known = Fence | Signaled | Solicited | Inline
 	switch {
-	case wr.Op > OpFetchAdd:
+	case wr.Op > OpSendInv:
 		return errs.Explain(syscall.EINVAL, "%v cannot be posted", wr.Op)
 	case wr.Flags&^known != 0:
 		return errs.Explain(syscall.EINVAL, "flags %v are unknown", wr.Flags)
-	case wr.Flags&Inline != 0 && wr.Op > OpSendImm:
+	case wr.Flags&Inline != 0 && wr.Op > OpSendImm && wr.Op != OpSendInv:
 		return errs.Explain(syscall.EINVAL, "%v cannot be inline", wr.Op)
 	}
 	*s = verbs.SendWR{
-		ID:         uint64(wr.ID),
-		Opcode:     abi.WROpcode(wr.Op),
-		Flags:      abi.SendFlags(wr.Flags),
-		RemoteAddr: wr.RemoteAddr,
-		RKey:       wr.RKey,
-		Imm:        wr.Imm,
-		CompareAdd: wr.CompareAdd,
-		Swap:       wr.Swap,
+		ID:             uint64(wr.ID),
+		Opcode:         abi.WROpcode(wr.Op),
+		Flags:          abi.SendFlags(wr.Flags),
+		RemoteAddr:     wr.RemoteAddr,
+		RKey:           wr.RKey,
+		InvalidateRKey: wr.RKey,
+		Imm:            wr.Imm,
+		CompareAdd:     wr.CompareAdd,
+		Swap:           wr.Swap,
 	}
 	err := q.checkType(wr, s)
 	if err != nil {
@@ -261,6 +265,9 @@ func (q *queuePair) translate(wr *WR, s *verbs.SendWR) error {
 	}
 	if q.config.SignalAll {
 		s.Flags |= abi.SendSignaled
+	}
+	if wr.Op == OpBindMW || wr.Op == OpLocalInv {
+		return q.changeKey(wr, s)
 	}
 	if wr.Flags&Inline != 0 {
 		s.Inline, err = q.gatherInline(wr.SGE)

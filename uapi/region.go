@@ -27,7 +27,7 @@ const RegionSize = 24
 
 // Region is the part of a region's description that is meant for the peer.
 func (i MRInfo) Region() Region {
-	return Region{Addr: i.Addr, Length: i.Length, RKey: i.RKey, Access: i.Access}
+	return Region{Addr: i.Addr, Length: i.Length, RKey: i.RKey, Access: i.Access &^ AccessMWBind}
 }
 
 // RegRegion registers a memory region as RegMRWith does, and returns also the

@@ -110,6 +110,8 @@ const (
 	WCOpRead        = Opcode(abi.WCRDMARead)
 	WCOpCompareSwap = Opcode(abi.WCCompSwap)
 	WCOpFetchAdd    = Opcode(abi.WCFetchAdd)
+	WCOpBindMW      = Opcode(abi.WCBindMW)
+	WCOpLocalInv    = Opcode(abi.WCLocalInv)
 	// WCOpRecv completes a receive with a message.
 	WCOpRecv = Opcode(abi.WCRecv)
 	// WCOpRecvWriteImm completes a receive that a write with immediate used up.
@@ -125,6 +127,8 @@ type WCFlags uint32
 const (
 	// WCWithImm: Imm is valid.
 	WCWithImm = WCFlags(abi.WCWithImm)
+	// WCWithInv: InvRKey is valid.
+	WCWithInv = WCFlags(abi.WCWithInvalidate)
 )
 
 func (f WCFlags) String() string { return abi.WCFlags(f).String() }
@@ -134,16 +138,19 @@ func (f WCFlags) String() string { return abi.WCFlags(f).String() }
 type WC struct {
 	// WRID is the id that the post returned, or that Post was given.
 	WRID WRID
-	// Status says how it ended. If it is not WCSuccess, ByteLen, Imm and Flags
-	// are zero.
+	// Status says how it ended. If it is not WCSuccess, ByteLen, Imm, InvRKey
+	// and Flags are zero.
 	Status Status
 	// Opcode is the operation's type.
 	Opcode Opcode
 	// ByteLen is the number of bytes transferred.
 	ByteLen uint64
 	// Imm is the peer's immediate when Flags has WCWithImm.
-	Imm   uint32
-	Flags WCFlags
+	Imm uint32
+	// InvRKey is the key that the peer's OpSendInv revoked when Flags has
+	// WCWithInv.
+	InvRKey uint32
+	Flags   WCFlags
 	// QP is the queue pair that the request was posted to.
 	QP QP
 	// SrcQPN is the number of the queue pair that sent the message, on
@@ -183,6 +190,9 @@ func (wc WC) String() string {
 	text := fmt.Sprintf("qp %d wr %d: %v, %d bytes", int(wc.QP), int64(wc.WRID), wc.Opcode, wc.ByteLen)
 	if wc.Flags&WCWithImm != 0 {
 		text += fmt.Sprintf(", immediate %#x", wc.Imm)
+	}
+	if wc.Flags&WCWithInv != 0 {
+		text += fmt.Sprintf(", key %#x revoked", wc.InvRKey)
 	}
 	return text
 }

@@ -24,6 +24,9 @@ type AH int
 // device's own domain.
 type PD int
 
+// MW is the handle of a memory window, from CreateMW. It is never 0.
+type MW int
+
 // SRQ is the handle of a shared receive queue, from CreateSRQ. It is never 0.
 type SRQ int
 
@@ -46,6 +49,9 @@ const (
 	AccessRemoteRead = Access(abi.AccessRemoteRead)
 	// AccessRemoteAtomic allows remote atomics; it needs AccessLocalWrite.
 	AccessRemoteAtomic = Access(abi.AccessRemoteAtomic)
+	// AccessMWBind allows memory windows to be bound to the region, also for
+	// remote operations that the region itself does not permit: CreateMW.
+	AccessMWBind = Access(abi.AccessMWBind)
 )
 
 // String lists the flags by their verbs names.
@@ -62,6 +68,14 @@ const (
 	OpRead        = Op(abi.WRRDMARead)
 	OpCompareSwap = Op(abi.WRAtomicCmpAndSwp)
 	OpFetchAdd    = Op(abi.WRAtomicFetchAndAdd)
+	// OpSendInv is an OpSend that revokes RKey, the key of a memory window that
+	// the peer bound: the peer's receive completes with WCWithInv. Behind READs
+	// and atomics by that key it needs Fence.
+	OpSendInv = Op(abi.WRSendWithInv)
+	// OpBindMW binds the memory window MW to the one piece of SGE, with Access.
+	// OpLocalInv revokes its key.
+	OpBindMW   = Op(abi.WRBindMW)
+	OpLocalInv = Op(abi.WRLocalInv)
 	// OpRecv posts a receive. Its number is that of its completion.
 	OpRecv = Op(abi.WCRecv)
 )
@@ -89,7 +103,7 @@ const (
 	Solicited = SendFlags(abi.SendSolicited)
 	// Inline copies the data at post: the buffer may be reused when Post
 	// returns. At most QPConfig.Inline bytes; OpWrite and OpSend (with or
-	// without immediate) only.
+	// without immediate) and OpSendInv only.
 	Inline = SendFlags(abi.SendInline)
 )
 
@@ -112,7 +126,8 @@ type WR struct {
 	// destination of reads, receives and of an atomic's old value (8 bytes).
 	// Post does not keep it.
 	SGE []SGE
-	// RemoteAddr and RKey name the peer's memory; not for sends and receives.
+	// RemoteAddr and RKey name the peer's memory; of sends and receives OpSendInv
+	// alone has RKey.
 	RemoteAddr uint64
 	RKey       uint32
 	// Imm goes with OpWriteImm and OpSendImm, in the program's byte order
@@ -126,6 +141,11 @@ type WR struct {
 	// TypeUD: see PostSendTo.
 	AH                    AH
 	RemoteQPN, RemoteQKey uint32
+	// MW is the memory window of OpBindMW and OpLocalInv. Access is what a
+	// binding permits the peer: AccessRemoteRead, AccessRemoteWrite,
+	// AccessRemoteAtomic.
+	MW     MW
+	Access Access
 }
 
 // MRInfo describes a memory region. A peer needs Addr and RKey.

@@ -163,7 +163,7 @@ func (d *Device) wait(ctx context.Context, queues []*completionQueue, wc []WC) (
 	buf := pool.Get().(*[]verbs.WC)
 	defer pool.Put(buf)
 	at, n, err = d.verbs.WaitAny(ctx, list, (*buf)[:min(len(wc), len(*buf))])
-	if convert(wc, (*buf)[:n]) {
+	if d.convert(wc, (*buf)[:n]) {
 		d.failed(wc[:n])
 	}
 	q := queues[at]

@@ -233,6 +233,9 @@ func (c *Context) Close() error {
 	c.closed = true
 	close(c.done)
 	var errs []error
+	for mw := range c.mws { // before the queue pairs that bound them, which rdma_rxe could not free
+		errs = append(errs, mw.dealloc())
+	}
 	for _, qp := range c.allQPs() {
 		errs = append(errs, qp.leaveGroups(), qp.destroy(errClosed))
 	}
@@ -244,9 +247,6 @@ func (c *Context) Close() error {
 	}
 	for ah := range c.ahs {
 		errs = append(errs, ah.destroy())
-	}
-	for mw := range c.mws {
-		errs = append(errs, mw.dealloc())
 	}
 	for mr := range c.mrs {
 		errs = append(errs, mr.dereg())

@@ -112,6 +112,9 @@ func handleText(wc *uapi.WC) string {
 	if wc.Flags&uapi.WCWithImm != 0 {
 		text += fmt.Sprintf(" imm %#08x", wc.Imm)
 	}
+	if wc.Flags&uapi.WCWithInv != 0 {
+		text += " invalidated"
+	}
 	return text
 }
 

@@ -1,0 +1,277 @@
+package uapi_test
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/uapitest"
+)
+
+// lender is a side with a region that no peer reaches, and a window.
+type lender struct {
+	*uapitest.End
+	mem  uapi.MR
+	data []byte
+	mw   uapi.MW
+}
+
+func lend(t *testing.T, config uapi.QPConfig) (server *lender, client *uapitest.End) {
+	a, b := uapitest.Pair(t, "")
+	y, x := uapitest.ConnectWith(t, a, b, config, 4096)
+	s := &lender{End: y, data: make([]byte, 1000), mw: must.Get(y.CreateMW(y.QP))(t)}
+	s.mem = must.Get(y.RegMR(s.data, uapi.AccessLocalWrite|uapi.AccessMWBind))(t)
+	t.Cleanup(func() {
+		if err := y.DestroyQP(y.QP); err != nil {
+			require.ErrorIs(t, err, syscall.EBADF)
+		}
+		if err := y.DeregMR(s.mem); err != nil {
+			require.ErrorIs(t, err, syscall.EBADF)
+		}
+	})
+	return s, x
+}
+
+// bind is a request that binds the window to 100 bytes of the region.
+func (s *lender) bind(access uapi.Access) uapi.WR {
+	return uapi.WR{Op: uapi.OpBindMW, Flags: uapi.Signaled, MW: s.mw, SGE: []uapi.SGE{piece(s.mem, 500, 100)}, Access: access}
+}
+
+// lent posts it, and returns what the peer is told.
+func (s *lender) lent(t *testing.T, access uapi.Access) uapi.Region {
+	t.Helper()
+	wr := s.bind(access)
+	region := must.Get(s.NextRegion(s.mw, wr.SGE[0], access))(t)
+	must.Get(s.Post(s.QP, []uapi.WR{wr}))(t)
+	require.Equal(t, uapi.WCOpBindMW, s.Next(1)[0].Opcode)
+	return region
+}
+
+func (s *lender) revoke(t *testing.T) {
+	t.Helper()
+	must.Get(s.Post(s.QP, []uapi.WR{{Op: uapi.OpLocalInv, Flags: uapi.Signaled, MW: s.mw}}))(t)
+	wc := s.Next(1)[0]
+	require.NoError(t, wc.Err())
+	require.Equal(t, uapi.WCOpLocalInv, wc.Opcode)
+}
+
+var lending = uapi.QPConfig{SendDepth: 4, RecvDepth: 4, Inline: 16}
+
+// TestWindow: each binding has a key of its own, which opens the window's part
+// of the region and nothing else, until one side revokes it.
+func TestWindow(t *testing.T) {
+	t.Parallel()
+	s, x := lend(t, lending)
+	s.Must(s.PostRecv(s.QP, s.MR, 0, 16))
+	keys := map[uint32]bool{}
+	for range 3 {
+		region := s.lent(t, uapi.AccessRemoteWrite|uapi.AccessRemoteRead)
+		require.NoError(t, region.Validate())
+		require.False(t, keys[region.RKey])
+		keys[region.RKey] = true
+		copy(x.Buf, "into the window")
+		x.Must(x.PostWrite(x.QP, x.MR, 0, region.Addr+10, region.RKey, 15))
+		require.NoError(t, x.Next(1)[0].Err())
+		require.Equal(t, "into the window", string(s.data[510:525]))
+		require.ErrorIs(t, s.DeregMR(s.mem), syscall.EBUSY)
+		must.Get(s.QueryMR(s.mem))(t) // nothing has changed
+		s.revoke(t)
+	}
+
+	// The peer's answer revokes the key, and says so.
+	region := s.lent(t, uapi.AccessRemoteWrite)
+	must.Get(x.Post(x.QP, []uapi.WR{
+		{Op: uapi.OpWrite, SGE: []uapi.SGE{piece(x.MR, 0, 8)}, RemoteAddr: region.Addr, RKey: region.RKey},
+		{Op: uapi.OpSendInv, Flags: uapi.Signaled | uapi.Inline, SGE: []uapi.SGE{piece(x.MR, 0, 8)}, RKey: region.RKey},
+	}))(t)
+	done := x.Next(1)[0]
+	require.NoError(t, done.Err())
+	require.Equal(t, uapi.WCOpSend, done.Opcode)
+	require.Zero(t, done.Flags)
+	got := s.Next(1)[0]
+	require.Equal(t, uapi.WCWithInv, got.Flags)
+	require.Equal(t, region.RKey, got.InvRKey)
+	require.Contains(t, got.String(), "revoked")
+	require.NoError(t, s.DeregMR(s.mem))
+	x.Must(x.PostWrite(x.QP, x.MR, 0, region.Addr, region.RKey, 8))
+	require.Equal(t, uapi.WCRemAccessErr, x.Next(1)[0].Status)
+}
+
+// TestWindowOpensNoMore than it was bound to: its bytes, its access, to its
+// queue pair's peer, by its last key; and a region that may be bound is not
+// open.
+func TestWindowOpensNoMore(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(t *testing.T, s *lender, wr *uapi.WR){
+		"before its begin": func(_ *testing.T, _ *lender, wr *uapi.WR) { wr.RemoteAddr-- },
+		"beyond its end":   func(_ *testing.T, _ *lender, wr *uapi.WR) { wr.RemoteAddr += 93 },
+		"reading":          func(_ *testing.T, _ *lender, wr *uapi.WR) { wr.Op = uapi.OpRead },
+		"the region's key": func(t *testing.T, s *lender, wr *uapi.WR) { wr.RKey = must.Get(s.QueryMR(s.mem))(t).RKey },
+		"a former key": func(t *testing.T, s *lender, _ *uapi.WR) {
+			s.revoke(t)
+			s.lent(t, uapi.AccessRemoteWrite)
+		},
+		"the next key":   func(_ *testing.T, _ *lender, wr *uapi.WR) { wr.RKey++ },
+		"a revoked key":  func(t *testing.T, s *lender, _ *uapi.WR) { s.revoke(t) },
+		"after its end":  func(t *testing.T, s *lender, _ *uapi.WR) { require.NoError(t, s.DestroyMW(s.mw)) },
+		"another's peer": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, x := lend(t, lending)
+			region := s.lent(t, uapi.AccessRemoteWrite)
+			wr := uapi.WR{Op: uapi.OpWrite, Flags: uapi.Signaled, SGE: []uapi.SGE{piece(x.MR, 0, 8)}, RemoteAddr: region.Addr, RKey: region.RKey}
+			if change == nil {
+				_, x = uapitest.Connect(t, s.Device, x.Device)
+				wr.SGE[0].MR = x.MR
+			} else {
+				change(t, s, &wr)
+			}
+			must.Get(x.Post(x.QP, []uapi.WR{wr}))(t)
+			require.Equal(t, uapi.WCRemAccessErr, x.Next(1)[0].Status)
+			require.Equal(t, make([]byte, 1000), s.data)
+		})
+	}
+}
+
+// TestWindowRefuses: a mistake that can be seen is an error of the post, which
+// names the object, and the queue pair goes on.
+func TestWindowRefuses(t *testing.T) {
+	t.Parallel()
+	s, x := lend(t, lending)
+	closed := must.Get(s.RegMR(make([]byte, 8), uapi.AccessLocalWrite))(t)
+	constant := must.Get(s.RegMR(make([]byte, 8), uapi.AccessMWBind))(t)
+	pd := must.Get(s.CreatePD())(t)
+	foreign := must.Get(s.RegMRWith(make([]byte, 8), uapi.MRConfig{Access: uapi.AccessMWBind, PD: pd}))(t)
+	unreliable := must.Get(s.CreateQPWith(uapi.QPConfig{Type: uapi.TypeUC, SendDepth: 1}))(t)
+	other, _ := uapitest.Connect(t, s.Device, x.Device)
+	t.Cleanup(func() {
+		require.NoError(t, s.DestroyQP(unreliable))
+		for _, mr := range []uapi.MR{closed, constant, foreign} {
+			require.NoError(t, s.DeregMR(mr))
+		}
+		require.NoError(t, s.DestroyPD(pd))
+	})
+	post := func(qp uapi.QP, wr uapi.WR) error {
+		_, err := s.Post(qp, []uapi.WR{wr})
+		return err
+	}
+	read := uapi.AccessRemoteRead
+	for _, c := range []struct {
+		says   string
+		piece  uapi.SGE
+		access uapi.Access
+		errno  syscall.Errno
+	}{
+		{"no memory region", piece(0, 0, 8), read, syscall.EBADF},
+		{"has 1000 bytes", piece(s.mem, 993, 8), read, syscall.EINVAL},
+		{"has 1000 bytes", piece(s.mem, 1<<64-8, 16), read, syscall.EINVAL},
+		{"no bytes", piece(s.mem, 0, 0), read, syscall.EINVAL},
+		{"at least one", piece(s.mem, 0, 8), 0, syscall.EINVAL},
+		{"a window permits", piece(s.mem, 0, 8), uapi.AccessLocalWrite | uapi.AccessRemoteWrite, syscall.EINVAL},
+		{"without AccessMWBind", piece(closed, 0, 8), read, syscall.EINVAL},
+		{"need AccessLocalWrite", piece(constant, 0, 8), uapi.AccessRemoteWrite, syscall.EINVAL},
+		{"need AccessLocalWrite", piece(constant, 0, 8), uapi.AccessRemoteAtomic, syscall.EINVAL},
+		{"in one protection domain", piece(foreign, 0, 8), read, syscall.EINVAL},
+	} {
+		region, err := s.NextRegion(s.mw, c.piece, c.access)
+		require.Zero(t, region, c.says)
+		for _, err := range []error{err, post(s.QP, uapi.WR{Op: uapi.OpBindMW, MW: s.mw, SGE: []uapi.SGE{c.piece}, Access: c.access})} {
+			require.ErrorIs(t, err, c.errno, c.says)
+			require.ErrorContains(t, err, c.says)
+		}
+	}
+	refused := func(says string, err error) {
+		t.Helper()
+		require.ErrorIs(t, err, syscall.EINVAL)
+		require.ErrorContains(t, err, says)
+	}
+	bind, revoke := s.bind(read), uapi.WR{Op: uapi.OpLocalInv, MW: s.mw}
+	refused("is of qp", post(other.QP, bind))
+	refused("is not bound", post(s.QP, revoke))
+	two := bind
+	two.SGE = append(two.SGE, two.SGE...)
+	refused("2 pieces", post(s.QP, two))
+	inline := bind
+	inline.Flags |= uapi.Inline
+	refused("cannot be inline", post(s.QP, inline))
+	_, err := s.CreateMW(unreliable)
+	refused("of TypeRC", err)
+	refused("unreliable connection", post(unreliable, uapi.WR{Op: uapi.OpSendInv}))
+
+	n, err := s.Post(s.QP, []uapi.WR{bind, bind}) // the first is on its way
+	require.Equal(t, 1, n)
+	refused("is bound", err)
+	require.NoError(t, s.Next(1)[0].Err())
+	s.revoke(t)
+	refused("is not bound", post(s.QP, revoke))
+}
+
+// TestWindowAndFullQueue: requests that find no room leave no trace.
+func TestWindowAndFullQueue(t *testing.T) {
+	t.Parallel()
+	s, _ := lend(t, lending)
+	bind, revoke := s.bind(uapi.AccessRemoteRead), uapi.WR{Op: uapi.OpLocalInv, Flags: uapi.Signaled, MW: s.mw}
+	region := func() uapi.Region { return must.Get(s.NextRegion(s.mw, bind.SGE[0], uapi.AccessRemoteRead))(t) }
+	first := region()
+	for i, wrs := range [][]uapi.WR{{bind, revoke, bind, revoke, bind, revoke}, {bind, revoke, bind, revoke, bind}, {bind, revoke, bind, revoke}, {bind}, {revoke, bind, revoke, bind, revoke, bind}} {
+		n, err := s.Post(s.QP, wrs)
+		require.Equal(t, min(len(wrs), 4), n, i)
+		if len(wrs) > 4 {
+			require.ErrorIs(t, err, syscall.ENOMEM)
+		}
+		for _, wc := range s.Next(n) {
+			require.NoError(t, wc.Err())
+		}
+	}
+	require.Equal(t, first.RKey&^0xff|(first.RKey+9)&0xff, region().RKey, "nine were posted")
+	s.revoke(t)
+}
+
+// TestWindowEnds with its queue pair and with its device, bound or not.
+func TestWindowEnds(t *testing.T) {
+	t.Parallel()
+	s, x := lend(t, lending)
+	s.lent(t, uapi.AccessRemoteRead)
+	free := must.Get(s.CreateMW(s.QP))(t)
+	require.Regexp(t, `mw \d+ of qp \d+ from .*/window_test.go:`, strings.Join(s.OpenHandles(), "\n"))
+	require.NoError(t, s.DestroyQP(s.QP))
+	for _, mw := range []uapi.MW{s.mw, free} {
+		require.ErrorIs(t, s.DestroyMW(mw), syscall.EBADF)
+	}
+	require.NoError(t, s.DeregMR(s.mem), "nothing is bound to it")
+	_, err := x.CreateMW(s.QP)
+	require.ErrorIs(t, err, syscall.EBADF)
+
+	s, _ = lend(t, lending)
+	s.lent(t, uapi.AccessRemoteRead)
+	require.NoError(t, s.Close())
+	require.ErrorIs(t, s.DestroyMW(s.mw), syscall.EBADF)
+
+	// One that is made while its queue pair ends belongs to it, or is refused.
+	s, _ = lend(t, lending)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for {
+				if _, err := s.CreateMW(s.QP); err != nil {
+					if !errors.Is(err, syscall.EBADF) {
+						t.Error(err)
+					}
+					return
+				}
+			}
+		})
+	}
+	require.NoError(t, s.DestroyQP(s.QP))
+	wg.Wait()
+	for _, h := range s.OpenHandles() {
+		require.NotContains(t, h, "mw ")
+	}
+}
