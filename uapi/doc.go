@@ -25,7 +25,8 @@
 //     several of them: [Device.WaitAny]
 //   - Know that a peer has gone: [Device.Done], [Device.OnDone],
 //     [Device.Cause]; what a device says: [Device.Events]
-//   - Keep peers apart: [Device.CreatePD]
+//   - Keep peers apart: [Device.CreatePD]; lend memory for one request:
+//     [Device.CreateMW], [Device.NextRegion]
 //   - Watch: [Device.Stats], [AllStats], [StatsVar]; in a test, find handles
 //     that are left: [Device.OpenHandles]
 //   - Test: package uapitest has two connected devices in a line
@@ -123,7 +124,8 @@
 //	mr, err := d.RegMRWith(page, uapi.MRConfig{Access: access, PD: pd})
 //	qp, err := r.CreateQPWith(uapi.QPConfig{PD: pd}) // r of Listener.Accept
 //
-// and ends with DestroyQP, DeregMR and DestroyPD.
+// and ends with DestroyQP, DeregMR and DestroyPD. Memory that a peer is to
+// reach for one request only stays closed, and a window lends it: CreateMW.
 //
 // # Shared receives
 //

@@ -42,8 +42,8 @@ const knownAccess = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead | Ac
 // and CreatePD keep peers apart.
 //
 // access is the bitwise or of AccessLocalWrite, AccessRemoteWrite,
-// AccessRemoteRead, AccessRemoteAtomic and AccessMWBind. The memory is pinned until DeregMR;
-// any []byte will do, aligned to pages at best (Alloc).
+// AccessRemoteRead, AccessRemoteAtomic and AccessMWBind. The memory is pinned
+// until DeregMR; any []byte will do, aligned to pages at best (Alloc).
 //
 // Errors:
 //   - EINVAL: empty memory, unknown flags, or AccessRemoteWrite or

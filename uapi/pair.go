@@ -275,10 +275,10 @@ func (q *queuePair) noneCanCome() error {
 	return errs.Explain(syscall.EINVAL, "no completion can come: it was never connected, and nothing is outstanding; call ConnectQP, then post")
 }
 
-// DestroyQP destroys a queue pair and its memory windows. Requests that are outstanding end without a
-// completion; when it returns the device touches no memory on their behalf.
-// The peer is not told: its next request fails with WCRetryExcErr. It wakes
-// waiters in WaitCQ with net.ErrClosed.
+// DestroyQP destroys a queue pair and its memory windows. Requests that are
+// outstanding end without a completion; when it returns the device touches no
+// memory on their behalf. The peer is not told: its next request fails with
+// WCRetryExcErr. It wakes waiters in WaitCQ with net.ErrClosed.
 func (d *Device) DestroyQP(qp QP) error { return opError("DestroyQP", qpName(qp), d.destroyQP(qp)) }
 
 func (d *Device) destroyQP(qp QP) error {

@@ -126,8 +126,8 @@ type WR struct {
 	// destination of reads, receives and of an atomic's old value (8 bytes).
 	// Post does not keep it.
 	SGE []SGE
-	// RemoteAddr and RKey name the peer's memory; of sends and receives OpSendInv
-	// alone has RKey.
+	// RemoteAddr and RKey name the peer's memory; of sends and receives
+	// OpSendInv alone has RKey.
 	RemoteAddr uint64
 	RKey       uint32
 	// Imm goes with OpWriteImm and OpSendImm, in the program's byte order

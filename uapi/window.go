@@ -45,9 +45,9 @@ const typeMW2 = 2
 // Errors: EBADF for a bad queue pair; EINVAL for one of another type;
 // EOPNOTSUPP from a device without windows; ENOMEM when it has no room.
 //
-// Trust the peers of rdma_rxe: to Linux 6.1 at least, a window there opens its
-// whole region, and a key that is revoked twice, by one of them or by both
-// sides at once, ends the kernel.
+// On rdma_rxe of Linux 6.1 lend memory only to peers that are trusted: a bound
+// window opens its whole region there, and to revoke a key for the second time,
+// from either side, ends the kernel. Soft devices have neither fault.
 func (d *Device) CreateMW(qp QP) (MW, error) {
 	w, err := d.createMW(qp)
 	if err != nil {
@@ -185,7 +185,8 @@ func (w *window) next(piece *SGE, access Access) (r *regionState, next Region, e
 // queue pair's own peer can use it: it need not be hard to guess.
 func (w *window) count(n uint32) uint32 { return w.key&^0xff | (w.key+n)&0xff }
 
-// changeKey translates OpBindMW and OpLocalInv. Preconditions: sends.mu is held.
+// changeKey translates OpBindMW and OpLocalInv. Preconditions: sends.mu is
+// held.
 func (q *queuePair) changeKey(wr *WR, s *verbs.SendWR) error {
 	w, err := q.device.window(wr.MW)
 	if err != nil {

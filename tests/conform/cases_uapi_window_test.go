@@ -46,7 +46,8 @@ func (h *handles) posts(wrs ...uapi.WR) {
 // bounds and revoke none twice: see windowTests.
 var uapiWindowTests = []test{
 	{"uapi/window", func(r *rig) {
-		// The server lends memory for one request, and the answer ends the loan.
+		// The server lends memory for one request, and the answer ends
+		// the loan.
 		a, b := r.uapiLend()
 		fill(a.buf[:3000], 1)
 		for id := range 2 {
