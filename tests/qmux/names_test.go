@@ -48,7 +48,6 @@ type (
 	receiveHalf[id, code any] interface {
 		StreamID() id
 		io.Reader
-		Peek([]byte) (int, error)
 		CancelRead(code)
 		SetReadDeadline(time.Time) error
 	}

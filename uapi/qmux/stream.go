@@ -27,9 +27,6 @@ func (s *Stream) StreamID() StreamID { return s.send.id }
 // Read is [ReceiveStream.Read].
 func (s *Stream) Read(p []byte) (int, error) { return s.receive.Read(p) }
 
-// Peek is [ReceiveStream.Peek].
-func (s *Stream) Peek(p []byte) (int, error) { return s.receive.Peek(p) }
-
 // CancelRead is [ReceiveStream.CancelRead].
 func (s *Stream) CancelRead(code StreamErrorCode) { s.receive.CancelRead(code) }
 

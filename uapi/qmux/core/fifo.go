@@ -84,15 +84,6 @@ func (f *fifo) read(p []byte, pool *blocks) int {
 	return total
 }
 
-// peek copies bytes from the start to p, and leaves them.
-func (f *fifo) peek(p []byte) int {
-	total := 0
-	for b := f.head; b != nil && total < len(p); b = b.next {
-		total += copy(p[total:], b.data[b.from:b.to])
-	}
-	return total
-}
-
 // clear drops everything and returns how many bytes that was.
 func (f *fifo) clear(pool *blocks) int {
 	n := f.size

@@ -56,30 +56,6 @@ func (c *Conn) Read(id wire.StreamID, p []byte) (int, error) {
 	return 0, c.failed()
 }
 
-// Peek is Read, and leaves the bytes where they are. With an error, these n
-// bytes are the last.
-func (c *Conn) Peek(id wire.StreamID, p []byte) (n int, err error) {
-	s, err := c.find(id, false)
-	if err != nil {
-		return 0, err
-	}
-	h := &s.recv
-	if h.stopped {
-		return 0, &StreamError{Stream: id, Code: h.stopCode}
-	}
-	n = h.unread.peek(p)
-	last := n == h.unread.size && n < len(p)
-	switch {
-	case last && h.ended && h.window.received >= h.goal && h.reset:
-		return n, &StreamError{Stream: id, Code: h.resetCode, Remote: true}
-	case last && h.ended && h.window.received >= h.goal:
-		return n, io.EOF
-	case last:
-		return n, c.failed()
-	}
-	return n, nil
-}
-
 // Stop asks the peer to send no more; bytes that come all the same are dropped.
 // On a half that is over it changes nothing. The error is ErrNoStream,
 // ErrDirection or the Cause.
