@@ -40,7 +40,7 @@ exit status: 0 done; 1 failed, with one line on standard error; 2 wrong usage`
 	root.AddCommand(echo.Command(), stream.ProxyCommand())
 	root.AddCommand(perf.Command(), top.Command(top.Here), top.StatsCommand(top.Here))
 	root.AddCommand(rdma.Commands(netlinkmgr.Open)...)
-	root.AddCommand(vm.Command(), newCompletion(), newMan())
+	root.AddCommand(vm.Command(), newCompletion())
 	completeNames(root)
 	return root
 }

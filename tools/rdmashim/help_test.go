@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -22,54 +21,15 @@ import (
 // everyCommand lists the tree without hidden commands.
 func everyCommand() []*cobra.Command { return documented(newRoot()) }
 
-// pages writes the manual and returns the page of each command.
-func pages(t *testing.T) map[*cobra.Command]string {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), "new", "man1")
-	o := runTool(t, "man", dir)
-	require.Zero(t, o.Code, o.Stderr)
-	require.Contains(t, o.Stdout, "pages in "+dir)
-	all := map[*cobra.Command]string{}
-	for _, c := range everyCommand() {
-		name := strings.ReplaceAll(c.CommandPath(), " ", "-")
-		all[c] = string(readFile(t, filepath.Join(dir, name+".1")))
-	}
-	return all
-}
-
-// TestManual: each command has a page with its flags, laid out as its help.
-func TestManual(t *testing.T) {
-	for c, page := range pages(t) {
-		c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
-			if !f.Hidden {
-				require.Contains(t, page, "--"+f.Name, c.CommandPath())
-			}
-		})
-		if c.Name() == "dump" {
-			require.Contains(t, page, "\ninput), a line each: time (UTC), direction")
+// documented lists a command and those below it, without the hidden ones.
+func documented(cmd *cobra.Command) []*cobra.Command {
+	list := []*cobra.Command{cmd}
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			list = append(list, documented(c)...)
 		}
 	}
-	for _, c := range []struct {
-		args []string
-		code int
-	}{{[]string{"man", "a", "b"}, 2}, {[]string{"man", ""}, 2}, {[]string{"man", "/proc/nonexistent"}, 1}, {[]string{"man"}, 0}} {
-		require.Equal(t, c.code, runTool(t, c.args...).Code)
-	}
-}
-
-// TestManualFormats: the formatter of the system finds nothing wrong.
-func TestManualFormats(t *testing.T) {
-	groff, err := exec.LookPath("groff")
-	if err != nil {
-		t.Skip("groff is not installed; install it to have the pages checked: ", err)
-	}
-	for c, page := range pages(t) {
-		cmd := exec.CommandContext(t.Context(), groff, "-man", "-Tutf8", "-Kutf8", "-ww", "-z")
-		cmd.Stdin = strings.NewReader(page)
-		out, err := cmd.CombinedOutput()
-		require.NoError(t, err, "%s", out)
-		require.Empty(t, string(out), c.CommandPath())
-	}
+	return list
 }
 
 func TestCompletion(t *testing.T) {
@@ -207,7 +167,7 @@ func callIn(line string) (args []string) {
 
 // TestHelpFits: no help is wider than 80 columns, but for lines of usage.
 func TestHelpFits(t *testing.T) {
-	for _, cmd := range documented(newRoot()) {
+	for _, cmd := range everyCommand() {
 		var help bytes.Buffer
 		cmd.SetOut(&help)
 		require.NoError(t, cmd.Help())
