@@ -20,10 +20,10 @@ func Command() *cobra.Command {
 line is a command, and 'help' lists them. Its devices are real soft RNICs, and
 nothing of it is left when the command ends.
 
-From a terminal the commands are edited and completed by TAB. From a SCRIPT (-
-is standard input) each is printed before what it answers; # begins a comment,
-and '! COMMAND' must fail. The first other failure ends the script with its file
-and line, and exit status 1.`,
+From a terminal the commands are edited. From a SCRIPT (- is standard input)
+each is printed before what it answers; # begins a comment, and '! COMMAND' must
+fail. The first other failure ends the script with its file and line, and exit
+status 1.`,
 		Example: `  rdmashim kernel
   rdmashim kernel docs/kernel.rdma
   printf 'insmod soft 127.0.0.5\nlsmod\n' | rdmashim kernel -`,
@@ -62,13 +62,6 @@ func interact(tty *os.File, out io.Writer) error {
 	}
 	c := newConsole(screen)
 	defer c.end()
-	screen.AutoCompleteCallback = func(line string, pos int, key rune) (string, int, bool) {
-		if key != '\t' {
-			return "", 0, false
-		}
-		done := c.complete(line[:pos])
-		return done + line[pos:], len(done), true
-	}
 	fmt.Fprintln(screen, "A mini kernel with nothing loaded. Try: insmod sim; help lists the commands.")
 	for {
 		line, err := screen.ReadLine()

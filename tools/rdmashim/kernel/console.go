@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -149,39 +147,3 @@ func Run(name string, script io.Reader, out io.Writer) error {
 	}
 	return lines.Err()
 }
-
-// complete completes the last word of a line: a command, a path, or a name.
-func (c *console) complete(line string) string {
-	at := strings.LastIndex(line, " ") + 1
-	word := line[at:]
-	dir := word[:strings.LastIndex(word, "/")+1]
-	words := slices.Concat([]string{"soft", "sim", "on", "off"}, keys(c.regions), keys(c.pairs), c.devices())
-	if at == 0 {
-		words = nil
-		for i := range commands {
-			words = append(words, commands[i].name)
-		}
-	} else if dir != "" {
-		words, _ = c.proc.ReadDir(dir)
-		for i := range words {
-			words[i] = dir + words[i]
-		}
-	}
-	words = slices.DeleteFunc(words, func(s string) bool { return !strings.HasPrefix(s, word) })
-	if len(words) == 0 {
-		return line
-	}
-	common := words[0]
-	for slices.ContainsFunc(words, func(s string) bool { return !strings.HasPrefix(s, common) }) {
-		common = common[:len(common)-1]
-	}
-	end := ""
-	if _, err := c.proc.ReadDir(common); len(words) == 1 && dir != "" && err == nil {
-		end = "/"
-	} else if len(words) == 1 {
-		end = " "
-	}
-	return line[:at] + common + end
-}
-
-func keys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -130,16 +130,3 @@ func TestExamples(t *testing.T) {
 		c.proc.Exit()
 	}
 }
-
-func TestComplete(t *testing.T) {
-	c := newConsole(&bytes.Buffer{})
-	defer c.end()
-	require.NoError(t, c.run("insmod sim"))
-	require.NoError(t, c.run("reg_mr buffer 64"))
-	for begun, want := range map[string]string{
-		"lsm": "lsmod ", "post_": "post_", "post_w": "post_write ", "x": "x", "hexdump b": "hexdump buffer ",
-		"cat /sys/cl": "cat /sys/class/", "ls /de": "ls /dev/", "insmod so": "insmod soft ",
-	} {
-		require.Equal(t, want, c.complete(begun))
-	}
-}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -40,7 +41,7 @@ func (c *console) regMR(a *args) error {
 	if len(a.text) > 1 {
 		for word := range strings.SplitSeq(a.text[1], ",") {
 			if accessFlags[word] == 0 {
-				return fmt.Errorf("there is no access %q, but %s", word, strings.Join(keys(accessFlags), ","))
+				return fmt.Errorf("there is no access %q, but %s", word, strings.Join(slices.Sorted(maps.Keys(accessFlags)), ","))
 			}
 			access |= accessFlags[word]
 		}
