@@ -35,7 +35,7 @@ func onKernel() string {
 // byOne are the tests of tests/interop in which a C program and the soft RNIC
 // take turns, or two C programs do: without -race they run, and the race
 // detector sees the same code in the suites of the emulators.
-const byOne = "^Test(Pingpong|DatagramPingpong|CMPeer|CMRping|Record|Programs|Copies|Mckey)$"
+const byOne = "^Test(CMPeer|CMRping|Record|Programs|Copies|Mckey)$"
 
 // onRXE are the tests of uapi/registration that rxe has: what the device moves
 // and how it goes, or all.

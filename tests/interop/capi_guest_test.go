@@ -20,7 +20,7 @@ func TestCAPI(t *testing.T) {
 		e := partner(t, families[0], 1024, 4096)
 		port := freePort(t)
 		p := startCompiled(t, "hello", strconv.Itoa(port))
-		introduction := must.Get(e.device.ConnectOver(wait(t), dial(t, port).Conn, e.qp, []uapi.MR{e.mr}, nil))(t)
+		introduction := must.Get(e.device.ConnectOver(wait(t), dial(t, port), e.qp, []uapi.MR{e.mr}, nil))(t)
 		require.Len(t, introduction.Regions, 1)
 		there := introduction.Regions[0]
 		const text = "hello from the soft RNIC\x00"
@@ -36,10 +36,10 @@ func TestCAPI(t *testing.T) {
 		e := partner(t, families[0], 1024, 4096)
 		_, err := e.device.LocalEndpoint(e.qp) // so that it takes receives
 		require.NoError(t, err)
-		receive(t, e, 1, 1)
+		e.post(t, uapi.WR{Op: uapi.OpRecv, SGE: []uapi.SGE{{MR: e.mr, Offset: uint64(e.half), Length: 1}}})
 		accept, port := listen(t)
 		p := startCompiled(t, "hello", strconv.Itoa(port), "127.0.0.1")
-		must.Get(e.device.ConnectOver(wait(t), accept().Conn, e.qp, []uapi.MR{e.mr}, nil))(t)
+		must.Get(e.device.ConnectOver(wait(t), accept(), e.qp, []uapi.MR{e.mr}, nil))(t)
 		e.success(t, uapi.WCOpRecv)
 		require.Equal(t, "hello from C", string(e.mem[:12]))
 		require.Equal(t, "sent\n", p.ends(t))

@@ -11,14 +11,11 @@
 // namespace of its own (lab_guest_test.go): one process opens both through
 // uapi, so every byte can be compared on both sides. A test makes a pair of
 // connected ends (pair_guest_test.go) and moves messages from one to the other
-// in both directions; or it plays one half of a C program's text exchange over
-// TCP and lets that program, on rxe, talk to the soft RNIC
-// (pingpong_guest_test.go); or C programs talk to each other, one on rxe and
-// one on the soft RNIC by what 'rdmashim run' does (run_guest_test.go). The C
-// programs are the distribution's packages, fetched and unpacked but not
-// installed (vm/cprograms). The tool's servers and clients run on both sides,
-// too, and curl runs through its proxies (tool_guest_test.go,
-// proxy_guest_test.go).
+// in both directions; or C programs talk to each other, one on rxe and one on
+// the soft RNIC by what 'rdmashim run' does (run_guest_test.go). The C programs
+// are the distribution's packages, fetched and unpacked but not installed
+// (vm/cprograms). The tool's servers and clients run on both sides, too, and
+// curl runs through its proxies (tool_guest_test.go, proxy_guest_test.go).
 //
 // The recordings soft-rxe-*.pcap of tests/testdata come from here, too:
 //

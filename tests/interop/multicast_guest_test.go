@@ -68,7 +68,7 @@ func sendToGroup(t *testing.T, from *end, way uapi.AH, group netip.Addr, n int, 
 	}
 	copy(from.source(), want)
 	send := func(way uapi.AH, qpn, imm uint32) {
-		from.post(t, uapi.WR{Op: uapi.OpSendImm, Flags: uapi.Signaled, Imm: imm, AH: way, RemoteQPN: qpn, RemoteQKey: pingpongQKey,
+		from.post(t, uapi.WR{Op: uapi.OpSendImm, Flags: uapi.Signaled, Imm: imm, AH: way, RemoteQPN: qpn, RemoteQKey: datagramQKey,
 			SGE: []uapi.SGE{{MR: from.mr, Length: uint64(n)}}})
 	}
 	send(way, uapi.MulticastQPN, 1)

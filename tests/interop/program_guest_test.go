@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -18,39 +17,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
 const programDir = "/c"
-
-// programRun is one run of a C program. Together the runs have every role with
-// every family and every path MTU.
-type programRun struct {
-	family family
-	mtu    int
-	role   string // the program's
-}
-
-func (r programRun) String() string {
-	return fmt.Sprintf("%s MTU%d C %s", r.family.name, r.mtu, r.role)
-}
-
-// programRuns are how the C programs run. Where not all is run, and with -short
-// for the slow race-built tests, each family and each role has one.
-func programRuns() []programRun {
-	runs := []programRun{
-		{families[0], 4096, "client"},
-		{families[1], 1024, "server"},
-		{families[0], 1024, "server"},
-		{families[1], 4096, "client"},
-	}
-	if testing.Short() {
-		return runs[:2]
-	}
-	return runs[:amount.Of(2, len(runs))]
-}
 
 // program is a C program that runs.
 type program struct {
@@ -113,58 +84,34 @@ func (p *program) ends(t *testing.T) string {
 	return p.out.String()
 }
 
-// talk is the test's end of a program's TCP connection.
-type talk struct {
-	t *testing.T
-	net.Conn
-}
-
 // dial connects to a program that is a server, as soon as it listens.
-func dial(t *testing.T, port int) *talk {
+func dial(t *testing.T, port int) net.Conn {
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		c, err := net.Dial("tcp4", fmt.Sprint("127.0.0.1:", port))
 		if err == nil {
-			return newTalk(t, c)
+			return bounded(t, c)
 		}
 		require.True(t, time.Now().Before(deadline), "the program does not listen: %v", err)
 	}
 }
 
 // listen makes a socket for a program that is a client, and returns its port.
-func listen(t *testing.T) (accept func() *talk, port int) {
+func listen(t *testing.T) (accept func() net.Conn, port int) {
 	l := must.Get(net.Listen("tcp4", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	require.NoError(t, l.(*net.TCPListener).SetDeadline(time.Now().Add(patience)))
-	return func() *talk {
+	return func() net.Conn {
 		c, err := l.Accept()
 		require.NoError(t, err, "the program does not connect")
-		return newTalk(t, c)
+		return bounded(t, c)
 	}, l.Addr().(*net.TCPAddr).Port
 }
 
-func newTalk(t *testing.T, c net.Conn) *talk {
+// bounded is a connection with a program that ends with the test.
+func bounded(t *testing.T, c net.Conn) net.Conn {
 	t.Cleanup(func() { c.Close() })
 	require.NoError(t, c.SetDeadline(time.Now().Add(2*patience)))
-	return &talk{t, c}
-}
-
-// say sends a text in a field of n bytes, the rest of which is zeros.
-func (c *talk) say(text string, n int) {
-	c.t.Helper()
-	b := make([]byte, n)
-	copy(b, text)
-	_, err := c.Write(b)
-	require.NoError(c.t, err)
-}
-
-// hear receives n bytes and returns them up to the first zero.
-func (c *talk) hear(n int) string {
-	c.t.Helper()
-	b := make([]byte, n)
-	_, err := io.ReadFull(c, b)
-	require.NoError(c.t, err, "the program hung up")
-	text, _, _ := bytes.Cut(b, []byte{0})
-	return string(text)
+	return c
 }
 
 // freePort finds a TCP port for a program that is a server.
