@@ -15,11 +15,11 @@ import (
 // patience is how long the connections may take that the test has closed.
 const patience = 30 * time.Second
 
-// Pair opens two devices with these options, listens on one and gives a dialer
-// on the other, to l.Addr(). At the end of the test it closes the listener and
-// waits for the connections that were closed; one that was left open fails the
-// test, as any handle does.
-func Pair(t uapitest.T, options string, config rdmanet.Config) (l *rdmanet.Listener, d *rdmanet.Dialer) {
+// Listen opens two devices with these options, as uapitest.Listen does, listens
+// on one and gives a dialer on the other, to l.Addr(). At the end of the test
+// it closes the listener and waits for the connections that were closed; one
+// that was left open fails the test, as any handle does.
+func Listen(t uapitest.T, options string, config rdmanet.Config) (dialer *rdmanet.Dialer, l *rdmanet.Listener) {
 	t.Helper()
 	client, server := uapitest.Pair(t, options)
 	info, err := server.QueryDevice()
@@ -42,5 +42,5 @@ func Pair(t uapitest.T, options string, config rdmanet.Config) (l *rdmanet.Liste
 			}
 		}
 	})
-	return l, &rdmanet.Dialer{Device: client, Config: config}
+	return &rdmanet.Dialer{Device: client, Config: config}, l
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/rdmanet/rdmanettest"
 )
 
-// TestServerOnPair tests an HTTP server over a link that loses packets, on
+// TestServer tests an HTTP server over a link that loses packets, on
 // virtual time.
-func TestServerOnPair(t *testing.T) {
+func TestServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, dialer := rdmanettest.Pair(t, "loss=5%&seed=7", rdmanet.Config{})
+		dialer, l := rdmanettest.Listen(t, "loss=5%&seed=7", rdmanet.Config{})
 		server := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			time.Sleep(time.Hour) // of the bubble
 			_, _ = io.WriteString(w, "hello "+r.URL.Path)
