@@ -17,13 +17,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/tests/amount"
 )
 
 // leaveWithin is the documented bound in which a process ends after the other
 // one has gone.
 const leaveWithin = 5 * time.Second
 
-// TestKill kills either process of the demo at random moments, 20 times: the
+// TestKill kills either process of the demo at random moments, some times: the
 // other one ends with status 1 within the bound and says what was lost, the
 // client by RETRY_EXC_ERR; no process stays and the addresses are free at once.
 func TestKill(t *testing.T) {
@@ -37,7 +39,7 @@ func TestKill(t *testing.T) {
 	requireProof(t, runDemo(t, "--delay", "2ms", path), path)
 	whole := time.Since(start)
 
-	times := 20
+	times := amount.Of(10, 20)
 	if testing.Short() {
 		times = 4
 	}

@@ -67,6 +67,9 @@ func TestReadmeCommands(t *testing.T) {
 
 // TestReadmeProgram builds and runs the program of README.md.
 func TestReadmeProgram(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short leaves out building the program, which is not raced; run it without -short")
+	}
 	goTool, err := exec.LookPath("go")
 	if err != nil {
 		t.Skip("no go command on PATH to build the program with; install Go")
