@@ -37,7 +37,7 @@ func TestDumpQMux(t *testing.T) {
 	require.EqualValues(t, 30000, lines[0].Frames[0].Parameters["max_idle_timeout"])
 	require.Equal(t, map[string]uint64{"id": 0, "len": 3893}, lines[2].Frames[0].Fields)
 
-	in, err := os.Open(qmuxRecordings + "tls.pcap")
+	in, err := os.Open(qmuxRecordings + "tcp.pcapng")
 	require.NoError(t, err)
 	defer in.Close()
 	cmd := clitest.Tool(t, "dump", "--qmux", "-")
