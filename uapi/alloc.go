@@ -48,14 +48,14 @@ func Free(mem []byte) error {
 }
 
 // Uint64At is the 8 bytes of registered memory at mem[offset:] as an atomic
-// word, for a program that spins on memory instead of waiting for a
-// completion. A peer's write is not Go synchronisation: plain loads of memory
-// that a peer is writing are a data race, and the compiler may keep them out
-// of a loop. Load here is a load-acquire: once it shows the last aligned word
-// of a message, the rest of the message is there too (the soft RNIC stores
-// that word after the others). The value is in the machine's byte order, as
-// are the operands of PostFetchAdd and PostCompareSwap. docs/memory.md says
-// what else a peer may see.
+// word, for a program that spins on memory instead of waiting for a completion.
+// A peer's write is not Go synchronisation: plain loads of memory that a peer
+// is writing are a data race, and the compiler may keep them out of a loop.
+// Load here is a load-acquire: once it shows the last aligned word of a
+// message, the rest of the message is there too (the soft RNIC stores that word
+// after the others). The value is in the machine's byte order, as are the
+// operands of FetchAdd and CompareSwap. docs/memory.md says what else a peer
+// may see.
 //
 // The address, not the offset, must be a multiple of 8, else EINVAL; Alloc's
 // memory begins at one. It is valid as long as mem is.

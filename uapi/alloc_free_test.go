@@ -22,7 +22,7 @@ func TestPostAndPollAllocateNothing(t *testing.T) {
 			defer a.Close()
 			b := must.Get(Open(device, OpenConfig{}))(t)
 			defer b.Close()
-			qa, qb := linked(t, a, b, 8, 8)
+			qa, qb := linkedWith(t, a, b, QPConfig{SendDepth: 8, RecvDepth: 8, Inline: 64})
 			buf, target := make([]byte, 4096), make([]byte, 4096)
 			mr := must.Get(a.RegMR(buf, AccessLocalWrite))(t)
 			peer := must.Get(b.RegMR(target, AccessLocalWrite|AccessRemoteWrite))(t)
@@ -112,7 +112,32 @@ func TestPostAndPollAllocateNothing(t *testing.T) {
 				drain(a, qa)
 				drain(b, qb)
 			}
-			for name, f := range map[string]func(){"write": write, "lend": lend, "message": message, "list": post, "wake": wake, "wait": wait} {
+			data := []WR{{Op: OpWrite, Flags: Signaled, Data: buf[:64], RemoteAddr: info.Addr, RKey: info.RKey}}
+			loop := func() {
+				left := 10
+				post := func() {
+					var err error
+					if left%2 == 0 {
+						_, err = a.Post(qa, data)
+					} else {
+						_, err = a.Write(qa, SGE{MR: mr, Length: 4096}, info.Region())
+					}
+					if err != nil {
+						t.Error(err)
+					}
+				}
+				post()
+				for wc, err := range a.Completions(t.Context(), cqs[0]) {
+					if err != nil || wc.Status != WCSuccess {
+						t.Error(err, wc)
+					}
+					if left--; left == 0 {
+						break
+					}
+					post()
+				}
+			}
+			for name, f := range map[string]func(){"loop": loop, "write": write, "lend": lend, "message": message, "list": post, "wake": wake, "wait": wait} {
 				for range 50 {
 					f() // buffers grow to their size
 				}

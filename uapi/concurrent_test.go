@@ -29,7 +29,7 @@ func TestManyPosters(t *testing.T) {
 			wg.Go(func() {
 				for range each {
 					room <- struct{}{}
-					id, err := x.PostFetchAdd(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 1)
+					id, err := x.FetchAdd(x.QP, piece(x.MR, 0, 8), x.Peer, 1)
 					if err != nil {
 						t.Error(err)
 					}
@@ -126,7 +126,7 @@ func FuzzCalls(f *testing.F) {
 			case 3:
 				_, err = x.PostSendImm(qp, mr, pick(p), uint32(r))
 			case 4:
-				_, err = x.PostFetchAdd(qp, mr, pick(p), addr, key, pick(q))
+				_, err = x.FetchAdd(qp, piece(mr, pick(p), 8), uapi.Region{Addr: addr, Length: pick(q), RKey: key}, pick(r))
 			case 5:
 				_, err = x.Post(qp, []uapi.WR{{Op: uapi.Op(q), Flags: uapi.SendFlags(r), SGE: []uapi.SGE{{MR: mr, Offset: pick(p), Length: pick(r)}}, RemoteAddr: addr, RKey: key}})
 			case 6:

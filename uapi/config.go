@@ -81,7 +81,8 @@ type QPConfig struct {
 	// SendSGE and RecvSGE are how long a request's scatter/gather list may be
 	// (1).
 	SendSGE, RecvSGE int
-	// Inline is how many bytes an Inline request may carry (0).
+	// Inline is how many bytes a request with the flag Inline, or with WR.Data,
+	// may carry, at most 512 (0).
 	Inline int
 	// SignalAll makes every request complete as if it were Signaled.
 	SignalAll bool

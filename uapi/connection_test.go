@@ -82,10 +82,15 @@ func (j *joined) leave(t *testing.T) {
 // linked connects a queue pair of each device to the other's.
 func linked(t *testing.T, a, b *Device, sends, receives int) (qa, qb QP) {
 	t.Helper()
+	return linkedWith(t, a, b, QPConfig{SendDepth: sends, RecvDepth: receives})
+}
+
+func linkedWith(t *testing.T, a, b *Device, config QPConfig) (qa, qb QP) {
+	t.Helper()
 	var qps [2]QP
 	var ends [2]Endpoint
 	for i, d := range []*Device{a, b} {
-		qps[i] = must.Get(d.CreateQP(sends, receives))(t)
+		qps[i] = must.Get(d.CreateQPWith(config))(t)
 		ends[i] = must.Get(d.LocalEndpoint(qps[i]))(t)
 	}
 	require.NoError(t, a.ConnectQP(qps[0], ends[1]))

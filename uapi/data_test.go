@@ -1,6 +1,8 @@
 package uapi_test
 
 import (
+	"bytes"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -41,6 +43,25 @@ func TestScatterGather(t *testing.T) {
 	x.Next(1)
 	require.Equal(t, uint64(5), y.Next(1)[0].ByteLen)
 	require.Equal(t, "abc89", string(y.Buf[:5]))
+
+	// Data: bytes that no region has, in a batch, too.
+	must.Get(y.Post(y.QP, []uapi.WR{{Op: uapi.OpRecv, SGE: []uapi.SGE{piece(y.MR, 0, 100)}}, {Op: uapi.OpRecv, SGE: []uapi.SGE{piece(y.MR, 100, 100)}}}))(t)
+	data, more := []byte("unregistered"), bytes.Repeat([]byte{'x'}, 64)
+	must.Get(x.Post(x.QP, []uapi.WR{
+		{Op: uapi.OpSendImm, Imm: 5, Data: data},
+		{Op: uapi.OpWrite, Data: more, RemoteAddr: y.Local.Addr + 1000, RKey: y.Local.RKey},
+		{Op: uapi.OpWriteImm, Flags: uapi.Inline, Imm: 6, Data: data[:2], RemoteAddr: y.Local.Addr + 2000, RKey: y.Local.RKey},
+		{Op: uapi.OpWrite, Flags: uapi.Signaled, Data: []byte{}, RemoteAddr: y.Local.Addr, RKey: y.Local.RKey},
+	}))(t)
+	clear(data)
+	clear(more)
+	x.Next(1)
+	two := y.Next(2)
+	require.Equal(t, []uint64{12, 2}, []uint64{two[0].ByteLen, two[1].ByteLen})
+	require.Equal(t, []uint32{5, 6}, []uint32{two[0].Imm, two[1].Imm})
+	require.Equal(t, "unregistered", string(y.Buf[:12]))
+	require.Equal(t, strings.Repeat("x", 64)+"\x00", string(y.Buf[1000:1065]))
+	require.Equal(t, "un\x00", string(y.Buf[2000:2003]))
 }
 
 func TestPostRefuses(t *testing.T) {
@@ -57,6 +78,11 @@ func TestPostRefuses(t *testing.T) {
 		"inline too long":      {Op: uapi.OpSend, Flags: uapi.Inline, SGE: []uapi.SGE{piece(x.MR, 0, 17)}},
 		"inline read":          {Op: uapi.OpRead, Flags: uapi.Inline, SGE: one},
 		"inline atomic":        {Op: uapi.OpFetchAdd, Flags: uapi.Inline, SGE: one},
+		"data too long":        {Op: uapi.OpSend, Data: make([]byte, 17)},
+		"data and pieces":      {Op: uapi.OpSend, Data: []byte{}, SGE: one},
+		"data of a read":       {Op: uapi.OpRead, Data: make([]byte, 8)},
+		"data of an atomic":    {Op: uapi.OpFetchAdd, Data: make([]byte, 8)},
+		"data of a receive":    {Op: uapi.OpRecv, Data: make([]byte, 8)},
 		"atomic of 4":          {Op: uapi.OpFetchAdd, SGE: []uapi.SGE{piece(x.MR, 0, 4)}},
 		"atomic of nothing":    {Op: uapi.OpCompareSwap},
 		"out of bounds":        {Op: uapi.OpSend, SGE: []uapi.SGE{piece(x.MR, 4090, 7)}},

@@ -44,9 +44,7 @@ const GRHLen = 40
 // The errors are those of all posts, and EMSGSIZE for more bytes than fit a
 // packet, DeviceInfo.MTU; EBADF for a bad address handle.
 func (d *Device) PostSendTo(qp QP, ah AH, remoteQPN, remoteQKey uint32, mr MR, localOffset, length uint64) (WRID, error) {
-	sge := [1]SGE{{MR: mr, Offset: localOffset, Length: length}}
-	wr := WR{Op: OpSend, Flags: Signaled, SGE: sge[:], AH: ah, RemoteQPN: remoteQPN, RemoteQKey: remoteQKey}
-	return d.postOne("PostSendTo", qp, &wr)
+	return d.postOne("PostSendTo", qp, SGE{mr, localOffset, length}, WR{Op: OpSend, AH: ah, RemoteQPN: remoteQPN, RemoteQKey: remoteQKey})
 }
 
 // startDatagrams moves a queue pair for datagrams from RESET to RTS: it needs
@@ -98,11 +96,12 @@ func (q *queuePair) checkType(wr *WR, s *verbs.SendWR) error {
 	if a.pd != q.config.PD {
 		return otherDomain(ahName(wr.AH), a.pd, q.config.PD)
 	}
-	var length uint64
-	for i := range wr.SGE {
-		if length += wr.SGE[i].Length; length > uint64(q.device.chosen.mtu) || wr.SGE[i].Length > uint64(q.device.chosen.mtu) {
-			return errs.Explain(syscall.EMSGSIZE, "a datagram is one packet, of at most %d bytes on this port", q.device.chosen.mtu)
-		}
+	length, most := uint64(len(wr.Data)), uint64(q.device.chosen.mtu)
+	for i := 0; i < len(wr.SGE) && length <= most; i++ {
+		length += min(wr.SGE[i].Length, most+1)
+	}
+	if length > most {
+		return errs.Explain(syscall.EMSGSIZE, "a datagram is one packet, of at most %d bytes on this port", most)
 	}
 	s.AHNum, s.RemoteQPN, s.RemoteQKey = a.verbs.Num(), wr.RemoteQPN, wr.RemoteQKey
 	return nil

@@ -78,6 +78,7 @@ func TestDatagramErrors(t *testing.T) {
 		"no address":      {uapi.WR{Op: uapi.OpSend}, syscall.EINVAL, "PostSendTo"},
 		"a write":         {to(uapi.WR{Op: uapi.OpWrite}), syscall.EINVAL, "only be sent"},
 		"too long":        {to(uapi.WR{Op: uapi.OpSend, SGE: piece(4097)}), syscall.EMSGSIZE, "4096"},
+		"much data":       {to(uapi.WR{Op: uapi.OpSend, Data: make([]byte, 4097)}), syscall.EMSGSIZE, "4096"},
 		"wild length":     {to(uapi.WR{Op: uapi.OpSend, SGE: piece(1 << 63)}), syscall.EMSGSIZE, "4096"},
 		"another's":       {to(uapi.WR{Op: uapi.OpSend, AH: foreign}), syscall.EBADF, "address handle"},
 		"negative":        {to(uapi.WR{Op: uapi.OpSend, AH: -1}), syscall.EBADF, "address handle"},

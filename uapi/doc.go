@@ -11,18 +11,20 @@
 //   - Connect by address: [Device.Dial], [Device.Listen]; over a TCP
 //     connection: [Device.ConnectOver]; by hand: [Device.LocalEndpoint],
 //     [Device.ConnectQP]
-//   - Write and read the peer's memory: [Device.PostWrite],
-//     [Device.PostWriteImm], [Device.PostRead], [Device.PostFetchAdd],
-//     [Device.PostCompareSwap]
+//   - Write and read the peer's memory: [Device.Write], [Device.WriteImm],
+//     [Device.Read], [Device.FetchAdd], [Device.CompareSwap]; a part of it:
+//     [Region.Slice]; by address and key: [Device.PostWrite],
+//     [Device.PostRead]
 //   - Exchange messages: [Device.PostSend], [Device.PostRecv]; receives for
 //     many connections: [Device.CreateSRQ], [Device.PostSRQRecv]
-//   - Post several requests, scatter lists, inline data: [Device.Post]
+//   - Post several requests, scatter lists, bytes of any memory (WR.Data):
+//     [Device.Post]
 //   - Send datagrams: [Device.CreateAH], [Device.PostSendTo]; to groups:
 //     [Device.AttachMulticast]
 //   - Wait for a request: [Device.WaitWR]; for whatever completes on a queue
 //     pair: [Device.WaitCQ], without waiting [Device.PollCQ]; in a completion
 //     queue of several queue pairs: [Device.WaitQueue], [Device.PollQueue]; in
-//     several of them: [Device.WaitAny]
+//     several of them: [Device.WaitAny]; in a loop: [Device.Completions]
 //   - Know that a peer has gone: [Device.Done], [Device.OnDone],
 //     [Device.Cause]; what a device says: [Device.Events]
 //   - Keep peers apart: [Device.CreatePD]; lend memory for one request:
@@ -73,6 +75,19 @@
 // PostSendTo, CreateAH.
 //
 // It is not a byte stream: it moves messages and memory between queue pairs.
+//
+// # Places
+//
+// A post names memory of the program's own by an SGE, a piece of a registered
+// region, and the peer's by a Region, which the peer tells (RegRegion; private
+// data, ConnectOver). Both are checked before anything is sent:
+//
+//	there, err := page.Slice(4096, 12) // of the peer's page
+//	id, err := d.Write(qp, uapi.SGE{MR: mr, Length: 12}, there)
+//
+// PostWrite and PostRead take the peer's address, key and length one by one;
+// only the peer checks them. Data of at most QPConfig.Inline bytes need no
+// region: WR.Data.
 //
 // # Connecting
 //
@@ -143,13 +158,13 @@
 //
 // # How a write goes
 //
-// PostWrite resolves the handles, checks the bounds, and puts a work request
-// into a ring of shared memory; a doorbell, the only system call, tells the
-// kernel. The kernel is either emulated in the process, with a soft RNIC that
-// speaks RoCEv2 over UDP, or the real one. It cuts the data into packets, the
-// peer's device checks key and bounds and places them, and an acknowledgement
-// makes a completion in another ring. PollCQ takes it from there without a
-// system call; WaitCQ sleeps until it is there.
+// Write resolves the handles, checks the bounds, and puts a work request into a
+// ring of shared memory; a doorbell, the only system call, tells the kernel.
+// The kernel is either emulated in the process, with a soft RNIC that speaks
+// RoCEv2 over UDP, or the real one. It cuts the data into packets, the peer's
+// device checks key and bounds and places them, and an acknowledgement makes a
+// completion in another ring. PollCQ takes it from there without a system call;
+// WaitCQ sleeps until it is there.
 //
 // # The founding document's example
 //

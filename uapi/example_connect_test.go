@@ -42,7 +42,7 @@ func ExampleDevice_Dial() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	id, err := client.PostWrite(qp, mr, 0, there.Addr, there.RKey, uint64(len(text)))
+	id, err := client.Write(qp, uapi.SGE{MR: mr, Length: uint64(len(text))}, there)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -49,7 +49,7 @@ func ExampleDevice_ConnectOver() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	id, err := client.PostWrite(qp, mr, 0, there.Addr, there.RKey, uint64(len(text)))
+	id, err := client.Write(qp, uapi.SGE{MR: mr, Length: uint64(len(text))}, there)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func ExampleDevice_ConnectOver() {
 
 // A counter in the peer's memory, of eight bytes in the machine's order. An
 // atomic adds to it and brings what it was.
-func ExampleDevice_PostFetchAdd() {
+func ExampleDevice_FetchAdd() {
 	a, b, qa, _ := connected("sim?net=atomic", "sim?net=atomic")
 	defer a.Close()
 	defer b.Close()
@@ -79,7 +79,7 @@ func ExampleDevice_PostFetchAdd() {
 		log.Fatal(err)
 	}
 	for range 3 {
-		id, err := a.PostFetchAdd(qa, mr, 0, there.Addr, there.RKey, 5)
+		id, err := a.FetchAdd(qa, uapi.SGE{MR: mr, Length: 8}, there, 5)
 		if err != nil {
 			log.Fatal(err)
 		}

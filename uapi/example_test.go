@@ -61,7 +61,7 @@ func Example_write() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	id, err := a.PostWrite(qa, mr, 0, remote.Addr, remote.RKey, uint64(len(source)))
+	id, err := a.Write(qa, uapi.SGE{MR: mr, Length: uint64(len(source))}, remote)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func Example_faults() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	id, err := a.PostWrite(qa, mr, 0, remote.Addr, remote.RKey, 1<<20)
+	id, err := a.Write(qa, uapi.SGE{MR: mr, Length: 1 << 20}, remote)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -207,7 +207,8 @@ func Example_badRKey() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	id, err := a.PostWrite(qa, mr, 0, 0x80000000, 12345, 12)
+	guess := uapi.Region{Addr: 0x80000000, Length: 12, RKey: 12345}
+	id, err := a.Write(qa, uapi.SGE{MR: mr, Length: 12}, guess)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -216,8 +217,8 @@ func Example_badRKey() {
 	fmt.Println(uapi.StatusOf(err) == uapi.WCRemAccessErr)
 
 	// A mistake on this side is an error of the call instead.
-	_, err = a.PostWrite(qa, 99, 0, 0x80000000, 12345, 12)
-	fmt.Println(errors.Is(err, syscall.EBADF))
+	_, err = a.Write(qa, uapi.SGE{MR: mr, Length: 13}, guess)
+	fmt.Println(errors.Is(err, syscall.EINVAL))
 	// Output:
 	// REM_ACCESS_ERR (remote access error: the peer refused the remote key, address range or permission)
 	// true

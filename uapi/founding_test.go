@@ -76,7 +76,7 @@ var sentences = []struct {
 	}},
 	{[]string{"Insufficient permissions"}, func(t *testing.T, x, y *uapitest.End) {
 		_, info := mustMR(t, y.Device, make([]byte, 8), localWrite)
-		x.Must(x.PostFetchAdd(x.QP, x.MR, 0, info.Addr, info.RKey, 1))
+		x.Must(x.FetchAdd(x.QP, piece(x.MR, 0, 8), uapi.Region{Addr: info.Addr, Length: 8, RKey: info.RKey}, 1))
 		require.Equal(t, uapi.WCRemAccessErr, x.NextUnchecked(1)[0].Status)
 		_, err := x.RegMR(make([]byte, 8), remoteWrite)
 		require.ErrorIs(t, err, syscall.EINVAL, "remote writing needs local writing")
@@ -258,10 +258,10 @@ var sentences = []struct {
 		y.Must(y.PostRecv(y.QP, y.MR, 0, 8))
 		x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 1))
 		x.Must(x.PostRead(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 1))
-		x.Must(x.PostFetchAdd(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 1))
-		x.Must(x.PostCompareSwap(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 1, 2))
+		x.Must(x.FetchAdd(x.QP, piece(x.MR, 0, 8), x.Peer, 1))
+		x.Must(x.CompareSwap(x.QP, piece(x.MR, 0, 8), x.Peer, 1, 2))
 		x.Must(x.PostSend(x.QP, x.MR, 1))
-		x.Must(x.PostWriteImm(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 1, 7))
+		x.Must(x.WriteImm(x.QP, piece(x.MR, 0, 1), x.Peer, 7))
 		var ops []uapi.Opcode
 		for _, wc := range append(x.Next(6), y.Next(2)...) {
 			ops = append(ops, wc.Opcode)

@@ -9,9 +9,9 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
-// PostWrite posts an RDMA WRITE operation: length bytes at localOffset of the
-// region go to remoteAddr of the peer, whose region's rkey allows it. It
-// returns the work request's id, which comes back in WC.WRID.
+// Write posts an RDMA WRITE: the local piece goes to the first bytes of the
+// peer's region; Region.Slice names others. It returns the work request's id,
+// which comes back in WC.WRID.
 //
 // Errors of all posts:
 //   - EBADF: a bad handle
@@ -21,51 +21,69 @@ import (
 //     allows none
 //   - ENOMEM: the queue is full
 //
+// Those on a Region also have EINVAL for more bytes than the peer's region has,
+// and for an operation that it does not allow.
+//
 // On an error nothing was posted. A refusal by the peer is a completion's
 // status.
+func (d *Device) Write(qp QP, local SGE, remote Region) (WRID, error) {
+	return d.postRegion("Write", qp, local, remote, WR{Op: OpWrite})
+}
+
+// WriteImm posts an RDMA WRITE that also uses up a receive of the peer, whose
+// completion carries imm and the length.
+func (d *Device) WriteImm(qp QP, local SGE, remote Region, imm uint32) (WRID, error) {
+	return d.postRegion("WriteImm", qp, local, remote, WR{Op: OpWriteImm, Imm: imm})
+}
+
+// Read posts an RDMA READ: the first local.Length bytes of the peer's region
+// come to the local piece, whose region needs AccessLocalWrite.
+func (d *Device) Read(qp QP, local SGE, remote Region) (WRID, error) {
+	return d.postRegion("Read", qp, local, remote, WR{Op: OpRead})
+}
+
+// FetchAdd posts an atomic addition to the first 8 bytes of the peer's region,
+// whose address is a multiple of 8, else EINVAL. The old value comes to the
+// local piece, of 8 bytes. Values are in the peer's machine's byte order.
+func (d *Device) FetchAdd(qp QP, local SGE, remote Region, add uint64) (WRID, error) {
+	return d.postRegion("FetchAdd", qp, local, remote, WR{Op: OpFetchAdd, CompareAdd: add})
+}
+
+// CompareSwap posts an atomic compare-and-swap where FetchAdd adds: swap is
+// stored if the 8 bytes equal compare. The old value comes to the local piece
+// in any case.
+func (d *Device) CompareSwap(qp QP, local SGE, remote Region, compare, swap uint64) (WRID, error) {
+	return d.postRegion("CompareSwap", qp, local, remote, WR{Op: OpCompareSwap, CompareAdd: compare, Swap: swap})
+}
+
+// PostWrite is Write in the founding document's form, whose numbers nothing
+// checks before the peer does: length bytes at localOffset of the region go to
+// remoteAddr of the peer, whose region's rkey allows it.
 func (d *Device) PostWrite(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, length uint64) (WRID, error) {
-	sge := [1]SGE{{MR: mr, Offset: localOffset, Length: length}}
-	wr := WR{Op: OpWrite, Flags: Signaled, SGE: sge[:], RemoteAddr: remoteAddr, RKey: rkey}
-	return d.postOne("PostWrite", qp, &wr)
+	return d.postOne("PostWrite", qp, SGE{mr, localOffset, length}, WR{Op: OpWrite, RemoteAddr: remoteAddr, RKey: rkey})
 }
 
-// PostWriteImm posts an RDMA WRITE that also uses up a receive of the peer,
-// whose completion carries imm and the length.
-func (d *Device) PostWriteImm(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, length uint64, imm uint32) (WRID, error) {
-	sge := [1]SGE{{MR: mr, Offset: localOffset, Length: length}}
-	wr := WR{Op: OpWriteImm, Flags: Signaled, SGE: sge[:], RemoteAddr: remoteAddr, RKey: rkey, Imm: imm}
-	return d.postOne("PostWriteImm", qp, &wr)
-}
-
-// PostRead posts an RDMA READ operation: length bytes at remoteAddr of the
-// peer come to localOffset of the region, which needs AccessLocalWrite.
+// PostRead is Read in the form of PostWrite: length bytes at remoteAddr of the
+// peer come to localOffset of the region.
 func (d *Device) PostRead(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, length uint64) (WRID, error) {
-	sge := [1]SGE{{MR: mr, Offset: localOffset, Length: length}}
-	wr := WR{Op: OpRead, Flags: Signaled, SGE: sge[:], RemoteAddr: remoteAddr, RKey: rkey}
-	return d.postOne("PostRead", qp, &wr)
+	return d.postOne("PostRead", qp, SGE{mr, localOffset, length}, WR{Op: OpRead, RemoteAddr: remoteAddr, RKey: rkey})
 }
 
 // PostSend posts an RDMA SEND operation (message passing): the first length
 // bytes of the region go into the peer's next receive. While the peer has none
 // posted, the request waits.
 func (d *Device) PostSend(qp QP, mr MR, length uint64) (WRID, error) {
-	sge := [1]SGE{{MR: mr, Length: length}}
-	wr := WR{Op: OpSend, Flags: Signaled, SGE: sge[:]}
-	return d.postOne("PostSend", qp, &wr)
+	return d.postOne("PostSend", qp, SGE{mr, 0, length}, WR{Op: OpSend})
 }
 
 // PostSendAt is PostSend of length bytes at localOffset of the region.
 func (d *Device) PostSendAt(qp QP, mr MR, localOffset, length uint64) (WRID, error) {
-	sge := [1]SGE{{MR: mr, Offset: localOffset, Length: length}}
-	wr := WR{Op: OpSend, Flags: Signaled, SGE: sge[:]}
-	return d.postOne("PostSendAt", qp, &wr)
+	return d.postOne("PostSendAt", qp, SGE{mr, localOffset, length}, WR{Op: OpSend})
 }
 
 // PostSendImm is PostSend with 32 bits that the receive's completion carries.
 func (d *Device) PostSendImm(qp QP, mr MR, length uint64, imm uint32) (WRID, error) {
-	sge := [1]SGE{{MR: mr, Length: length}}
-	wr := WR{Op: OpSendImm, Flags: Signaled, SGE: sge[:], Imm: imm}
-	return d.postOne("PostSendImm", qp, &wr)
+	return d.postOne("PostSendImm", qp, SGE{mr, 0, length}, WR{Op: OpSendImm, Imm: imm})
 }
 
 // PostRecv posts a receive: the peer's next message, of at most length bytes,
@@ -74,27 +92,7 @@ func (d *Device) PostSendImm(qp QP, mr MR, length uint64, imm uint32) (WRID, err
 // that is longer fails on both sides. A queue pair that was made with
 // recvDepth 0 answers ENOMEM, like any full queue.
 func (d *Device) PostRecv(qp QP, mr MR, localOffset, length uint64) (WRID, error) {
-	sge := [1]SGE{{MR: mr, Offset: localOffset, Length: length}}
-	wr := WR{Op: OpRecv, SGE: sge[:]}
-	return d.postOne("PostRecv", qp, &wr)
-}
-
-// PostFetchAdd posts an atomic addition to the 8 aligned bytes at remoteAddr
-// of the peer, whose region needs AccessRemoteAtomic. The old value comes to
-// localOffset of the region. Values are in the peer's machine's byte order.
-func (d *Device) PostFetchAdd(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, add uint64) (WRID, error) {
-	sge := [1]SGE{{MR: mr, Offset: localOffset, Length: 8}}
-	wr := WR{Op: OpFetchAdd, Flags: Signaled, SGE: sge[:], RemoteAddr: remoteAddr, RKey: rkey, CompareAdd: add}
-	return d.postOne("PostFetchAdd", qp, &wr)
-}
-
-// PostCompareSwap posts an atomic compare-and-swap on the 8 aligned bytes at
-// remoteAddr of the peer: swap is stored if they equal compare. The old value
-// comes to localOffset of the region in any case.
-func (d *Device) PostCompareSwap(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, compare, swap uint64) (WRID, error) {
-	sge := [1]SGE{{MR: mr, Offset: localOffset, Length: 8}}
-	wr := WR{Op: OpCompareSwap, Flags: Signaled, SGE: sge[:], RemoteAddr: remoteAddr, RKey: rkey, CompareAdd: compare, Swap: swap}
-	return d.postOne("PostCompareSwap", qp, &wr)
+	return d.postOne("PostRecv", qp, SGE{mr, localOffset, length}, WR{Op: OpRecv})
 }
 
 // Post posts work requests in order, sends and receives (OpRecv) as they come,
@@ -122,13 +120,24 @@ func (d *Device) Post(qp QP, wrs []WR) (int, error) {
 	return posted, nil
 }
 
-// postOne posts a request under the next id of the queue pair.
-func (d *Device) postOne(op string, qp QP, wr *WR) (WRID, error) {
+// postRegion is postOne at the start of a peer's region, which it checks.
+func (d *Device) postRegion(op string, qp QP, local SGE, remote Region, wr WR) (WRID, error) {
+	if err := remote.admit(wr.Op, local.Length); err != nil {
+		return -1, opError(op, qpName(qp), err)
+	}
+	wr.RemoteAddr, wr.RKey = remote.Addr, remote.RKey
+	return d.postOne(op, qp, local, wr)
+}
+
+// postOne posts a signaled request of one piece under the next id of the queue
+// pair.
+func (d *Device) postOne(op string, qp QP, piece SGE, wr WR) (WRID, error) {
 	q, err := d.pair(qp)
 	if err != nil {
 		return -1, opError(op, qpName(qp), err)
 	}
-	one := [1]WR{*wr}
+	list, one := [1]SGE{piece}, [1]WR{wr}
+	one[0].Flags, one[0].SGE = Signaled, list[:]
 	if _, err = q.post(one[:], true); err != nil {
 		return -1, opError(op, qpName(qp), err)
 	}
@@ -221,7 +230,7 @@ func (q *queuePair) postRecvs(wrs []WR) (int, error) {
 		if bad = q.checkReceive(&wrs[i]); bad != nil {
 			break
 		}
-		if list, bad = q.device.gather(&l.sges, wrs[i].SGE, q.config.RecvSGE, maxReceive, q.config.PD); bad != nil {
+		if list, bad = q.device.gather(&l.sges, &wrs[i], q.config.RecvSGE, maxReceive, q.config.PD); bad != nil {
 			break
 		}
 		l.wrs = append(l.wrs, verbs.RecvWR{ID: uint64(wrs[i].ID), SGE: list})
@@ -240,12 +249,13 @@ func (q *queuePair) postRecvs(wrs []WR) (int, error) {
 // held.
 func (q *queuePair) translate(wr *WR, s *verbs.SendWR) error {
 	const known = Fence | Signaled | Solicited | Inline
+	inline := wr.Flags&Inline != 0 || wr.Data != nil
 	switch {
 	case wr.Op > OpSendInv:
 		return errs.Explain(syscall.EINVAL, "%v cannot be posted", wr.Op)
 	case wr.Flags&^known != 0:
 		return errs.Explain(syscall.EINVAL, "flags %v are unknown", wr.Flags)
-	case wr.Flags&Inline != 0 && wr.Op > OpSendImm && wr.Op != OpSendInv:
+	case inline && wr.Op > OpSendImm && wr.Op != OpSendInv:
 		return errs.Explain(syscall.EINVAL, "%v cannot be inline", wr.Op)
 	}
 	*s = verbs.SendWR{
@@ -269,11 +279,12 @@ func (q *queuePair) translate(wr *WR, s *verbs.SendWR) error {
 	if wr.Op == OpBindMW || wr.Op == OpLocalInv {
 		return q.changeKey(wr, s)
 	}
-	if wr.Flags&Inline != 0 {
-		s.Inline, err = q.gatherInline(wr.SGE)
+	if inline {
+		s.Flags |= abi.SendInline
+		s.Inline, err = q.gatherInline(wr)
 		return err
 	}
-	if s.SGE, err = q.device.gather(&q.sends.sges, wr.SGE, q.config.SendSGE, q.device.limits.message, q.config.PD); err != nil {
+	if s.SGE, err = q.device.gather(&q.sends.sges, wr, q.config.SendSGE, q.device.limits.message, q.config.PD); err != nil {
 		return err
 	}
 	if wr.Op == OpCompareSwap || wr.Op == OpFetchAdd {
@@ -298,10 +309,14 @@ func (q *queuePair) checkAnswers(op Op) error {
 	return errs.Explain(syscall.EINVAL, "%v: the peer answers none: it offered no resources for READs and atomics when the queue pair was connected (MaxRdAtomic of its QPConfig, responder_resources of rdma_cm)", op)
 }
 
-// gather resolves a scatter/gather list of a queue in the domain pd and appends
-// it to sges. Empty pieces are left out: devices differ in the meaning of
-// length 0.
-func (d *Device) gather(sges *[]verbs.SGE, list []SGE, most int, longest uint64, pd PD) ([]verbs.SGE, error) {
+// gather resolves the scatter/gather list of a request in the domain pd and
+// appends it to sges. Empty pieces are left out: devices differ in the meaning
+// of length 0.
+func (d *Device) gather(sges *[]verbs.SGE, wr *WR, most int, longest uint64, pd PD) ([]verbs.SGE, error) {
+	list := wr.SGE
+	if wr.Data != nil {
+		return nil, errs.Explain(syscall.EINVAL, "%v has Data, which is of SENDs and WRITEs", wr.Op)
+	}
 	if len(list) > most {
 		return nil, errs.Explain(syscall.EINVAL, "%d pieces; the queue was made for %d", len(list), most)
 	}
@@ -322,21 +337,28 @@ func (d *Device) gather(sges *[]verbs.SGE, list []SGE, most int, longest uint64,
 	return (*sges)[start:len(*sges):len(*sges)], nil
 }
 
-// gatherInline copies the pieces together. Preconditions: sends.mu is held.
-func (q *queuePair) gatherInline(list []SGE) ([]byte, error) {
-	inline := &q.sends.inline
+// gatherInline copies the data, or the pieces together. Preconditions: sends.mu
+// is held.
+func (q *queuePair) gatherInline(wr *WR) ([]byte, error) {
+	inline, most := &q.sends.inline, q.config.Inline
 	start := len(*inline)
-	var total uint64
-	for i := range list {
-		r, err := q.device.locate(&list[i], q.device.limits.message-total)
+	if wr.Data != nil && len(wr.SGE) > 0 {
+		return nil, errs.Explain(syscall.EINVAL, "%v has Data and pieces; it takes one of them", wr.Op)
+	}
+	*inline = append(*inline, wr.Data[:min(len(wr.Data), most)]...)
+	total := uint64(len(wr.Data))
+	for i := 0; i < len(wr.SGE) && total <= uint64(most); i++ {
+		piece := &wr.SGE[i]
+		r, err := q.device.locate(piece, q.device.limits.message-total)
 		if err != nil {
 			return nil, err
 		}
-		total += list[i].Length
-		if total > uint64(q.config.Inline) {
-			return nil, errs.Explain(syscall.EINVAL, "%d bytes inline; the queue pair was made for %d", total, q.config.Inline)
+		if total += piece.Length; total <= uint64(most) {
+			*inline = append(*inline, r.buf[piece.Offset:piece.Offset+piece.Length]...)
 		}
-		*inline = append(*inline, r.buf[list[i].Offset:list[i].Offset+list[i].Length]...)
+	}
+	if total > uint64(most) {
+		return nil, errs.Explain(syscall.EINVAL, "%d bytes inline; the queue pair was made for %d", total, most)
 	}
 	return (*inline)[start:len(*inline):len(*inline)], nil
 }

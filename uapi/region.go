@@ -19,7 +19,7 @@ import (
 type Region struct {
 	Addr, Length uint64 // of the first byte, for WR.RemoteAddr; bytes, at least 1
 	RKey         uint32
-	Access       Access
+	Access       Access // what the peer allows there; 0 where that is unknown
 }
 
 // RegionSize is how many bytes the binary form of a Region has.
@@ -53,6 +53,43 @@ func (r Region) Validate() error {
 		return errs.Explain(syscall.EINVAL, "region: %d bytes at %#x go past the end of memory", r.Length, r.Addr)
 	case r.Access&^knownAccess != 0:
 		return errs.Explain(syscall.EINVAL, "region: access %#x has unknown flags", uint32(r.Access))
+	}
+	return nil
+}
+
+// Slice is the part of the region that begins off bytes after its start and is
+// n bytes long, at least 1. EINVAL when it leaves the region.
+func (r Region) Slice(off, n uint64) (Region, error) {
+	if err := r.Validate(); err != nil {
+		return Region{}, err
+	}
+	if n == 0 || off > r.Length || n > r.Length-off {
+		return Region{}, errs.Explain(syscall.EINVAL, "region: %d bytes at offset %d are no part of its %d bytes", n, off, r.Length)
+	}
+	r.Addr, r.Length = r.Addr+off, n
+	return r, nil
+}
+
+// admit refuses an operation on the region's first n bytes that the peer would
+// refuse. The peer has the last word all the same.
+func (r Region) admit(op Op, n uint64) error {
+	need := AccessRemoteWrite
+	switch op {
+	case OpRead:
+		need = AccessRemoteRead
+	case OpFetchAdd, OpCompareSwap:
+		if need = AccessRemoteAtomic; r.Addr%8 != 0 {
+			return errs.Explain(syscall.EINVAL, "an atomic at %#x of the peer: the address must be a multiple of 8", r.Addr)
+		}
+	}
+	if err := r.Validate(); err != nil {
+		return err
+	}
+	if n > r.Length {
+		return errs.Explain(syscall.EINVAL, "%d bytes at the start of the peer's region, which has %d", n, r.Length)
+	}
+	if r.Access != 0 && r.Access&need == 0 {
+		return errs.Explain(syscall.EINVAL, "%v on a region that the peer registered without %v, with %v", op, need, r.Access)
 	}
 	return nil
 }

@@ -62,7 +62,7 @@ func demo(t *testing.T, a, b *Device) {
 	finish(a, qa, total/piece)
 	require.True(t, bytes.Equal(source, back))
 	must.Get(a.PostSendImm(qa, mrs[0], 100, 7))(t)
-	must.Get(a.PostFetchAdd(qa, mrs[1], 0, peer.Addr+1024, peer.RKey, 1))(t)
+	must.Get(a.FetchAdd(qa, SGE{MR: mrs[1], Length: 8}, must.Get(peer.Region().Slice(1024, 8))(t), 1))(t)
 	finish(a, qa, 2)
 	finish(b, qb, 1)
 	must.Get(a.Counters())(t)

@@ -194,7 +194,7 @@ func (s *sharedQueue) post(wrs []WR, number bool) (int, error) {
 			bad = errs.Explain(syscall.EINVAL, "%v is posted to a queue pair; a shared receive queue takes receives", wrs[i].Op)
 			break
 		}
-		if list, bad = s.device.gather(&l.sges, wrs[i].SGE, s.config.SGE, maxReceive, s.config.PD); bad != nil {
+		if list, bad = s.device.gather(&l.sges, &wrs[i], s.config.SGE, maxReceive, s.config.PD); bad != nil {
 			break
 		}
 		l.wrs = append(l.wrs, verbs.RecvWR{ID: uint64(wrs[i].ID), SGE: list})

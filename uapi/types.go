@@ -126,6 +126,10 @@ type WR struct {
 	// destination of reads, receives and of an atomic's old value (8 bytes).
 	// Post does not keep it.
 	SGE []SGE
+	// Data is the source of a SEND or WRITE of any kind, in place of SGE:
+	// bytes of any memory, which Post copies as it does for the flag
+	// Inline, at most QPConfig.Inline of them.
+	Data []byte
 	// RemoteAddr and RKey name the peer's memory; of sends and receives
 	// OpSendInv alone has RKey.
 	RemoteAddr uint64

@@ -57,7 +57,7 @@ func TestWaitForReceiveIsLogged(t *testing.T) {
 			{func() (WRID, error) { return a.PostSend(qa, ma, 8) }, 900 * time.Millisecond, 0},
 			{func() (WRID, error) { return a.PostSend(qa, ma, 8) }, time.Minute, 1},
 			{func() (WRID, error) { return a.PostSend(qa, ma, 8) }, 900 * time.Millisecond, 0},
-			{func() (WRID, error) { return a.PostWriteImm(qa, ma, 0, to.Addr, to.RKey, 8, 1) }, 3 * time.Second, 1},
+			{func() (WRID, error) { return a.WriteImm(qa, SGE{MR: ma, Length: 8}, to.Region(), 1) }, 3 * time.Second, 1},
 		} {
 			must.Get(c.post())(t)
 			time.Sleep(c.wait)

@@ -19,7 +19,7 @@ func TestUnreliableRefuses(t *testing.T) {
 	x, y := uapitest.ConnectWith(t, d, d, uapi.QPConfig{Type: uapi.TypeUC, SendDepth: 2, RecvDepth: 2}, 64)
 	_, err := x.PostRead(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 8)
 	require.ErrorIs(t, err, syscall.EINVAL)
-	_, err = x.PostFetchAdd(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 1)
+	_, err = x.FetchAdd(x.QP, piece(x.MR, 0, 8), x.Peer, 1)
 	require.ErrorIs(t, err, syscall.EINVAL)
 	_, err = d.Dial(t.Context(), l.Addr().String(), uapi.DialConfig{QPConfig: uapi.QPConfig{Type: uapi.TypeUC}})
 	require.ErrorIs(t, err, syscall.EINVAL)

@@ -3,6 +3,7 @@ package uapi
 import (
 	"context"
 	"fmt"
+	"iter"
 	"sync"
 	"syscall"
 
@@ -93,10 +94,59 @@ func (d *Device) WaitAny(ctx context.Context, cqs []CQ, wc []WC) (int, error) {
 // anyRoom is how many queues WaitAny takes without allocating.
 const anyRoom = 16
 
+// Completions returns an iterator over the completions of a completion queue as
+// they come. A queue pair's own queue is QPInfo.SendCQ.
+//
+//	for wc, err := range d.Completions(ctx, cq) {
+//		if err != nil {
+//			return err // there will be no more
+//		}
+//		if err := wc.Err(); err != nil {
+//			log.Print(err) // this request failed
+//		}
+//	}
+//
+// A request that failed is a completion like any other: wc.Err says so, and err
+// is nil. An err is given once, as the last: those of WaitQueue, also when ctx
+// has ended while completions are there, and EINTR when WakeCQ was called.
+//
+// Each completion is taken when the loop asks for it. So none is lost by
+// leaving the loop, and several loops and waits may share a queue.
+func (d *Device) Completions(ctx context.Context, cq CQ) iter.Seq2[WC, error] {
+	return func(yield func(WC, error) bool) { d.completions(ctx, cq, yield) }
+}
+
+// completions is a function of its own so that Completions is inlined, and a
+// loop costs no allocation.
+func (d *Device) completions(ctx context.Context, cq CQ, yield func(WC, error) bool) {
+	var wc [1]WC
+	q, err := d.queue(cq)
+	queues := [1]*completionQueue{q}
+	for {
+		n := 0
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err == nil {
+			_, n, err = d.wait(ctx, queues[:], wc[:])
+		}
+		if err == nil && n == 0 {
+			err = errs.Explain(syscall.EINTR, "WakeCQ was called")
+		}
+		if err != nil {
+			yield(WC{Status: WCGeneralErr}, opError("Completions", cqName(cq), err))
+			return
+		}
+		if !yield(wc[0], nil) {
+			return
+		}
+	}
+}
+
 // WaitWR waits for the completion of the request id on a queue pair of which no
 // other one completes meanwhile, as where one request is posted at a time:
 //
-//	id, err := d.PostWrite(qp, mr, 0, there.Addr, there.RKey, n)
+//	id, err := d.Write(qp, uapi.SGE{MR: mr, Length: n}, there)
 //	wc, err := d.WaitWR(ctx, qp, id)
 //
 // Errors are those of WaitCQ, and:

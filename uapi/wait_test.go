@@ -2,6 +2,7 @@ package uapi_test
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -158,4 +159,100 @@ func TestWaitAnyOfADestroyedQueue(t *testing.T) {
 	err := <-got
 	require.ErrorIs(t, err, syscall.EBADF)
 	require.NoError(t, a.DestroyCQ(cqs[0]))
+}
+
+// A loop over completions: each comes once, a failed request's too, and none is
+// lost by leaving the loop.
+func TestCompletions(t *testing.T) {
+	t.Parallel()
+	eachDevice(t, func(t *testing.T, a, b *uapi.Device) {
+		x, _ := uapitest.Connect(t, b, a)
+		cq, ctx := cqOf(t, x), within(t)
+		next := func(ctx context.Context) (got uapi.WC, err error) {
+			times := 0
+			for got, err = range x.Completions(ctx, cq) {
+				if times++; err == nil {
+					break
+				}
+			}
+			require.Equal(t, 1, times, "an error is given once")
+			return got, err
+		}
+		eight, stranger := piece(x.MR, 0, 8), x.Peer
+		stranger.RKey++
+		for range 3 {
+			x.Must(x.Write(x.QP, eight, x.Peer))
+		}
+		x.Must(x.Write(x.QP, eight, stranger))
+		x.Must(x.Write(x.QP, eight, x.Peer))
+		require.Equal(t, uapi.WRID(0), must.Get(next(ctx))(t).WRID)
+		require.Equal(t, uapi.WRID(1), x.Next(1)[0].WRID, "the loop took no more than it gave")
+
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		wc, err := next(ended)
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, uapi.WCGeneralErr, wc.Status)
+
+		var statuses []uapi.Status
+		for wc, err := range x.Completions(ctx, cq) {
+			require.NoError(t, err)
+			require.Equal(t, uapi.WRID(2+len(statuses)), wc.WRID)
+			if statuses = append(statuses, wc.Status); len(statuses) == 3 {
+				break
+			}
+		}
+		require.Equal(t, []uapi.Status{uapi.WCSuccess, uapi.WCRemAccessErr, uapi.WCWRFlushErr}, statuses)
+
+		require.NoError(t, x.WakeCQ(cq))
+		_, err = next(ctx)
+		require.ErrorIs(t, err, syscall.EINTR)
+
+		end := make(chan error, 1)
+		go func() {
+			for _, err := range x.Completions(ctx, cq) {
+				end <- err
+			}
+		}()
+		require.NoError(t, x.DestroyQP(x.QP))
+		require.Error(t, <-end)
+		_, err = next(ctx)
+		require.ErrorIs(t, err, syscall.EBADF)
+	})
+}
+
+// Loops that share a queue get each completion once.
+func TestLoopsShareACompletionQueue(t *testing.T) {
+	t.Parallel()
+	eachDevice(t, func(t *testing.T, a, b *uapi.Device) {
+		const loops, each = 4, 200
+		x, _ := uapitest.Connect(t, a, b)
+		ctx, cancel := context.WithCancel(within(t))
+		defer cancel()
+		room, ids := make(chan struct{}, uapitest.Depth), make(chan uapi.WRID, loops*each)
+		var running sync.WaitGroup
+		cq := cqOf(t, x)
+		for range loops {
+			running.Go(func() {
+				for wc, err := range x.Completions(ctx, cq) {
+					if err != nil {
+						return
+					}
+					ids <- wc.WRID
+					<-room
+				}
+			})
+		}
+		for range loops * each {
+			room <- struct{}{}
+			x.Must(x.Write(x.QP, piece(x.MR, 0, 8), x.Peer))
+		}
+		seen := make(map[uapi.WRID]bool)
+		for range loops * each {
+			seen[<-ids] = true
+		}
+		require.Len(t, seen, loops*each)
+		cancel()
+		running.Wait()
+	})
 }

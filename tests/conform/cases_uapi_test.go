@@ -210,22 +210,21 @@ var uapiTests = []test{
 		b.posted(b.PostRecv(b.qp, b.mr, 0, 100))
 		b.posted(b.PostRecv(b.qp, b.mr, 0, 100))
 		a.posted(a.PostSendImm(a.qp, a.mr, 10, 0xfedcba98))
-		a.posted(a.PostWriteImm(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 20, 1))
+		a.posted(a.WriteImm(a.qp, uapi.SGE{MR: a.mr, Length: 20}, b.info.Region(), 1))
 		a.next(2)
 		b.next(2)
 	}),
 	onHandles("uapi/atomics", func(r *rig, a, b *handles) {
 		binary.NativeEndian.PutUint64(b.buf[8:], 40)
-		a.posted(a.PostFetchAdd(a.qp, a.mr, 0, b.info.Addr+8, b.info.RKey, 2))
+		word := must.Get(b.info.Region().Slice(8, 8))(r)
+		a.posted(a.FetchAdd(a.qp, uapi.SGE{MR: a.mr, Length: 8}, word, 2))
 		a.next(1)
-		a.posted(a.PostCompareSwap(a.qp, a.mr, 8, b.info.Addr+8, b.info.RKey, 42, 7))
+		a.posted(a.CompareSwap(a.qp, uapi.SGE{MR: a.mr, Offset: 8, Length: 8}, word, 42, 7))
 		a.next(1)
 		r.say("old values %d and %d, word %d", binary.NativeEndian.Uint64(a.buf), binary.NativeEndian.Uint64(a.buf[8:]), binary.NativeEndian.Uint64(b.buf[8:]))
-		id, err := a.PostFetchAdd(a.qp, a.mr, 0, b.info.Addr+4, b.info.RKey, 2)
-		a.sayPosted("misaligned")(id, err)
-		if err == nil {
-			a.next(1)
-		}
+		a.sayPosted("misaligned")(a.FetchAdd(a.qp, uapi.SGE{MR: a.mr, Length: 8}, must.Get(b.info.Region().Slice(4, 8))(r), 2))
+		must.Get(a.Post(a.qp, []uapi.WR{{ID: 9, Op: uapi.OpFetchAdd, Flags: uapi.Signaled, SGE: []uapi.SGE{{MR: a.mr, Length: 8}}, RemoteAddr: b.info.Addr + 4, RKey: b.info.RKey}}))(r)
+		a.next(1)
 	}),
 	onHandles("uapi/post-refuses", func(r *rig, a, b *handles) {
 		size := uint64(len(a.buf))

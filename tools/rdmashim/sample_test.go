@@ -97,7 +97,7 @@ func TestSampleSeesMistakes(t *testing.T) {
 		}},
 		{"sample write-imm", "the peer disconnected", nil},
 		{"sample write-imm", "immediate 17", func(qp uapi.QP, at uint64, key uint32, mr uapi.MR) error {
-			_, err := d.PostWriteImm(qp, mr, 0, at, key, 22, 17)
+			_, err := d.WriteImm(qp, uapi.SGE{MR: mr, Length: 22}, uapi.Region{Addr: at, Length: 22, RKey: key}, 17)
 			return err
 		}},
 		{"ping", "the peer disconnected", nil},

@@ -77,7 +77,7 @@ func (r *raw) send(b []byte) {
 
 // write posts a WRITE of n bytes with an immediate to an offset in the ring.
 func (r *raw) write(offset, n uint64, imm uint32) {
-	_, err := r.PostWriteImm(r.qp, r.mr, 0, r.peer.Addr+offset, r.peer.RKey, n, imm)
+	_, err := r.WriteImm(r.qp, uapi.SGE{MR: r.mr, Length: n}, uapi.Region{Addr: r.peer.Addr + offset, Length: max(n, 1), RKey: r.peer.RKey}, imm)
 	require.NoError(r.t, err)
 }
 

@@ -140,7 +140,7 @@ func (e *End) NextUnchecked(n int) []uapi.WC {
 
 // Must fails the test if err is not nil. It takes the results of a post:
 //
-//	id := x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 12))
+//	id := x.Must(x.Write(x.QP, uapi.SGE{MR: x.MR, Length: 12}, x.Peer))
 func (e *End) Must(id uapi.WRID, err error) uapi.WRID {
 	e.t.Helper()
 	if err != nil {

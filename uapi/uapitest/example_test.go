@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
 
@@ -36,7 +37,7 @@ func ExampleListen() {
 		x, y := uapitest.Dial(t, device, l)
 
 		copy(x.Buf, "by address and port")
-		x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 19))
+		x.Must(x.Write(x.QP, uapi.SGE{MR: x.MR, Length: 19}, x.Peer))
 		x.Next(1)
 		fmt.Printf("%s\n", y.Buf[:19])
 	}

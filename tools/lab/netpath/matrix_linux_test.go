@@ -289,10 +289,11 @@ func reads(t *testing.T, from, to *side, size uint64) {
 // before has left.
 func atomics(t *testing.T, from, to *side, _ uint64) {
 	for i := range uint64(messages) {
+		old := uapi.SGE{MR: from.mr, Offset: 8 * i, Length: 8}
 		if i%2 == 0 {
-			from.must(from.device.PostFetchAdd(from.qp, from.mr, 8*i, from.peer.Addr, from.peer.RKey, 1))
+			from.must(from.device.FetchAdd(from.qp, old, from.peer, 1))
 		} else {
-			from.must(from.device.PostCompareSwap(from.qp, from.mr, 8*i, from.peer.Addr, from.peer.RKey, i, i+1))
+			from.must(from.device.CompareSwap(from.qp, old, from.peer, i, i+1))
 		}
 	}
 	from.complete(t, messages)

@@ -262,13 +262,16 @@ func (s *client) message(ctx context.Context) error {
 
 // count adds to the word behind the file twice and sees the first addition.
 func (s *client) count(ctx context.Context) error {
-	word := s.remote.Addr + s.remote.Length - counterSize
+	word, err := s.remote.Slice(s.remote.Length-counterSize, counterSize)
+	if err != nil {
+		return err
+	}
 	old, err := uapi.Uint64At(s.mem.Buf, oldAt)
 	if err != nil {
 		return err
 	}
 	add := func(n uint64) (uint64, error) {
-		if _, err := s.RDMA.PostFetchAdd(s.QP, s.mem.MR, oldAt, word, s.remote.RKey, n); err != nil {
+		if _, err := s.RDMA.FetchAdd(s.QP, uapi.SGE{MR: s.mem.MR, Offset: oldAt, Length: counterSize}, word, n); err != nil {
 			return 0, err
 		}
 		_, err := s.Next(ctx, "atomic fetch-and-add")
@@ -294,7 +297,7 @@ func (s *client) probe(err error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), peer.Silence-time.Second)
 	defer cancel()
 	// The queue may hold requests that the same silence ends.
-	_, _ = s.RDMA.PostWrite(s.QP, s.mem.MR, 0, s.remote.Addr, s.remote.RKey, 0)
+	_, _ = s.RDMA.Write(s.QP, uapi.SGE{MR: s.mem.MR}, s.remote)
 	wc := make([]uapi.WC, depth+1)
 	for {
 		n, waitErr := s.RDMA.WaitCQ(ctx, s.QP, wc)

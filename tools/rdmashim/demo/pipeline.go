@@ -29,12 +29,11 @@ type pipeline struct {
 	bar    *cli.Progress
 }
 
-// at is where chunk i lies: in the local buffers and in the transfer.
-func (p *pipeline) at(i, total int64) (local []byte, localOff, remoteOff, n int64) {
-	remoteOff = i * chunk
-	n = min(chunk, total-remoteOff)
-	localOff = (i % depth) * chunk
-	return p.buf[localOff : localOff+n], localOff, remoteOff, n
+// at is where chunk i lies: its local bytes, the same as a piece, and where it
+// begins in the server's memory.
+func (p *pipeline) at(i, total int64) (local []byte, piece uapi.SGE, remoteOff uint64) {
+	off, n := i%depth*chunk, min(chunk, total-i*chunk)
+	return p.buf[off : off+n], uapi.SGE{MR: p.mr, Offset: uint64(off), Length: uint64(n)}, uint64(i * chunk)
 }
 
 // run moves total bytes: post issues chunk i, whose buffer is free, and done
@@ -64,8 +63,8 @@ func (p *pipeline) run(ctx context.Context, what string, total int64, post func(
 			if err := done(completed); err != nil {
 				return 0, err
 			}
-			_, _, _, size := p.at(completed, total)
-			p.bar.Add(int(size))
+			local, _, _ := p.at(completed, total)
+			p.bar.Add(len(local))
 			completed++
 		}
 	}
@@ -80,11 +79,14 @@ func lost(what string, done, total int64) string {
 // write reads total bytes from src and writes them into the server's memory.
 func (p *pipeline) write(ctx context.Context, src io.Reader, total int64) (int, error) {
 	return p.run(ctx, "RDMA WRITE", total, func(i int64) error {
-		local, localOff, remoteOff, n := p.at(i, total)
+		local, piece, remoteOff := p.at(i, total)
 		if _, err := io.ReadFull(src, local); err != nil {
 			return fmt.Errorf("read the source: %w", err)
 		}
-		_, err := p.rdma.PostWrite(p.qp, p.mr, uint64(localOff), p.remote.Addr+uint64(remoteOff), p.remote.RKey, uint64(n))
+		there, err := p.remote.Slice(remoteOff, piece.Length)
+		if err == nil {
+			_, err = p.rdma.Write(p.qp, piece, there)
+		}
 		return err
 	}, func(int64) error { return nil })
 }
@@ -92,11 +94,14 @@ func (p *pipeline) write(ctx context.Context, src io.Reader, total int64) (int, 
 // read reads total bytes of the server's memory back and hands them to dst.
 func (p *pipeline) read(ctx context.Context, dst io.Writer, total int64) (int, error) {
 	return p.run(ctx, "RDMA READ", total, func(i int64) error {
-		_, localOff, remoteOff, n := p.at(i, total)
-		_, err := p.rdma.PostRead(p.qp, p.mr, uint64(localOff), p.remote.Addr+uint64(remoteOff), p.remote.RKey, uint64(n))
+		_, piece, remoteOff := p.at(i, total)
+		there, err := p.remote.Slice(remoteOff, piece.Length)
+		if err == nil {
+			_, err = p.rdma.Read(p.qp, piece, there)
+		}
 		return err
 	}, func(i int64) error {
-		local, _, _, _ := p.at(i, total)
+		local, _, _ := p.at(i, total)
 		_, err := dst.Write(local)
 		return err
 	})

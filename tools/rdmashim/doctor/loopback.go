@@ -110,22 +110,23 @@ func (e *exam) writeAndRead() (err error) {
 			return err
 		}
 	}
-	info, err := e.opened.QueryMR(memory[1].MR)
+	target, err := e.opened.QueryMR(memory[1].MR)
 	if err != nil {
 		return err
 	}
 	pattern := make([]byte, loopbackSize)
 	_, _ = rand.Read(pattern)
 	qp, own := ends[0].QP, memory[0]
+	here, there := uapi.SGE{MR: own.MR, Length: loopbackSize}, target.Region()
 	copy(own.Buf, pattern)
-	if _, err = e.opened.PostWrite(qp, own.MR, 0, info.Addr, info.RKey, loopbackSize); err != nil {
+	if _, err = e.opened.Write(qp, here, there); err != nil {
 		return err
 	}
 	if err = e.complete("WRITE", &ends[0], memory[1].Buf, pattern); err != nil {
 		return err
 	}
 	clear(own.Buf)
-	if _, err = e.opened.PostRead(qp, own.MR, 0, info.Addr, info.RKey, loopbackSize); err != nil {
+	if _, err = e.opened.Read(qp, here, there); err != nil {
 		return err
 	}
 	return e.complete("READ", &ends[0], own.Buf, pattern)

@@ -150,11 +150,11 @@ func (s sample) ask(ctx context.Context, c *conn) error {
 	if len(private) < samplePlace || bytes.Equal(private[:samplePlace], make([]byte, samplePlace)) {
 		return fmt.Errorf("the server's acceptance does not carry the %d bytes that say where its page is", samplePlace)
 	}
-	at, key := binary.BigEndian.Uint64(private), binary.BigEndian.Uint32(private[8:])
-	fmt.Fprintf(c.out, "connected to %v: addr=%#x rkey=%#x\n", c.info.RemoteAddr, at, key)
+	there := uapi.Region{Addr: binary.BigEndian.Uint64(private), Length: samplePage, RKey: binary.BigEndian.Uint32(private[8:])}
+	fmt.Fprintf(c.out, "connected to %v: addr=%#x rkey=%#x\n", c.info.RemoteAddr, there.Addr, there.RKey)
 	if s.imm {
-		n := uint64(copy(buf, sampleImm))
-		if _, err := c.RDMA.PostWriteImm(c.QP, mr, 0, at, key, n, uint32(n)); err != nil {
+		n := copy(buf, sampleImm)
+		if _, err := c.RDMA.WriteImm(c.QP, uapi.SGE{MR: mr, Length: uint64(n)}, there, uint32(n)); err != nil {
 			return err
 		}
 		if _, err := c.Next(ctx, "WRITE_WITH_IMM"); err != nil {
@@ -163,8 +163,8 @@ func (s sample) ask(ctx context.Context, c *conn) error {
 		fmt.Fprintln(c.out, "WRITE_WITH_IMM completed")
 		return nil
 	}
-	n := uint64(copy(buf, sampleWrote))
-	if _, err := c.RDMA.PostWrite(c.QP, mr, 0, at, key, n); err != nil {
+	n := copy(buf, sampleWrote)
+	if _, err := c.RDMA.Write(c.QP, uapi.SGE{MR: mr, Length: uint64(n)}, there); err != nil {
 		return err
 	}
 	if _, err := c.Next(ctx, "WRITE"); err != nil {
@@ -172,7 +172,7 @@ func (s sample) ask(ctx context.Context, c *conn) error {
 	}
 	fmt.Fprintln(c.out, "WRITE complete")
 	clear(buf)
-	if _, err := c.RDMA.PostRead(c.QP, mr, 0, at, key, samplePage); err != nil {
+	if _, err := c.RDMA.Read(c.QP, uapi.SGE{MR: mr, Length: samplePage}, there); err != nil {
 		return err
 	}
 	if _, err := c.Next(ctx, "READ"); err != nil {
