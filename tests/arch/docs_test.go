@@ -46,7 +46,7 @@ func pathLike(s string) bool {
 	if strings.ContainsAny(s, " $<>*{}()?=:,…") || strings.HasPrefix(s, "/") || strings.HasPrefix(s, "-") {
 		return false
 	}
-	for _, top := range []string{"uapi", "kshim", "rnic", "netlinkmgr", "tools", "vm", "tests", "docs", ".ci"} {
+	for _, top := range []string{"uapi", "kshim", "rnic", "netlinkmgr", "tools", "vm", "tests", "docs", ".ci", ".github"} {
 		if s == top || strings.HasPrefix(strings.TrimPrefix(s, "./"), top+"/") {
 			return true
 		}
@@ -164,7 +164,7 @@ func TestDependencies(t *testing.T) {
 // reader of README.md left there, such as a capture, is not of the repository,
 // if git can tell.
 func TestTopLevel(t *testing.T) {
-	allowed := strings.Fields("go.mod go.sum README.md ARCHITECTURE.md LICENSE uapi kshim rnic netlinkmgr tools vm tests docs .ci .git .gitignore")
+	allowed := strings.Fields("go.mod go.sum README.md ARCHITECTURE.md LICENSE uapi kshim rnic netlinkmgr tools vm tests docs .ci .git .github .gitignore")
 	entries := must.Get(os.ReadDir(root))(t)
 	for _, e := range entries {
 		if !contains(allowed, e.Name()) && !untracked(e.Name()) {

@@ -89,9 +89,8 @@ var docElsewhere = map[string]string{
 	"go tool -modfile=tools/check.mod deadcode -test -tags guest ./...": "tools/test:go tool -modfile=tools/check.mod deadcode -test -tags guest ./...",
 	"tools/bench --run 'Write/1MiB'":                                    "tools/lab/bench_linux_test.go:TestBenchRows",
 	"go test -run - -bench . ./tools/lab/rawudp":                        "tools/bench:./tools/lab/rawudp",
-	"git tag -a v0.1.0 -m 'rdmashim 0.1.0'":                             "tools/rdmashim/version_test.go:TestVersionOfTag",
-	"go build -o rdmashim ./tools/rdmashim":                             "tools/rdmashim/version_test.go:TestVersionOfTag",
-	"./rdmashim version":                                                "tools/rdmashim/version_test.go:TestVersionOfTag",
+	"git tag -a v0.2.0 -m 'rdmashim 0.2.0'":                             "tools/rdmashim/version_test.go:TestVersionOfTag",
+	"go run ./tools/release -o dist v0.2.0":                             "tools/release/release_test.go:TestRelease",
 
 	"rdmashim echo server --over qmux":           "tools/rdmashim/echo/client_test.go:TestClient",
 	"rdmashim echo client 127.0.0.1 --over qmux": "tools/rdmashim/echo/client_test.go:TestClient",
