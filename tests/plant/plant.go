@@ -72,7 +72,7 @@ func Check(t *testing.T, s Suite) {
 	require.NoError(t, err)
 	overlay, err := writeOverlay(dir, root, s.Mistakes)
 	require.NoError(t, err)
-	out, err := exec.Command(tool, "test", "-c", "-overlay", overlay, "-o", bin, ".").CombinedOutput()
+	out, err := exec.Command(tool, "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", bin, ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 
 	run := func(mistake, test string, seeds int) ([]byte, error) {

@@ -76,6 +76,9 @@ func TestCompletion(t *testing.T) {
 
 // TestCompletionInBash: what a shell without any package makes of the script.
 func TestCompletionInBash(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short leaves out the shell, for which no goroutine runs; run it without -short")
+	}
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		t.Skip("bash is not installed; install it to have completion tried: ", err)

@@ -179,6 +179,9 @@ func TestPerfAllSizes(t *testing.T) {
 // TestPerfCPU: the processor time of both processes is of the same messages,
 // those of the warm-up among them.
 func TestPerfCPU(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short leaves out 100,000 messages more than TestPerf sends; run it without -short")
+	}
 	const least = 0.005 // seconds; it takes ten times that
 	for _, args := range []string{"write bw -s 64 -n 1 --warmup 100000", "read lat -s 64 -n 1 --warmup 10000"} {
 		x := runPerfJSON(t, strings.Fields(args)...).Results[0]
