@@ -22,38 +22,6 @@ type GRH struct {
 	HopLimit     uint8      // time to live, over IPv4
 }
 
-// Parse reads the first GRHLen bytes of b. The error is ErrShort, ErrVersion
-// where they are of neither form, or nil.
-func (h *GRH) Parse(b []byte) error {
-	if len(b) < GRHLen {
-		return ErrShort
-	}
-	*h = GRH{}
-	first := binary.BigEndian.Uint32(b)
-	// The bytes before an IPv4 header may look like IPv6; the checksum decides.
-	is6, is4 := first>>28 == 6, b[20] == 0x45
-	switch {
-	case is4 && (!is6 || sum16(b[20:GRHLen]) == 0xffff):
-		h.TrafficClass = b[21]
-		h.PayloadLen = binary.BigEndian.Uint16(b[22:]) - ip4HeaderLen
-		h.HopLimit = b[28]
-		h.NextHeader = b[29]
-		h.Src = netip.AddrFrom4([4]byte(b[32:36]))
-		h.Dst = netip.AddrFrom4([4]byte(b[36:40]))
-	case is6:
-		h.TrafficClass = uint8(first >> 20)
-		h.FlowLabel = first & 0xfffff
-		h.PayloadLen = binary.BigEndian.Uint16(b[4:])
-		h.NextHeader = b[6]
-		h.HopLimit = b[7]
-		h.Src = netip.AddrFrom16([16]byte(b[8:24]))
-		h.Dst = netip.AddrFrom16([16]byte(b[24:40]))
-	default:
-		return ErrVersion
-	}
-	return nil
-}
-
 // Append appends the header's GRHLen bytes to b. The IPv4 form has the
 // identification 0, Don't Fragment set, and a valid checksum; it is chosen when
 // both addresses are IPv4, mapped or not.
