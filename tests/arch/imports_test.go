@@ -142,7 +142,7 @@ var allowed = map[string][]string{
 	"uapi/msgring":                       {"uapi", "uapi/msgring/core"},
 	"uapi/rdmanet":                       {"uapi", "uapi/loopback", "uapi/msgring"},
 	"uapi/rdmanet/rdmanettest":           {"uapi", "uapi/rdmanet", "uapi/uapitest"},
-	"uapi/registration":                  {"uapi", "uapi/msgring", "kshim/parties", "uapi/qmux", "uapi/rdmanet", "uapi/registration/internal/address"},
+	"uapi/registration":                  {"uapi", "kshim/parties", "uapi/qmux", "uapi/rdmanet", "uapi/registration/internal/address"},
 	"uapi/registration/internal/address": {},
 	"uapi/registration/quicudp":          {"uapi/qmux", "uapi/registration", "uapi/registration/internal/address"},
 	"uapi/msgring/core":                  {},
