@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"runtime/debug"
 	"strings"
+	"time"
 )
 
 // An entry is a file of a release or of its archive.
@@ -21,7 +22,7 @@ type entry struct {
 }
 
 // archive returns a compressed tar of the program and of the licenses of its
-// modules. Its times are that of the tag's commit.
+// modules. Its times are those of the zips of modules, 1980.
 func (in installer) archive(binary string, info *debug.BuildInfo) ([]byte, error) {
 	data, err := os.ReadFile(binary)
 	if err != nil {
@@ -48,7 +49,7 @@ func (in installer) archive(binary string, info *debug.BuildInfo) ([]byte, error
 	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
 	w := tar.NewWriter(z)
 	for _, e := range entries {
-		if err := w.WriteHeader(&tar.Header{Name: e.name, Mode: e.mode, Size: int64(len(e.data)), ModTime: in.time}); err != nil {
+		if err := w.WriteHeader(&tar.Header{Name: e.name, Mode: e.mode, Size: int64(len(e.data)), ModTime: time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)}); err != nil {
 			return nil, err
 		}
 		if _, err := w.Write(e.data); err != nil {

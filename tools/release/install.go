@@ -1,10 +1,8 @@
 package main
 
 import (
-	"archive/tar"
 	"archive/zip"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -13,15 +11,13 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
-	"time"
 )
 
 // An installer installs the tool from the module that a tag of a checkout
 // makes.
 type installer struct {
 	checkout, tag string
-	work          string    // a folder for the proxy, the modules and the programs
-	time          time.Time // of the tag's commit
+	work          string // a folder for the proxy, the modules and the programs
 }
 
 // proxy writes the module as a proxy of modules serves it (the GOPROXY protocol
@@ -35,11 +31,7 @@ func (in installer) proxy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	info, _ := json.Marshal(struct {
-		Version string
-		Time    time.Time
-	}{in.tag, in.time})
-	for name, text := range map[string]string{"list": in.tag, in.tag + ".info": string(info), in.tag + ".mod": gomod} {
+	for name, text := range map[string]string{"list": in.tag, in.tag + ".info": `{"Version":"` + in.tag + `"}`, in.tag + ".mod": gomod} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return err
 		}
@@ -62,7 +54,7 @@ func (in installer) zip(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	args := []string{"-c", "core.autocrlf=false", "archive", "--format=tar", "refs/tags/" + in.tag, "--", "."}
+	args := []string{"-c", "core.autocrlf=false", "archive", "--format=zip", "--prefix=" + module + "@" + in.tag + "/", "refs/tags/" + in.tag, "--", "."}
 	for name := range strings.Lines(names) {
 		if dir, file := path.Split(strings.TrimSpace(name)); file == "go.mod" && dir != "" {
 			args = append(args, ":(exclude)"+dir)
@@ -72,26 +64,20 @@ func (in installer) zip(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	r, err := zip.NewReader(strings.NewReader(files), int64(len(files)))
+	if err != nil {
+		return err
+	}
 	w := zip.NewWriter(out)
-	for r := tar.NewReader(strings.NewReader(files)); ; {
-		h, err := r.Next()
-		if err == io.EOF {
-			return w.Close()
+	for _, f := range r.File {
+		if !f.Mode().IsRegular() {
+			continue // the module's hash has no folders
 		}
-		if err != nil {
-			return err
-		}
-		if h.Typeflag != tar.TypeReg {
-			continue
-		}
-		f, err := w.Create(module + "@" + in.tag + "/" + h.Name)
-		if err != nil {
-			return err
-		}
-		if _, err := io.Copy(f, r); err != nil {
+		if err := w.Copy(f); err != nil {
 			return err
 		}
 	}
+	return w.Close()
 }
 
 // install returns the path of the tool, built for a target. Nothing of the

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
 const (
@@ -47,15 +46,7 @@ func release(ctx context.Context, checkout, tag, out string, targets []string) e
 		return err
 	}
 	defer os.RemoveAll(work)
-	date, err := git(ctx, checkout, "log", "-1", "--format=%cI", "refs/tags/"+tag)
-	if err != nil {
-		return err
-	}
-	committed, err := time.Parse(time.RFC3339, strings.TrimSpace(date))
-	if err != nil {
-		return err
-	}
-	in := installer{checkout: checkout, tag: tag, work: work, time: committed.UTC()}
+	in := installer{checkout: checkout, tag: tag, work: work}
 	if err := in.proxy(ctx); err != nil {
 		return err
 	}
