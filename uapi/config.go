@@ -3,8 +3,10 @@ package uapi
 import (
 	"io"
 	"log/slog"
+	"time"
 
 	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/uapi/internal/device"
 )
 
 // None in a field of a configuration asks for nothing where 0 means the
@@ -30,10 +32,10 @@ type OpenConfig struct {
 	// 1024, 2048 or 4096 (the port's active MTU).
 	MTU int
 	// Kinds are the kinds of devices that OpenLocal and OpenRoute choose among,
-	// "host" (the kernel's) and "soft" (both, the kernel's first). A device
+	// KindHost (the kernel's) and KindSoft (both, the kernel's first). A device
 	// that was named, to Open or by RDMASHIM_DEVICE, and is of another kind is
 	// EINVAL.
-	Kinds []string
+	Kinds []Kind
 	// Device is the device that OpenLocal and OpenRoute open, as a name for
 	// Open (what RDMASHIM_DEVICE names, else they choose).
 	Device string
@@ -43,6 +45,13 @@ type OpenConfig struct {
 	Trace io.Writer
 
 	wrap func(kshim.Kernel) kshim.Kernel // puts something between client and kernel
+}
+
+func (c *OpenConfig) kinds() (list device.Kinds) {
+	for _, k := range c.Kinds {
+		list = append(list, string(k))
+	}
+	return list
 }
 
 // logger is where the device's notices go.
@@ -94,9 +103,10 @@ type QPConfig struct {
 	// MTU is the largest path MTU in bytes (the device's).
 	MTU int
 
-	// Timeout is the time to wait for an acknowledgement, 4.096 µs · 2^Timeout,
-	// 1 … 31 (16: 268 ms). None waits for ever.
-	Timeout int
+	// Timeout is the time to wait for an acknowledgement (268.435456 ms), from
+	// 8.192 µs to 8796.093022208 s, rounded up to 4.096 µs · 2^n (IBA
+	// 9.7.6.1.3). None waits for ever.
+	Timeout time.Duration
 	// Retry is how often a request is repeated after a timeout, 1 … 7 (6). A
 	// silent peer is given up, with WCRetryExcErr, after about
 	// (Retry+1)·timeout: 1.9 s by default. None repeats never. With 7, rdma_rxe
@@ -106,9 +116,9 @@ type QPConfig struct {
 	// posted, 1 … 6, 7 for ever (7). None repeats never.
 	RNRRetry int
 	// MinRNRTimer is the pause that this side asks for when it has no receive
-	// posted, in IBA's code (table 45), 1 … 31 (12: 0.64 ms). None is code 0,
-	// the longest: 655.36 ms.
-	MinRNRTimer int
+	// posted (0.64 ms), from 10 µs to 655.36 ms, rounded up to 10 µs · 2^n or
+	// 30 µs · 2^n (IBA table 45). None is the longest.
+	MinRNRTimer time.Duration
 	// MaxRdAtomic is how many READs and atomics may be in flight in each
 	// direction (16); the device and the peer may lower it. A READ of 64 KiB
 	// each fills no path whose round trip takes more than some milliseconds
@@ -116,4 +126,31 @@ type QPConfig struct {
 	MaxRdAtomic int
 
 	managed bool // for Dial and Request.Accept
+}
+
+// ackTime is the timeout of a code: 4.096 µs · 2^code, or 0, for ever, of code
+// 0 (IBA 9.7.6.1.3).
+func ackTime(code uint8) time.Duration {
+	if code == 0 {
+		return 0
+	}
+	return 4096 << code
+}
+
+// rnrTime is the RNR timer of a code, which doubles every second code; code 0
+// follows 31 (IBA table 45).
+func rnrTime(code uint8) time.Duration {
+	code = (code-1)%32 + 1
+	return time.Duration(2+code%2) << (code / 2) / 2 * 10 * time.Microsecond
+}
+
+// timeCode is the code of the shortest of the times that is t or longer; 0
+// where t is 0 or longer than the time of code 31.
+func timeCode(t time.Duration, times func(code uint8) time.Duration) uint8 {
+	for code := uint8(1); code < 32 && t > 0; code++ {
+		if times(code) >= t {
+			return code
+		}
+	}
+	return 0
 }

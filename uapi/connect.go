@@ -179,7 +179,7 @@ func (q *queuePair) readyToReceive(remote Endpoint) error {
 		DestQPNum:       remote.QPN,
 		RQPSN:           remote.PSN,
 		MaxDestRdAtomic: uint8(q.config.MaxRdAtomic),
-		MinRNRTimer:     uint8(q.config.MinRNRTimer),
+		MinRNRTimer:     timeCode(q.config.MinRNRTimer, rnrTime),
 		AV: abi.QPDest{
 			DGID:      remote.Addr.Addr().As16(),
 			SGIDIndex: uint8(chosen.gid.Index),
@@ -200,7 +200,7 @@ func (q *queuePair) readyToSend(remote Endpoint) error {
 	return q.move(verbs.QPAttr{
 		State:       abi.QPSRTS,
 		SQPSN:       q.psn,
-		Timeout:     uint8(q.config.Timeout),
+		Timeout:     timeCode(q.config.Timeout, ackTime),
 		RetryCnt:    uint8(q.config.Retry),
 		RNRRetry:    uint8(q.config.RNRRetry),
 		MaxRdAtomic: uint8(min(q.config.MaxRdAtomic, remote.MaxRdAtomic)),

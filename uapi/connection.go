@@ -287,12 +287,12 @@ func (q managedPair) Modify(attr *verbs.QPAttr, mask abi.QPAttrMask) error {
 		attr.AccessFlags = abi.AccessFlags(q.config.Access)
 		mask |= abi.QPMaskAccessFlags
 	case abi.QPSRTR:
-		attr.MinRNRTimer = uint8(q.config.MinRNRTimer)
+		attr.MinRNRTimer = timeCode(q.config.MinRNRTimer, rnrTime)
 		if err := q.fitsRoute(q.peerOf(attr), attr.PathMTU.Bytes()); err != nil { // the side that asked chose by its own route
 			return err
 		}
 	case abi.QPSRTS:
-		attr.Timeout, attr.RetryCnt, attr.RNRRetry = uint8(q.config.Timeout), uint8(q.config.Retry), uint8(q.config.RNRRetry)
+		attr.Timeout, attr.RetryCnt, attr.RNRRetry = timeCode(q.config.Timeout, ackTime), uint8(q.config.Retry), uint8(q.config.RNRRetry)
 	}
 	if err := q.move(*attr, mask); err != nil {
 		return err
@@ -329,7 +329,7 @@ func (q managedPair) param(private []byte) rdmacm.ConnParam {
 		FlowControl:        true,
 		RetryCount:         uint8(q.config.Retry),
 		RNRRetryCount:      uint8(q.config.RNRRetry),
-		MinRNRTimer:        uint8(q.config.MinRNRTimer),
+		MinRNRTimer:        timeCode(q.config.MinRNRTimer, rnrTime),
 	}
 }
 

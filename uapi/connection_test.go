@@ -152,7 +152,7 @@ func TestDialAndListen(t *testing.T) {
 			q := must.Get(a.QueryQP(qa))(t)
 			require.Equal(t, StateRTS, q.State)
 			require.Equal(t, uint32(qb), q.Remote.QPN)
-			require.Equal(t, defaultMinRNRTimer, q.MinRNRTimer)
+			require.EqualValues(t, defaultMinRNRTimer, q.MinRNRTimer)
 			require.ErrorIs(t, a.ConnectQP(qa, q.Remote), syscall.EISCONN)
 
 			must.Get(a.PostSend(qa, ma, uint64(len(src))))(t)

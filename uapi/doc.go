@@ -211,10 +211,10 @@
 //
 // # Defaults
 //
-// ConnectQP uses, unless QPConfig says otherwise: timeout 16 (268 ms), retry
-// 6, so that a dead peer is noticed, with WCRetryExcErr, after about 1.9 s;
-// RNR retry 7, which is for ever: a send waits until the peer posts a receive;
-// RNR timer 12 (0.64 ms); 16 READs and atomics at a time in each direction; the
+// ConnectQP uses, unless QPConfig says otherwise: timeout 268 ms, retry 6, so
+// that a dead peer is noticed, with WCRetryExcErr, after about 1.9 s; RNR retry
+// 7, which is for ever: a send waits until the peer posts a receive; RNR timer
+// 0.64 ms; 16 READs and atomics at a time in each direction; the
 // smaller one of the two ports' MTUs. QueryQP tells what is in force. Port, GID
 // and MTU of the device are chosen as QueryDevice explains (the first active
 // port; RoCE v2 IPv4 before global IPv6 before link-local), and OpenConfig

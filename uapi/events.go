@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
@@ -13,10 +12,7 @@ import (
 // (ibv_get_async_event).
 type Event struct {
 	Time time.Time
-	// Type is the kernel's name: PORT_ERR, PORT_ACTIVE, GID_CHANGE,
-	// DEVICE_FATAL, QP_FATAL, QP_ACCESS_ERR, QP_LAST_WQE_REACHED, CQ_ERR,
-	// SRQ_LIMIT_REACHED … (enum ib_event_type).
-	Type string
+	Type EventType
 	Port int // of port events; else 0
 	QP   QP  // of queue pair events; else 0
 	CQ   CQ  // of completion queue events; else 0
@@ -25,6 +21,32 @@ type Event struct {
 	// because 64 of them waited to be taken.
 	Lost int
 }
+
+// EventType is the kernel's name of an event (enum ib_event_type).
+type EventType string
+
+const (
+	EventCQErr            EventType = "CQ_ERR"
+	EventQPFatal          EventType = "QP_FATAL"
+	EventQPReqErr         EventType = "QP_REQ_ERR"
+	EventQPAccessErr      EventType = "QP_ACCESS_ERR"
+	EventCommEst          EventType = "COMM_EST"
+	EventSQDrained        EventType = "SQ_DRAINED"
+	EventPathMig          EventType = "PATH_MIG"
+	EventPathMigErr       EventType = "PATH_MIG_ERR"
+	EventDeviceFatal      EventType = "DEVICE_FATAL"
+	EventPortActive       EventType = "PORT_ACTIVE"
+	EventPortErr          EventType = "PORT_ERR"
+	EventLIDChange        EventType = "LID_CHANGE"
+	EventPkeyChange       EventType = "PKEY_CHANGE"
+	EventSMChange         EventType = "SM_CHANGE"
+	EventSRQErr           EventType = "SRQ_ERR"
+	EventSRQLimitReached  EventType = "SRQ_LIMIT_REACHED"
+	EventQPLastWQEReached EventType = "QP_LAST_WQE_REACHED"
+	EventClientReregister EventType = "CLIENT_REREGISTER"
+	EventGIDChange        EventType = "GID_CHANGE"
+	EventWQFatal          EventType = "WQ_FATAL"
+)
 
 // eventRoom is how many events wait to be taken.
 const eventRoom = 64
@@ -74,7 +96,7 @@ func (d *Device) Events(ctx context.Context) <-chan Event {
 }
 
 func (d *Device) event(v verbs.Event) Event {
-	e := Event{Type: v.Type.String(), Port: int(v.Port)}
+	e := Event{Type: EventType(v.Type.String()), Port: int(v.Port)}
 	if v.QP != nil {
 		e.QP = QP(v.QP.Num())
 	}
@@ -102,5 +124,5 @@ func handleOf[H ~int, T any](d *Device, own map[H]*T, is func(*T) bool) H {
 // Down says whether an event ends the use of the device's port, or of all of
 // it.
 func (e Event) Down() bool {
-	return e.Type == abi.EventPortErr.String() || e.Type == abi.EventDeviceFatal.String()
+	return e.Type == EventPortErr || e.Type == EventDeviceFatal
 }

@@ -72,7 +72,7 @@ func TestEvents(t *testing.T) {
 	events, second := d.Events(ctx), d.Events(t.Context())
 	r.events <- abi.AsyncEvent{EventType: abi.EventPortErr, Element: 1}
 	e := <-events
-	require.Equal(t, "PORT_ERR", e.Type)
+	require.Equal(t, EventPortErr, e.Type)
 	require.Equal(t, 1, e.Port)
 	require.True(t, e.Down())
 	require.False(t, e.Time.IsZero())
@@ -86,10 +86,10 @@ func TestEvents(t *testing.T) {
 		r.events <- abi.AsyncEvent{EventType: abi.EventCommEst, Element: n}
 		r.events <- abi.AsyncEvent{EventType: abi.EventWQFatal, Element: n}
 		e := <-events
-		if e.Type == "COMM_EST" {
+		if e.Type == EventCommEst {
 			found[e.QP] = true
 			require.False(t, e.Down())
-			require.Equal(t, "WQ_FATAL", (<-events).Type)
+			require.Equal(t, EventWQFatal, (<-events).Type)
 		}
 	}
 	require.Equal(t, map[QP]bool{qp: true}, found)
@@ -98,8 +98,8 @@ func TestEvents(t *testing.T) {
 	}
 	r.events <- abi.AsyncEvent{EventType: abi.EventGIDChange, Element: 1}
 	queues := map[CQ]bool{}
-	for e = <-events; e.Type != "GID_CHANGE"; e = <-events {
-		require.Equal(t, "CQ_ERR", e.Type)
+	for e = <-events; e.Type != EventGIDChange; e = <-events {
+		require.Equal(t, EventCQErr, e.Type)
 		queues[e.CQ] = true
 	}
 	require.True(t, queues[cq])
@@ -178,7 +178,7 @@ func TestLastRequestOfConnection(t *testing.T) {
 				reader.Go(func() {
 					for e := range events {
 						assert.True(t, e.QP == j.qb || e.Down())
-						got = append(got, e.Type)
+						got = append(got, string(e.Type))
 					}
 				})
 				if way.end != nil {

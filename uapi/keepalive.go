@@ -45,11 +45,11 @@ func (p *prober) init(conn *connection, interval time.Duration) {
 // and a quarter. Devices wait up to four times as long (IBA 9.9.2.1.1); those
 // here do not. A queue pair that waits for ever is judged as by default.
 func silence(q *QPConfig) time.Duration {
-	timeout, retry := q.Timeout, q.Retry
+	timeout, retry := ackTime(timeCode(q.Timeout, ackTime)), q.Retry
 	if timeout == 0 {
 		timeout, retry = defaultTimeout, defaultRetry
 	}
-	t := time.Duration(retry+1) * (4096 << timeout)
+	t := time.Duration(retry+1) * timeout
 	return t + t/4 + 100*time.Millisecond
 }
 

@@ -87,7 +87,7 @@ func TestKeepAliveNoticesDeath(t *testing.T) {
 	}
 }
 
-func death(t *testing.T, dialler bool, interval time.Duration, timeout int) {
+func death(t *testing.T, dialler bool, interval, timeout time.Duration) {
 	network := sim.NewNetwork(sim.Options{})
 	a, b := startHost(t, network, 1), startHost(t, network, 2)
 	l := listening(t, b, ListenConfig{KeepAlive: interval})

@@ -73,13 +73,13 @@ func TestOpenLocal(t *testing.T) {
 	if !netns.Own(t) {
 		return
 	}
-	opened := func(addr, device string, kinds ...string) {
+	opened := func(addr, device string, kinds ...Kind) {
 		t.Helper()
 		d := must.Get(OpenLocal(addr, OpenConfig{Kinds: kinds}))(t)
 		require.Regexp(t, device, d.where.OpenName())
 		require.NoError(t, d.Close())
 	}
-	refused := func(addr string, errno syscall.Errno, text string, kinds ...string) {
+	refused := func(addr string, errno syscall.Errno, text string, kinds ...Kind) {
 		t.Helper()
 		_, err := OpenLocal(addr, OpenConfig{Kinds: kinds})
 		require.ErrorIs(t, err, errno)
@@ -93,9 +93,9 @@ func TestOpenLocal(t *testing.T) {
 	refused("192.0.2.1", syscall.EADDRNOTAVAIL, "no device has the address 192.0.2.1; there are soft:127.0.0.1")
 	refused("127.0.0.1", syscall.EADDRNOTAVAIL, "no device has the address 127.0.0.1; there is none of kind host", "host")
 	refused("0.0.0.0", syscall.EINVAL, "not an address of one interface")
-	_, err := Open("soft:127.0.0.1", OpenConfig{Kinds: []string{"host"}})
+	_, err := Open("soft:127.0.0.1", OpenConfig{Kinds: []Kind{KindHost}})
 	require.ErrorIs(t, err, syscall.EINVAL)
-	_, err = OpenRoute(t.Context(), "127.0.0.1", OpenConfig{Kinds: []string{"host"}})
+	_, err = OpenRoute(t.Context(), "127.0.0.1", OpenConfig{Kinds: []Kind{KindHost}})
 	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
 
 	t.Setenv("RDMASHIM_DEVICE", "sim?net=local")

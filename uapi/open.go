@@ -89,7 +89,7 @@ func CheckDevice(name string) error {
 
 // open opens a device by its kernel.
 func open(way device.Way, config OpenConfig) (*Device, error) {
-	client, err := device.Open(way.Spec, config.Kinds, config.logger(), config.Trace)
+	client, err := device.Open(way.Spec, config.kinds(), config.logger(), config.Trace)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func open(way device.Way, config OpenConfig) (*Device, error) {
 
 // chooser opens the devices that package device chooses.
 func (c OpenConfig) chooser() *device.Chooser[*Device] {
-	return &device.Chooser[*Device]{Kinds: c.Kinds, Open: func(way device.Way) (*Device, error) {
+	return &device.Chooser[*Device]{Kinds: c.kinds(), Open: func(way device.Way) (*Device, error) {
 		d, err := open(way, c)
 		return d, opError("Open", way.Label, device.Advise(way.Label, way.Spec, err))
 	}}

@@ -63,14 +63,14 @@ func TestQueryDevice(t *testing.T) {
 	t.Parallel()
 	d := openDevice(t, "soft?port=0&mtu=1024")
 	info := must.Get(d.QueryDevice())(t)
-	require.Equal(t, "soft", info.Kind)
+	require.Equal(t, uapi.KindSoft, info.Kind)
 	require.True(t, strings.HasPrefix(info.Name, "soft"))
 	require.True(t, info.Address.Addr().IsLoopback())
 	require.Equal(t, fmt.Sprintf("soft:%v?port=%d", info.Address.Addr(), info.Address.Port()), info.Device)
 	require.Equal(t, []int{1, 0, 1024, 4096}, []int{info.Port, info.GIDIndex, info.MTU, info.MaxMTU})
 	require.Len(t, info.GIDs, 1)
 	require.Equal(t, info.Address.Addr(), info.GIDs[0].Addr)
-	require.Equal(t, "RoCE v2", info.GIDs[0].Type)
+	require.Equal(t, uapi.RoCEv2, info.GIDs[0].Type)
 	require.Contains(t, info.GIDReason, "RoCE v2, IPv4")
 
 	// The name it gives opens the same device, if the options are the same.
@@ -169,7 +169,7 @@ func TestDevices(t *testing.T) {
 	var open, loopback bool
 	for _, d := range list {
 		require.NotEmpty(t, d.Device)
-		require.Contains(t, []string{"soft", "sim", "host"}, d.Kind)
+		require.Contains(t, []uapi.Kind{uapi.KindSoft, uapi.KindSim, uapi.KindHost}, d.Kind)
 		if d.Device == mine.Device {
 			open = true
 			require.True(t, d.Open)
@@ -179,7 +179,7 @@ func TestDevices(t *testing.T) {
 		}
 		if d.Device == "soft:127.0.0.1" {
 			loopback = true
-			require.Equal(t, "ACTIVE", d.PortState)
+			require.Equal(t, uapi.PortActive, d.PortState)
 			require.Equal(t, 4096, d.MTU)
 			require.NotEmpty(t, d.NetDev)
 		}

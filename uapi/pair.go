@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
@@ -316,10 +317,10 @@ func (d *Device) destroyQP(qp QP) error {
 
 // Defaults of QPConfig.
 const (
-	defaultTimeout     = 16 // 4.096 µs · 2^16 = 268 ms
-	defaultRetry       = 6  // 7 is for ever with rdma_rxe (rxe_comp.c:rxe_completer)
-	defaultRNRRetry    = 7  // for ever
-	defaultMinRNRTimer = 12 // 0.64 ms
+	defaultTimeout     = 4096 << 16 * time.Nanosecond
+	defaultRetry       = 6 // 7 is for ever with rdma_rxe (rxe_comp.c:rxe_completer)
+	defaultRNRRetry    = 7 // for ever
+	defaultMinRNRTimer = 640 * time.Microsecond
 	defaultMaxRdAtomic = 16
 )
 
@@ -349,16 +350,26 @@ func (d *Device) resolve(q QPConfig) (QPConfig, error) {
 			err = errs.Explain(syscall.EINVAL, "%s %d is not in %d … %d", name, *v, max(least, 1), most)
 		}
 	}
+	period := func(name string, v *time.Duration, standard, least, most time.Duration) {
+		switch {
+		case *v == 0:
+			*v = standard
+		case *v == None:
+			*v = 0
+		case (*v < least || *v > most) && err == nil:
+			err = errs.Explain(syscall.EINVAL, "%s %v is not in %v … %v", name, *v, least, most)
+		}
+	}
 	if q.SendDepth < 0 || q.SendDepth > d.limits.depth || q.RecvDepth < 0 || q.RecvDepth > d.limits.depth {
 		return q, errs.Explain(syscall.EINVAL, "%d sends and %d receives: the device's queues hold 0 … %d", q.SendDepth, q.RecvDepth, d.limits.depth)
 	}
 	number("SendSGE", &q.SendSGE, 1, 1, d.limits.sge)
 	number("RecvSGE", &q.RecvSGE, 1, 1, d.limits.sge)
 	number("Inline", &q.Inline, 0, 1, maxInline)
-	number("Timeout", &q.Timeout, defaultTimeout, 0, 31)
+	period("Timeout", &q.Timeout, defaultTimeout, ackTime(1), ackTime(31))
 	number("Retry", &q.Retry, defaultRetry, 0, 7)
 	number("RNRRetry", &q.RNRRetry, defaultRNRRetry, 0, 7)
-	number("MinRNRTimer", &q.MinRNRTimer, defaultMinRNRTimer, 0, 31)
+	period("MinRNRTimer", &q.MinRNRTimer, defaultMinRNRTimer, rnrTime(1), rnrTime(0))
 	number("MaxRdAtomic", &q.MaxRdAtomic, min(defaultMaxRdAtomic, d.limits.rdAtomic), 0, d.limits.rdAtomic)
 	switch {
 	case err != nil:

@@ -45,10 +45,10 @@ func (d *Device) QueryQP(qp QP) (QPInfo, error) {
 	if !info.Remote.IsZero() {
 		info.MTU = attr.PathMTU.Bytes()
 		info.RecvPSN = info.Remote.PSN
-		info.Timeout = int(attr.Timeout)
+		info.Timeout = ackTime(attr.Timeout)
 		info.Retry = int(attr.RetryCnt)
 		info.RNRRetry = int(attr.RNRRetry)
-		info.MinRNRTimer = int(attr.MinRNRTimer)
+		info.MinRNRTimer = rnrTime(attr.MinRNRTimer)
 		info.MaxRdAtomic = int(attr.MaxRdAtomic)
 	}
 	return info, nil
@@ -66,12 +66,12 @@ func Devices() ([]DeviceInfo, error) {
 	var infos []DeviceInfo
 	for _, d := range list {
 		info := DeviceInfo{
-			Name: d.Name, Device: d.Device, Kind: d.Kind, Driver: d.Driver, NetDev: d.NetDev,
-			Address: d.Address, NodeGUID: d.NodeGUID, Open: d.Open, PortState: d.PortState, Notices: d.Notices,
+			Name: d.Name, Device: d.Device, Kind: Kind(d.Kind), Driver: d.Driver, NetDev: d.NetDev,
+			Address: d.Address, NodeGUID: d.NodeGUID, Open: d.Open, PortState: PortState(d.PortState), Notices: d.Notices,
 			Port: d.Port, GIDIndex: d.GIDIndex, GIDReason: d.GIDReason, MTU: d.MTU, MaxMTU: d.MaxMTU,
 		}
 		for _, g := range d.GIDs {
-			info.GIDs = append(info.GIDs, GID(g))
+			info.GIDs = append(info.GIDs, GID{g.Index, g.Addr, GIDType(g.Type), g.NetDev})
 		}
 		infos = append(infos, info)
 	}
@@ -101,13 +101,13 @@ func (d *Device) queryDevice() (DeviceInfo, error) {
 	info := DeviceInfo{
 		Name:        v.Name,
 		Device:      d.where.OpenName(),
-		Kind:        string(d.where.Spec.Kind),
+		Kind:        Kind(d.where.Spec.Kind),
 		Driver:      v.Driver.String(),
 		NetDev:      v.NetDev,
 		Address:     d.chosen.addr,
 		NodeGUID:    d.limits.guid,
 		Open:        true,
-		PortState:   port.State.String(),
+		PortState:   PortState(port.State.String()),
 		Notices:     d.where.Notices,
 		Port:        d.chosen.port,
 		GIDs:        gidList(gids, v.NetDev),
@@ -131,18 +131,17 @@ func (d *Device) queryDevice() (DeviceInfo, error) {
 func gidList(gids []verbs.GID, netDev string) []GID {
 	list := make([]GID, len(gids))
 	for i, g := range gids {
-		list[i] = GID{Index: g.Index, Addr: g.Addr.Unmap(), Type: gidTypeName(g.Type), NetDev: netDev}
+		list[i] = GID{Index: g.Index, Addr: g.Addr.Unmap(), Type: gidTypeOf(g.Type), NetDev: netDev}
 	}
 	return list
 }
 
-// gidTypeName is how sysfs prints a GID's type.
-func gidTypeName(t abi.GIDType) string {
+func gidTypeOf(t abi.GIDType) GIDType {
 	switch t {
 	case abi.GIDTypeRoCEv2:
-		return "RoCE v2"
+		return RoCEv2
 	case abi.GIDTypeIB, abi.GIDTypeRoCEv1:
-		return "IB/RoCE v1"
+		return RoCEv1
 	}
-	return t.String()
+	return GIDType(t.String())
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -27,10 +28,12 @@ func TestCreateRefuses(t *testing.T) {
 		"both depths":  {SendDepth: info.MaxCQE, RecvDepth: info.MaxCQE},
 		"pieces":       {SendSGE: info.MaxSGE + 1},
 		"inline":       {Inline: 1 << 20},
-		"timeout":      {Timeout: 32},
+		"timeout":      {Timeout: 8797 * time.Second},
+		"old timeout":  {Timeout: 16}, // nanoseconds: IBA's code
 		"retry":        {Retry: 8},
 		"rnr retry":    {RNRRetry: 8},
-		"rnr timer":    {MinRNRTimer: 32},
+		"rnr timer":    {MinRNRTimer: 655361 * time.Microsecond},
+		"short timer":  {MinRNRTimer: 9999},
 		"rd atomic":    {MaxRdAtomic: 100000},
 		"negative":     {Timeout: -2},
 		"mtu":          {MTU: 1500},
@@ -53,12 +56,14 @@ func TestConnectDefaultsAndNegotiation(t *testing.T) {
 	t.Parallel()
 	a, b := uapitest.Pair(t, "")
 	qa := mustQP(t, a, uapi.QPConfig{})
-	qb := mustQP(t, b, uapi.QPConfig{MTU: 512, MaxRdAtomic: 3, Timeout: 14, Retry: uapi.None, RNRRetry: 2, MinRNRTimer: uapi.None})
+	qb := mustQP(t, b, uapi.QPConfig{MTU: 512, MaxRdAtomic: 3, Timeout: 40 * time.Millisecond, Retry: uapi.None, RNRRetry: 2, MinRNRTimer: uapi.None})
 	connectPair(t, a, qa, b, qb)
 	ia := must.Get(a.QueryQP(qa))(t)
-	require.Equal(t, []int{512, 16, 6, 7, 12, 3}, []int{ia.MTU, ia.Timeout, ia.Retry, ia.RNRRetry, ia.MinRNRTimer, ia.MaxRdAtomic})
+	require.Equal(t, []int{512, 6, 7, 3}, []int{ia.MTU, ia.Retry, ia.RNRRetry, ia.MaxRdAtomic})
+	require.Equal(t, []time.Duration{268435456, 640 * time.Microsecond}, []time.Duration{ia.Timeout, ia.MinRNRTimer})
 	ib := must.Get(b.QueryQP(qb))(t)
-	require.Equal(t, []int{512, 14, 0, 2, 0, 3}, []int{ib.MTU, ib.Timeout, ib.Retry, ib.RNRRetry, ib.MinRNRTimer, ib.MaxRdAtomic})
+	require.Equal(t, []int{512, 0, 2, 3}, []int{ib.MTU, ib.Retry, ib.RNRRetry, ib.MaxRdAtomic})
+	require.Equal(t, []time.Duration{67108864, 655360 * time.Microsecond}, []time.Duration{ib.Timeout, ib.MinRNRTimer}, "rounded up")
 }
 
 // A request that a queue pair connected to itself refuses has the status that

@@ -131,7 +131,7 @@ func (q *stackReceives) post() bool {
 // the completion queue under the traffic.
 func (q *stackReceives) watch(ctx context.Context, events <-chan Event) {
 	for e := range events {
-		if e.SRQ != q.srq || e.Type != "SRQ_LIMIT_REACHED" {
+		if e.SRQ != q.srq || e.Type != EventSRQLimitReached {
 			continue
 		}
 		q.reach(e.Time)

@@ -37,9 +37,9 @@ var (
 // The time for which clients believe in a silent server, and the allowance for
 // the network's delay.
 const (
-	soakTimeout = 12 // 16.8 ms
+	soakTimeout = 4096 << 12 * time.Nanosecond // 16.8 ms
 	soakRetry   = 3
-	soakWait    = (soakRetry + 1) * 4096 << soakTimeout * time.Nanosecond
+	soakWait    = (soakRetry + 1) * soakTimeout
 	soakSlack   = 30 * time.Millisecond
 	soakSlot    = 64 << 10 // of a server's memory, for one client
 	soakClients = 4

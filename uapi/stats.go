@@ -98,9 +98,9 @@ func (d *Device) stats() (DeviceStats, error) {
 		return DeviceStats{}, err
 	}
 	s := DeviceStats{
-		Name: info.Name, Device: info.Device, Kind: info.Kind, NetDev: info.NetDev, Address: info.Address,
+		Name: info.Name, Device: info.Device, Kind: string(info.Kind), NetDev: info.NetDev, Address: info.Address,
 		Time:  time.Now(),
-		Ports: []stats.Port{{Port: info.Port, State: info.PortState, MTU: info.MTU, Counters: counters}},
+		Ports: []stats.Port{{Port: info.Port, State: string(info.PortState), MTU: info.MTU, Counters: counters}},
 	}
 	if d.where.Spec.Kind != device.Host {
 		s.PID, s.Process = os.Getpid(), processName()

@@ -2,6 +2,7 @@ package uapi
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
@@ -193,31 +194,61 @@ type QPInfo struct {
 	SendPSN  uint32
 	RecvPSN  uint32
 	GIDIndex int
-	// Timeout, Retry, RNRRetry, MinRNRTimer and MaxRdAtomic are in force from
-	// ConnectQP on, in verbs' encodings.
-	Timeout, Retry, RNRRetry, MinRNRTimer, MaxRdAtomic int
+	// Timeout, MinRNRTimer, Retry, RNRRetry and MaxRdAtomic are in force from
+	// ConnectQP on. A Timeout of 0 is for ever, and so is an RNRRetry of 7.
+	Timeout, MinRNRTimer         time.Duration
+	Retry, RNRRetry, MaxRdAtomic int
 }
+
+// GIDType is the version of RoCE of a GID, as sysfs prints it.
+type GIDType string
+
+const (
+	RoCEv1 GIDType = "IB/RoCE v1"
+	RoCEv2 GIDType = "RoCE v2"
+)
 
 // GID is an entry of a port's address table.
 type GID struct {
 	Index  int
 	Addr   netip.Addr // IPv4 addresses unmapped
-	Type   string     // "RoCE v2"
+	Type   GIDType
 	NetDev string
 }
+
+// Kind is what stands behind a device.
+type Kind string
+
+const (
+	KindSoft Kind = "soft" // the mini kernel and a soft RNIC on UDP
+	KindSim  Kind = "sim"  // the same, on a network within the process
+	KindHost Kind = "host" // the machine's kernel
+)
+
+// PortState is the kernel's name of the state of a port (enum ib_port_state).
+type PortState string
+
+const (
+	PortNop         PortState = "NOP"
+	PortDown        PortState = "DOWN"
+	PortInit        PortState = "INIT"
+	PortArmed       PortState = "ARMED"
+	PortActive      PortState = "ACTIVE"
+	PortActiveDefer PortState = "ACTIVE_DEFER"
+)
 
 // DeviceInfo describes a device, and the automatic choices on it.
 type DeviceInfo struct {
 	Name   string // the kernel's name: "soft0"
 	Device string // its name for Open: "soft:127.0.0.1"
-	Kind   string // "soft", "sim" or "host"
+	Kind   Kind
 	Driver string // the driver whose rings it speaks: "RXE"
 	NetDev string // the interface it sends on, if known
 	// Address is where the device answers: its address and UDP port.
 	Address   netip.AddrPort
 	NodeGUID  uint64 // as the kernel gives it
 	Open      bool   // this process has it open
-	PortState string // "ACTIVE", "DOWN"
+	PortState PortState
 	// Notices are sentences about automatic choices that the user should know.
 	Notices []string
 

@@ -154,12 +154,12 @@ var uapiTests = []test{
 		r.result("one that is not there", a.ConnectQP(uapi.QP(1<<24-2), e))
 	}},
 	{"uapi/connect-takes-the-smaller", func(r *rig) {
-		a := r.newHandles("a", r.uapiOpen(0), uapi.QPConfig{SendDepth: 4, RecvDepth: 4, MTU: 512, MaxRdAtomic: 4, Timeout: 18})
-		b := r.newHandles("b", r.uapiOpen(1), uapi.QPConfig{SendDepth: 4, RecvDepth: 4, MaxRdAtomic: 8, Timeout: 18})
+		a := r.newHandles("a", r.uapiOpen(0), uapi.QPConfig{SendDepth: 4, RecvDepth: 4, MTU: 512, MaxRdAtomic: 4, Timeout: time.Second})
+		b := r.newHandles("b", r.uapiOpen(1), uapi.QPConfig{SendDepth: 4, RecvDepth: 4, MaxRdAtomic: 8, Timeout: time.Second})
 		r.join(a, b)
 		for _, h := range []*handles{a, b} {
 			info := must.Get(h.QueryQP(h.qp))(r)
-			r.say("%s: %v, MTU %d, rd_atomic %d, timeout %d, retry %d, rnr_retry %d", h.name, info.State, info.MTU, info.MaxRdAtomic, info.Timeout, info.Retry, info.RNRRetry)
+			r.say("%s: %v, MTU %d, rd_atomic %d, timeout %v, retry %d, rnr_retry %d", h.name, info.State, info.MTU, info.MaxRdAtomic, info.Timeout, info.Retry, info.RNRRetry)
 		}
 		fill(a.buf[:3000], 61)
 		a.posted(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 3000))
@@ -253,7 +253,7 @@ var uapiTests = []test{
 		a.next(1)
 	}},
 	{"uapi/full", func(r *rig) {
-		a, b := r.uapiEnds(uapi.QPConfig{SendDepth: 3, RecvDepth: 2, Timeout: 18})
+		a, b := r.uapiEnds(uapi.QPConfig{SendDepth: 3, RecvDepth: 2, Timeout: time.Second})
 		r.join(a, b)
 		for range 3 {
 			a.posted(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8))
@@ -268,7 +268,7 @@ var uapiTests = []test{
 		b.sayPosted("a third receive")(b.PostRecv(b.qp, b.mr, 0, 8))
 	}},
 	{"uapi/post-list", func(r *rig) {
-		a, b := r.uapiEnds(uapi.QPConfig{SendDepth: 16, RecvDepth: 16, SendSGE: 3, Inline: 32, Timeout: 18})
+		a, b := r.uapiEnds(uapi.QPConfig{SendDepth: 16, RecvDepth: 16, SendSGE: 3, Inline: 32, Timeout: time.Second})
 		r.join(a, b)
 		fill(a.buf[:1000], 65)
 		copy(a.buf[2000:], "inline")
@@ -304,7 +304,7 @@ var uapiTests = []test{
 	}},
 	{"uapi/peer-gone", func(r *rig) {
 		c := patient()
-		c.Timeout, c.Retry = 12, 1
+		c.Timeout, c.Retry = 16*time.Millisecond, 1
 		a, b := r.uapiEnds(c)
 		r.join(a, b)
 		r.result("DestroyQP", b.DestroyQP(b.qp))

@@ -5,6 +5,7 @@ package conform
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
@@ -36,7 +37,7 @@ func (r *rig) uapiOpen(side int) *uapi.Device {
 
 // patient is a configuration whose peer has nine seconds to answer.
 func patient() uapi.QPConfig {
-	return uapi.QPConfig{SendDepth: 16, RecvDepth: 16, Timeout: 18, MinRNRTimer: 1}
+	return uapi.QPConfig{SendDepth: 16, RecvDepth: 16, Timeout: time.Second, MinRNRTimer: 10 * time.Microsecond}
 }
 
 func (r *rig) newHandles(name string, d *uapi.Device, config uapi.QPConfig) *handles {

@@ -129,7 +129,7 @@ func neverReady(t *testing.T, a, b *device) {
 
 // gone lets a peer vanish whose queue pair was connected.
 func gone(t *testing.T, a, b *device) {
-	from := a.newEnd(t, uapi.QPConfig{Timeout: 12, Retry: 2}) // 17 ms
+	from := a.newEnd(t, uapi.QPConfig{Timeout: 16 * time.Millisecond, Retry: 2})
 	qp := must.Get(b.device.CreateQP(8, 8))(t)
 	to := &end{name: b.name, device: b.device, qp: qp, region: b.region}
 	connect(t, from, to)

@@ -4,6 +4,7 @@ package interop
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -59,7 +60,7 @@ func TestFaults(t *testing.T) {
 func underFault(t *testing.T, f family, name string, mtu int, counter string) (sent, made uint64) {
 	soft, rxe := devices(t, name, f, 1<<18)
 	// A lost packet costs rxe the whole timeout: 134 ms.
-	a, b := newPair(t, soft, rxe, uapi.QPConfig{MTU: mtu, Timeout: 15})
+	a, b := newPair(t, soft, rxe, uapi.QPConfig{MTU: mtu, Timeout: 134 * time.Millisecond})
 	for _, way := range []struct{ from, to *end }{{a, b}, {b, a}} {
 		for _, m := range messages {
 			for _, n := range []int{1, 3*mtu + 1, 100_000} {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -82,7 +83,7 @@ func (d *device) newEnd(t *testing.T, config uapi.QPConfig) *end {
 		config.RecvSGE = 4
 	}
 	if config.Timeout == 0 {
-		config.Timeout = 18 // a second: emulated processors stall
+		config.Timeout = time.Second // emulated processors stall
 	}
 	qp := must.Get(d.device.CreateQPWith(config))(t)
 	t.Cleanup(func() { require.NoError(t, d.device.DestroyQP(qp)) })

@@ -4,6 +4,7 @@ package interop
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -109,7 +110,7 @@ func burst(t *testing.T, from, to *end, n int) {
 func lossy(t *testing.T, c *capture, f family, mtu int) {
 	soft := newDevice(t, "soft", openSoft(t, softName(f, softAddrs-1, plain+"&loss=17%&seed=11")), 1<<16)
 	rxe := newDevice(t, "rxe", openRXE(t, f), 1<<16)
-	from, to := newPair(t, soft, rxe, uapi.QPConfig{MTU: mtu, Timeout: 14})
+	from, to := newPair(t, soft, rxe, uapi.QPConfig{MTU: mtu, Timeout: 67 * time.Millisecond})
 	for range 2 {
 		for _, m := range []message{messages[0], messages[3], messages[4]} {
 			for _, n := range []int{5, 4*mtu + 3} {

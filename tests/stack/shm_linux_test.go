@@ -93,7 +93,7 @@ func way(t *testing.T, d *uapi.Device, qp uapi.QP) string {
 
 // dialShared connects to a device that it meets. With the timeout None the
 // queue pair waits for ever for answers, so that only a hang-up ends it.
-func dialShared(t *testing.T, d *uapi.Device, port string, timeout int) (qp uapi.QP, remote, rkey uint64) {
+func dialShared(t *testing.T, d *uapi.Device, port string, timeout time.Duration) (qp uapi.QP, remote, rkey uint64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -145,8 +145,7 @@ func ends(t *testing.T, d *uapi.Device, qp uapi.QP, status ...uapi.Status) {
 // device. Requests that wait for ever are flushed with the connection.
 func TestSharedMemoryKill(t *testing.T) {
 	victims(t, 10, func(i int, a *uapi.Device, victim *os.Process, port string) {
-		const hours = 31
-		timeout, status := hours, uapi.WCRetryExcErr
+		timeout, status := 2*time.Hour, uapi.WCRetryExcErr
 		if i%2 == 1 {
 			timeout, status = uapi.None, uapi.WCWRFlushErr
 		}

@@ -74,12 +74,12 @@ func listDevices(name string, stderr io.Writer) ([]deviceLine, error) {
 	}
 	list := make([]deviceLine, 0, len(infos))
 	for _, i := range infos {
-		l := deviceLine{Device: i.Device, Kind: i.Kind, NetDev: i.NetDev, State: i.PortState, MTU: i.MTU, GIDs: []gidLine{}}
+		l := deviceLine{Device: i.Device, Kind: string(i.Kind), NetDev: i.NetDev, State: string(i.PortState), MTU: i.MTU, GIDs: []gidLine{}}
 		if i.Address.IsValid() {
 			l.Address = i.Address.String()
 		}
 		for _, g := range i.GIDs {
-			l.GIDs = append(l.GIDs, gidLine{g.Index, g.Addr.String(), g.Type, g.NetDev})
+			l.GIDs = append(l.GIDs, gidLine{g.Index, g.Addr.String(), string(g.Type), g.NetDev})
 		}
 		list = append(list, l)
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi"
 )
 
 // TestConfigCheck: an error names the field.
@@ -42,7 +44,7 @@ func TestDefaultRing(t *testing.T) {
 	var said bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&said, nil))
 	for _, c := range []struct {
-		kind  string
+		kind  uapi.Kind
 		limit int64
 		ring  int
 	}{

@@ -3,6 +3,8 @@ package msgring
 import (
 	"log/slog"
 	"sync"
+
+	"github.com/rdmashim/rdmashim/uapi"
 )
 
 // littleLockable is the limit in bytes below which rings are made smaller.
@@ -10,11 +12,11 @@ const littleLockable = 64 << 20
 
 var saidLittle sync.Once
 
-// defaultRing is the length of a ring on a device of that kind, as
-// uapi.DeviceInfo names it. A kernel locks the memory that is registered on its
-// devices. lockable returns how many bytes the process may lock, or -1.
-func defaultRing(kind string, lockable func() int64, log *slog.Logger) int {
-	if kind != "host" {
+// defaultRing is the length of a ring on a device of that kind. A kernel locks
+// the memory that is registered on its devices. lockable returns how many bytes
+// the process may lock, or -1.
+func defaultRing(kind uapi.Kind, lockable func() int64, log *slog.Logger) int {
+	if kind != uapi.KindHost {
 		return DefaultRing
 	}
 	limit := lockable()

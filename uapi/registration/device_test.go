@@ -13,7 +13,7 @@ import (
 // TestKernelDevice: the device is the one of the kernel that has the address as
 // a RoCE v2 GID, and its port is up. The errors say what there is.
 func TestKernelDevice(t *testing.T) {
-	gids := func(typ string, addrs ...string) (list []uapi.GID) {
+	gids := func(typ uapi.GIDType, addrs ...string) (list []uapi.GID) {
 		for i, a := range addrs {
 			list = append(list, uapi.GID{Index: i + 1, Addr: netip.MustParseAddr(a), Type: typ})
 		}

@@ -41,7 +41,7 @@ func (s Soft) Open(ctx context.Context, config *Config) (Datapath, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d, _ := onDevice(devices, "soft", addr); d != nil && d.PortState == "DOWN" {
+	if d, _ := onDevice(devices, uapi.KindSoft, addr); d != nil && d.PortState == uapi.PortDown {
 		return nil, down(d, addr)
 	}
 	device, err := uapi.OpenLocal(addr.String(), uapi.OpenConfig{Device: "soft?" + s.Options})
@@ -71,13 +71,13 @@ func (k Kernel) Open(ctx context.Context, config *Config) (Datapath, error) {
 // kernelDevice is the kernel's device that has the address; its GIDIndex is
 // that of the address.
 func kernelDevice(devices []uapi.DeviceInfo, addr netip.Addr) (*uapi.DeviceInfo, error) {
-	d, there := onDevice(devices, "host", addr)
+	d, there := onDevice(devices, uapi.KindHost, addr)
 	switch {
 	case d == nil && len(there) == 0:
 		return nil, fmt.Errorf("no RDMA device of the kernel has %v: there is none: %w", addr, syscall.ENODEV)
 	case d == nil:
 		return nil, fmt.Errorf("no RDMA device of the kernel has %v among its RoCE v2 GIDs; there are %s: %w", addr, strings.Join(there, ", "), syscall.ENODEV)
-	case d.PortState != "ACTIVE":
+	case d.PortState != uapi.PortActive:
 		return nil, down(d, addr)
 	}
 	return d, nil
@@ -85,14 +85,14 @@ func kernelDevice(devices []uapi.DeviceInfo, addr netip.Addr) (*uapi.DeviceInfo,
 
 // onDevice is the device of a kind with an address, or nil; and the devices of
 // that kind with their addresses.
-func onDevice(devices []uapi.DeviceInfo, kind string, addr netip.Addr) (found *uapi.DeviceInfo, there []string) {
+func onDevice(devices []uapi.DeviceInfo, kind uapi.Kind, addr netip.Addr) (found *uapi.DeviceInfo, there []string) {
 	for _, d := range devices {
 		if d.Kind != kind {
 			continue
 		}
 		var addrs []string
 		for _, g := range d.GIDs {
-			if g.Type != "RoCE v2" {
+			if g.Type != uapi.RoCEv2 {
 				continue
 			}
 			addrs = append(addrs, g.Addr.String())
@@ -139,7 +139,7 @@ func (r Rings) at(kind, addr string) (at netip.Addr, devices []uapi.DeviceInfo, 
 // openRings makes the datapath of a device that was opened, or closes it.
 func openRings(config *Config, device *uapi.Device, addr netip.Addr, sizes Rings) (Datapath, error) {
 	info, err := device.QueryDevice()
-	if err == nil && info.PortState != "ACTIVE" {
+	if err == nil && info.PortState != uapi.PortActive {
 		err = down(&info, addr)
 	}
 	r := &rings{device: device, name: info.Name, at: addr, config: sizes.config(config.Protocol)}

@@ -1,6 +1,8 @@
 package stats
 
 import (
+	"fmt"
+	"maps"
 	"net/netip"
 	"time"
 )
@@ -90,6 +92,13 @@ type Summary struct {
 	NAKsSent, NAKsReceived               uint64 // of all kinds but RNR
 	RNRSent, RNRReceived                 uint64 // receiver not ready
 	Drops                                uint64 // packets dropped, for all causes
+}
+
+// String lists the counters that are not zero, as fmt prints a map.
+func (c Counters) String() string {
+	m := maps.Clone(map[string]uint64(c))
+	maps.DeleteFunc(m, func(_ string, n uint64) bool { return n == 0 })
+	return fmt.Sprint(m)
 }
 
 // Summarize adds up.

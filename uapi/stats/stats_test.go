@@ -64,3 +64,8 @@ func TestWritePrometheus(t *testing.T) {
 	require.NoError(t, WritePrometheus(&b, []Device{example(), other, rxe, rxe}))
 	golden(t, "metrics.txt", b.Bytes())
 }
+
+func TestCountersString(t *testing.T) {
+	require.Equal(t, "map[rcvd_pkts:2 sent_pkts:7]", Counters{"sent_pkts": 7, "dropped": 0, "rcvd_pkts": 2}.String())
+	require.Equal(t, "map[]", Counters(nil).String())
+}

@@ -77,16 +77,16 @@ func OpenToServe(name, host string, stderr io.Writer) ([]*uapi.Device, error) {
 	var devices []*uapi.Device
 	var tried []error
 	taken := map[netip.Addr]bool{}
-	for _, kind := range []string{"host", "soft"} {
+	for _, kind := range []uapi.Kind{uapi.KindHost, uapi.KindSoft} {
 		for _, d := range list {
-			if d.Kind != kind || d.PortState != "ACTIVE" || kind == "soft" && taken[d.GIDs[0].Addr] {
+			if d.Kind != kind || d.PortState != uapi.PortActive || kind == uapi.KindSoft && taken[d.GIDs[0].Addr] {
 				continue
 			}
 			var c *uapi.Device
-			if kind == "host" {
+			if kind == uapi.KindHost {
 				c, err = uapi.Open(d.Device, uapi.OpenConfig{})
 			} else { // beside another server's, where there is one
-				c, err = uapi.OpenLocal(d.Address.Addr().String(), uapi.OpenConfig{Kinds: []string{kind}})
+				c, err = uapi.OpenLocal(d.Address.Addr().String(), uapi.OpenConfig{Kinds: []uapi.Kind{kind}})
 			}
 			if err != nil {
 				tried = append(tried, err)

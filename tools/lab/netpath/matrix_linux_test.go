@@ -30,7 +30,8 @@ type condition struct {
 	// in five is lost an attempt fails as often as in three cases, and the
 	// default's eight or more attempts would not be enough for a test that
 	// never fails.
-	timeout, retry int
+	timeout time.Duration
+	retry   int
 }
 
 func delivered(c Counts) uint64 { return c.Delivered }
@@ -39,7 +40,7 @@ func lost(c Counts) uint64      { return c.Lost }
 var conditions = []condition{
 	{name: "loss 1 %", path: Path{Loss: 0.01}, hit: lost, size: 4},
 	{name: "loss 5 %", path: Path{Loss: 0.05}, hit: lost, size: 1},
-	{name: "loss 20 %", path: Path{Loss: 0.2}, hit: lost, size: 1, timeout: 18, retry: 7},
+	{name: "loss 20 %", path: Path{Loss: 0.2}, hit: lost, size: 1, timeout: time.Second, retry: 7},
 	{name: "delay 1 ms", path: Path{Delay: time.Millisecond}, hit: delivered, size: 4},
 	{name: "delay 20 ms", path: Path{Delay: 20 * time.Millisecond}, hit: delivered, size: 4, trips: 40},
 	{name: "delay 100 ms", path: Path{Delay: 100 * time.Millisecond}, hit: delivered, size: 4, trips: 40},
@@ -183,7 +184,7 @@ func connect(t *testing.T, n *Net, four bool, config uapi.QPConfig) (a, b *side)
 		s.peer = info.Region()
 		q, err := s.device.QueryQP(s.qp)
 		require.NoError(t, err)
-		s.bound = time.Duration(q.Retry+1) * (4096 * time.Nanosecond << q.Timeout)
+		s.bound = time.Duration(q.Retry+1) * q.Timeout
 	}
 	return a, b
 }

@@ -63,7 +63,7 @@ func newExam(ctx context.Context, s System, o Options) (*exam, error) {
 	e.opened, e.openErr = s.Open(overNetwork(o.Device))
 	if e.opened != nil {
 		if e.info, e.openErr = e.opened.QueryDevice(); e.openErr == nil {
-			e.kind, e.addr, e.port = e.info.Kind, e.info.Address.Addr(), e.info.Address.Port()
+			e.kind, e.addr, e.port = string(e.info.Kind), e.info.Address.Addr(), e.info.Address.Port()
 		}
 	}
 	if e.kind == sim {

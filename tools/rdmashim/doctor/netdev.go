@@ -8,6 +8,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/netlinkmgr"
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
+	"github.com/rdmashim/rdmashim/uapi"
 )
 
 // size is a number of bytes in binary units, without a fraction that is zero.
@@ -107,7 +108,7 @@ func checkPort(e *exam) Check {
 	if e.rdma != nil {
 		number, state = int(e.rdma.Port), "unknown"
 		if e.rdma.State != nil {
-			state = e.rdma.State.String()
+			state = uapi.PortState(e.rdma.State.String())
 		}
 	}
 	if state == "" {
@@ -116,7 +117,7 @@ func checkPort(e *exam) Check {
 		}
 		return skip("the device does not open: see loopback")
 	}
-	if state == "ACTIVE" {
+	if state == uapi.PortActive {
 		return pass("port %d is ACTIVE", number)
 	}
 	return fail(e.netDevFix("see dmesg"), "port %d is %s: nothing is sent or received", number, state)
