@@ -11,45 +11,28 @@ import (
 var defaults struct {
 	mu     sync.Mutex
 	device *Device   // guarded by mu; nil until first used
-	handed int       // guarded by mu: how often ctx was given to a caller
-	more   []*Device // guarded by mu: opened by Listen, whose addresses ctx lacks
+	more   []*Device // guarded by mu: opened by Listen, whose addresses device lacks
 }
 
 // Default is the device behind the package functions. The first use opens it
 // with the device that RDMASHIM_DEVICE names, else "soft"; an error is
 // returned by every function until opening succeeds.
 func Default() (*Device, error) {
-	d, _, err := defaultDevice(func() (*Device, error) { return Open("", OpenConfig{}) })
-	return d, err
+	return defaultDevice(func() (*Device, error) { return Open("", OpenConfig{}) })
 }
 
 // defaultDevice returns the default device. It opens it first where that is
-// needed, which makes it fresh.
-func defaultDevice(open func() (*Device, error)) (d *Device, fresh bool, err error) {
+// needed.
+func defaultDevice(open func() (*Device, error)) (d *Device, err error) {
 	defaults.mu.Lock()
 	defer defaults.mu.Unlock()
-	if fresh = defaults.device == nil; fresh {
-		if defaults.device, err = open(); err != nil {
-			defaults.device = nil
-			return nil, false, err
+	if defaults.device == nil {
+		if d, err = open(); err != nil {
+			return nil, err
 		}
-		defaults.handed = 0
+		defaults.device = d
 	}
-	defaults.handed++
-	return defaults.device, fresh, nil
-}
-
-// withdraw closes the default device, which was opened for the caller, unless
-// another caller was given it too.
-func withdraw(d *Device) bool {
-	defaults.mu.Lock()
-	defer defaults.mu.Unlock()
-	if defaults.device != d || defaults.handed > 1 {
-		return false
-	}
-	defaults.device = nil
-	_ = d.Close()
-	return true
+	return defaults.device, nil
 }
 
 // Close closes the default device, if it is open, and the devices that Listen
@@ -108,10 +91,7 @@ func RegMR(buf []byte, access Access) (MR, error) {
 
 // DeregMR is Device.DeregMR on the default device.
 func DeregMR(mr MR) error {
-	d, err := Default()
-	if err == nil {
-		err = d.DeregMR(mr)
-	}
+	_, err := onDefault(0, func(d *Device) (int, error) { return 0, d.DeregMR(mr) })
 	return err
 }
 
@@ -122,10 +102,7 @@ func CreateQP(sendDepth, recvDepth int) (QP, error) {
 
 // DestroyQP is Device.DestroyQP on the default device.
 func DestroyQP(qp QP) error {
-	d, err := Default()
-	if err == nil {
-		err = d.DestroyQP(qp)
-	}
+	_, err := onDefault(0, func(d *Device) (int, error) { return 0, d.DestroyQP(qp) })
 	return err
 }
 
@@ -174,10 +151,7 @@ func LocalEndpoint(qp QP) (Endpoint, error) {
 
 // ConnectQP is Device.ConnectQP on the default device.
 func ConnectQP(qp QP, remote Endpoint) error {
-	d, err := Default()
-	if err == nil {
-		err = d.ConnectQP(qp, remote)
-	}
+	_, err := onDefault(0, func(d *Device) (int, error) { return 0, d.ConnectQP(qp, remote) })
 	return err
 }
 

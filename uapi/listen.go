@@ -134,10 +134,17 @@ func listen(addr netip.AddrPort, devices []*Device, config ListenConfig) (*Liste
 
 // byKernel puts devices together that have a kernel in common, each device
 // once.
-func byKernel(devices []*Device) [][]*Device {
-	return groupBy(devices, func(a, b *Device) bool {
-		return a.where == b.where || a.where.Spec.Kind == device.Host && b.where.Spec.Kind == device.Host
-	})
+func byKernel(devices []*Device) (groups [][]*Device) {
+	for _, d := range devices {
+		i := slices.IndexFunc(groups, func(g []*Device) bool {
+			return g[0].where == d.where || g[0].where.Spec.Kind == device.Host && d.where.Spec.Kind == device.Host
+		})
+		if i < 0 {
+			i, groups = len(groups), append(groups, nil)
+		}
+		groups[i] = append(groups[i], d)
+	}
+	return groups
 }
 
 func (d *Device) listenCM(addr netip.AddrPort, backlog int) (*rdmacm.Listener, error) {

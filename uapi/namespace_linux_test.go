@@ -35,21 +35,18 @@ func TestDialLocalhost(t *testing.T) {
 	accepting(t, l)
 	dial := func() {
 		start := time.Now()
-		qp := must.Get(Dial(t.Context(), "localhost:7000", DialConfig{}))(t)
-		d := must.Get(Default())(t)
+		d := must.Get(OpenRoute(t.Context(), "localhost:7000", OpenConfig{}))(t)
+		qp := must.Get(d.Dial(t.Context(), "localhost:7000", DialConfig{}))(t)
 		info := must.Get(d.QueryConn(qp))(t)
 		require.Equal(t, "[::1]:7000", info.RemoteAddr.String())
 		require.Less(t, time.Since(start), DefaultConnectTimeout/2, "no share was waited for")
-		require.NoError(t, DestroyQP(qp))
-		require.NoError(t, Close())
+		require.NoError(t, d.DestroyQP(qp))
+		require.NoError(t, d.Close())
 	}
-	dial()
-	other := must.Get(Open("soft:127.0.0.1", OpenConfig{}))(t)
-	defer other.Close()
 	dial()
 }
 
-// TestDialSaysLoIsDown, also on a device that was open before.
+// TestDialSaysLoIsDown, on a device that was open before.
 func TestDialSaysLoIsDown(t *testing.T) {
 	if !netns.Own(t) {
 		return
@@ -58,14 +55,12 @@ func TestDialSaysLoIsDown(t *testing.T) {
 	defer d.Close()
 	lo := must.Get(netlink.LinkByName("lo"))(t)
 	require.NoError(t, netlink.LinkSetDown(lo)) // with its address, to which there is a way
-	for name, dial := range map[string]func(context.Context, string, DialConfig) (QP, error){"Dial": Dial, "Context.Dial": d.Dial} {
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		_, err := dial(ctx, "127.0.0.1:7000", DialConfig{})
-		cancel()
-		require.Error(t, err, name)
-		require.Equal(t, 1, strings.Count(err.Error(), "the interface lo is down"), "%v", err)
-		require.ErrorContains(t, err, "ip link set lo up")
-	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := d.Dial(ctx, "127.0.0.1:7000", DialConfig{})
+	require.Error(t, err)
+	require.Equal(t, 1, strings.Count(err.Error(), "the interface lo is down"), "%v", err)
+	require.ErrorContains(t, err, "ip link set lo up")
 }
 
 // TestOpenLocal opens the device of an address, or none.

@@ -56,7 +56,7 @@ func TestOnePlace(t *testing.T) {
 
 // foundingStyle are the package functions of uapi that use the default device
 // themselves: the calls of the founding document and what its style needs.
-const foundingStyle = "ConnectOver ConnectQP CreateQP Default DeregMR DestroyQP Dial LocalEndpoint PollCQ " +
+const foundingStyle = "ConnectOver ConnectQP CreateQP Default DeregMR DestroyQP LocalEndpoint PollCQ " +
 	"PostRead PostRecv PostSend PostWrite QueryMR RegMR WaitCQ"
 
 func TestFoundingStyle(t *testing.T) {

@@ -378,7 +378,7 @@ func TestPortMapperMoves(t *testing.T) {
 	require.Equal(t, "ok", say(visit(), "listen 17301505 40001"))
 }
 
-// TestDialThenListen: a process whose default device dialled can listen like
+// TestDialThenListen: a process that dialled can listen like
 // another, on the address that it dialled too, and the other way round; Close
 // ends all.
 func TestDialThenListen(t *testing.T) {
@@ -386,7 +386,9 @@ func TestDialThenListen(t *testing.T) {
 		return
 	}
 	s := serve(t, "127.0.0.1:7001")
-	qp := must.Get(uapi.Dial(t.Context(), "127.0.0.1:7001", uapi.DialConfig{}))(t)
+	dialler := must.Get(uapi.OpenRoute(t.Context(), "127.0.0.1:7001", uapi.OpenConfig{}))(t)
+	defer dialler.Close()
+	qp := must.Get(dialler.Dial(t.Context(), "127.0.0.1:7001", uapi.DialConfig{}))(t)
 	for _, addr := range []string{"127.0.0.1:7002", "127.0.0.9:7002"} {
 		l := must.Get(uapi.Listen(addr, uapi.ListenConfig{}))(t)
 		go echoAll(l, addr)
@@ -396,7 +398,6 @@ func TestDialThenListen(t *testing.T) {
 	}
 	_, err := uapi.Listen("127.0.0.1:7001", uapi.ListenConfig{})
 	require.ErrorContains(t, err, fmt.Sprintf("taken by process %d (", s.Process.Pid))
-	dialler := must.Get(uapi.Default())(t)
 	require.NoError(t, must.Get(dialler.Cause(qp))(t))
 	any, err := uapi.Listen(":7003", uapi.ListenConfig{}) // where clients look, too
 	require.NoError(t, err)

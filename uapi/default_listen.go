@@ -1,74 +1,12 @@
 package uapi
 
 import (
-	"context"
 	"net/netip"
-	"os"
 	"slices"
 
 	"github.com/rdmashim/rdmashim/uapi/internal/device"
 	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
-
-// Dial is Device.Dial on the default device. If that is not open yet,
-// OpenRoute chooses its device by the route to addr; where addr has addresses
-// of both IP versions and no listener answers at those of the first, it is
-// opened anew for the others.
-func Dial(ctx context.Context, addr string, config DialConfig) (QP, error) {
-	inner, cancel := bounded(ctx)
-	defer cancel()
-	remotes, err := resolve(inner, addr)
-	if err != nil {
-		return -1, opError("Dial", addr, err)
-	}
-	ways := byFamily(device.SilentLast(onThisHost(remotes, device.LoopbackListeners())))
-	var failed []error
-	for i, way := range ways {
-		d, fresh, err := defaultDevice(func() (*Device, error) {
-			if os.Getenv("RDMASHIM_DEVICE") != "" {
-				return Open("", OpenConfig{})
-			}
-			return OpenConfig{}.chooser().Toward(way)
-		})
-		if err == nil {
-			to := way
-			if !fresh || len(ways) == 1 {
-				to = remotes // this device may reach all of them
-			}
-			try, cancel := share(inner, len(ways)-i)
-			var qp QP
-			qp, err = d.dial(ctx, try, to, &config)
-			cancel()
-			if err == nil {
-				return qp, nil
-			}
-		}
-		failed = append(failed, err)
-		if inner.Err() != nil || d != nil && (!fresh || !elsewhere(err)) || i == len(ways)-1 || d != nil && !withdraw(d) {
-			break
-		}
-	}
-	return -1, opError("Dial", addr, errs.Tried(failed))
-}
-
-// byFamily parts addresses by IP version, in the order of the first of each.
-func byFamily(list []netip.AddrPort) [][]netip.AddrPort {
-	return groupBy(list, func(a, b netip.AddrPort) bool { return a.Addr().Is4() == b.Addr().Is4() })
-}
-
-// groupBy parts a list into groups of alike elements, in the order of the first
-// of each.
-func groupBy[T any](list []T, alike func(a, b T) bool) (groups [][]T) {
-	for _, x := range list {
-		i := slices.IndexFunc(groups, func(g []T) bool { return alike(g[0], x) })
-		if i < 0 {
-			groups = append(groups, []T{x})
-		} else {
-			groups[i] = append(groups[i], x)
-		}
-	}
-	return groups
-}
 
 // Listen listens for connections to addr, HOST:PORT, on every device that this
 // process has open and that has the address; an empty host is all of them, and
@@ -124,7 +62,7 @@ func toListen(addr netip.Addr) (*Device, error) {
 	if addr.IsUnspecified() {
 		addr = netip.Addr{}
 	}
-	d, _, err := defaultDevice(func() (*Device, error) {
+	d, err := defaultDevice(func() (*Device, error) {
 		d, err := openLocal(addr, OpenConfig{})
 		if err != nil && !addr.IsValid() {
 			return Open("", OpenConfig{})
