@@ -53,3 +53,22 @@ func TestRacing(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 	require.ElementsMatch(t, []string{module + "/rnic", module + "/rnic/wire", module + "/tools/rdmashim/kernel"}, strings.Fields(string(out)))
 }
+
+// TestOtherGo: tools/test tries the newest Go where the installed one is of the
+// release that go.mod asks for, else what go.mod asks for.
+func TestOtherGo(t *testing.T) {
+	script := `eval "$(sed -n "/^othergo() {/,/^}/p" ../../tools/test)"
+go() {
+	case "$*" in
+	*GoVersion*) echo 1.26.0 ;;
+	"env GOVERSION") echo $here ;;
+	"env GOHOSTOS") echo linux ;;
+	"env GOHOSTARCH") echo amd64 ;;
+	*) printf 'v0.0.1-go%s-amd64\n' 1.27.4.linux 1.27.10.linux 1.27.11.windows 1.28rc1.linux 1.26.11.linux ;;
+	esac
+}
+for here in go1.26.8 go1.27.4; do othergo; done`
+	out, err := exec.Command("bash", "-c", script).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Equal(t, []string{"go1.27.10", "go1.26.0"}, strings.Fields(string(out)))
+}
