@@ -97,17 +97,17 @@ func TestPostAndPollAllocateNothing(t *testing.T) {
 			}
 			answer := []WR{{Op: OpSendInv, Flags: Signaled, SGE: []SGE{{mr, 0, 64}}}}
 			lend := func() {
-				_, err := b.Post(qb, bind)
+				if _, err := b.Post(qb, bind); err != nil {
+					t.Fatal(err)
+				}
 				drain(b, qb)
-				there, e := b.NextRegion(mw, bind[0].SGE[0], AccessRemoteWrite)
-				err = errors.Join(err, e)
-				_, e = b.Post(qb, bind[:1])
-				err = errors.Join(err, e)
-				_, e = b.PostRecv(qb, peer, 0, 4096)
-				err = errors.Join(err, e)
+				there, err1 := b.NextRegion(mw, bind[0].SGE[0], AccessRemoteWrite)
 				answer[0].RKey = there.RKey
-				if _, e = a.Post(qa, answer); err != nil || e != nil {
-					t.Error(err, e)
+				_, err2 := b.Post(qb, bind[:1])
+				_, err3 := b.PostRecv(qb, peer, 0, 4096)
+				_, err4 := a.Post(qa, answer)
+				if err := errors.Join(err1, err2, err3, err4); err != nil {
+					t.Fatal(err)
 				}
 				drain(a, qa)
 				drain(b, qb)
