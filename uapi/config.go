@@ -97,8 +97,8 @@ type QPConfig struct {
 	SignalAll bool
 	// Access is the set of operations that peers may do through this queue
 	// pair; the region must allow them too
-	// (AccessRemoteWrite|AccessRemoteRead|AccessRemoteAtomic). AccessLocalWrite
-	// alone, which peers do not need, lets them only send.
+	// (AccessRemoteWrite|AccessRemoteRead|AccessRemoteAtomic). None lets them
+	// only send.
 	Access Access
 	// MTU is the largest path MTU in bytes (the device's).
 	MTU int

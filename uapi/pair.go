@@ -383,7 +383,7 @@ func (d *Device) resolve(q QPConfig) (QPConfig, error) {
 	case err != nil:
 	case q.Access == 0:
 		q.Access = remote
-	case q.Access == AccessLocalWrite: // the device's own
+	case q.Access == None:
 		q.Access = 0
 	case q.Access&^(remote|AccessLocalWrite) != 0:
 		err = errs.Explain(syscall.EINVAL, "access %v has flags that a queue pair does not know", q.Access)

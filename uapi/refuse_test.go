@@ -121,3 +121,22 @@ func TestReceivesAreTooEarlyInReset(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EINVAL)
 	require.ErrorContains(t, err, "ConnectQP")
 }
+
+// A peer of a queue pair whose Access is None may only send.
+func TestAccessNone(t *testing.T) {
+	t.Parallel()
+	a, b := uapitest.Pair(t, "")
+	qa := mustQP(t, a, uapi.QPConfig{SendDepth: 2})
+	qb := mustQP(t, b, uapi.QPConfig{RecvDepth: 1, Access: uapi.None})
+	connectPair(t, a, qa, b, qb)
+	here, _ := mustMR(t, a, make([]byte, 8), uapi.AccessLocalWrite)
+	there, info := mustMR(t, b, make([]byte, 8), uapi.AccessLocalWrite|uapi.AccessRemoteWrite)
+	must.Get(b.PostRecv(qb, there, 0, 8))(t)
+	must.Get(a.PostSend(qa, here, 8))(t)
+	must.Get(a.PostWrite(qa, here, 0, info.Addr, info.RKey, 8))(t)
+	var wc [1]uapi.WC
+	for _, want := range []uapi.Status{uapi.WCSuccess, uapi.WCRemInvReqErr} {
+		must.Get(a.WaitCQ(t.Context(), qa, wc[:]))(t)
+		require.Equal(t, want, wc[0].Status)
+	}
+}

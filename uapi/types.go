@@ -38,7 +38,7 @@ type WRID int64
 
 // Access is the set of operations that a memory region permits (enum
 // ib_access_flags). Local reading is always allowed.
-type Access uint32
+type Access int32
 
 const (
 	// AccessLocalWrite allows local writes: the device may place receives,
