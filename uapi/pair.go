@@ -252,7 +252,7 @@ func (q *queuePair) detachCQs() error {
 func (d *Device) onlyCQ(qp QP) (*queuePair, *completionQueue, error) {
 	q, err := d.pair(qp)
 	if err == nil && q.send != q.recv {
-		err = errs.Explain(syscall.EINVAL, "it has two completion queues; use Poll and Wait on %s and %s",
+		err = errs.Explain(syscall.EINVAL, "it has two completion queues; use PollQueue and WaitQueue on %s and %s",
 			cqName(q.send.handle), cqName(q.recv.handle))
 	}
 	if err != nil {
