@@ -32,14 +32,14 @@ func Listen(addr string, config ListenConfig) (*Listener, error) {
 // listenAt listens on the first of the addresses that a device has.
 func listenAt(addrs []netip.AddrPort, config ListenConfig) (*Listener, error) {
 	for _, at := range addrs {
-		ctxs := opened.at(at.Addr())
-		if at.Addr().IsUnspecified() && len(ctxs) > 0 && !slices.ContainsFunc(ctxs, func(d *Device) bool { return !d.dials }) {
+		devices := opened.at(at.Addr())
+		if at.Addr().IsUnspecified() && len(devices) > 0 && !slices.ContainsFunc(devices, func(d *Device) bool { return !d.dials }) {
 			if d, err := toListen(device.Loopbacks()[0]); err == nil {
-				ctxs = append(ctxs, d)
+				devices = append(devices, d)
 			}
 		}
-		if len(ctxs) > 0 {
-			return listen(at, ctxs, config)
+		if len(devices) > 0 {
+			return listen(at, devices, config)
 		}
 	}
 	var failed []error

@@ -65,7 +65,7 @@ func sharedLimit(t *testing.T, holder, peer *device) {
 	told := func() {
 		require.Zero(t, limit(), "the limit is not used up")
 		e := <-events
-		require.Equal(t, []any{"SRQ_LIMIT_REACHED", srq, 0}, []any{e.Type, e.SRQ, e.Lost})
+		require.Equal(t, []any{uapi.EventSRQLimitReached, srq, 0}, []any{e.Type, e.SRQ, e.Lost})
 	}
 	for range 4 {
 		offer()

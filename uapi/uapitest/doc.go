@@ -11,6 +11,9 @@
 // parallel, under the race detector, and in a testing/synctest bubble, where
 // timeouts pass in no time.
 //
+// Connect and Dial have twins with With, which take the queue pairs' settings:
+// a test is short, as the founding document's programs are.
+//
 // A call flows: Pair opens two sim devices on a network that has a number of
 // its own (pair.go); Connect and Dial make a queue pair and a region on each
 // (connect.go); at the end of the test the devices are closed, and watch.go
