@@ -223,10 +223,10 @@ func (conn *connection) disconnect() error {
 }
 
 // Done is closed when the connection that Dial or Request.Accept made has
-// ended; Cause says why. A completion with an error ends it before Poll or Wait
-// returns the completion; a completion that the program does not poll ends it
-// when a keepalive looks. For a queue pair without such a connection, of which
-// Cause returns an error, the channel is closed already.
+// ended; Cause says why. A completion with an error ends it before PollCQ or
+// WaitCQ returns the completion; a completion that the program does not poll
+// ends it when a keepalive looks. For a queue pair without such a connection,
+// of which Cause returns an error, the channel is closed already.
 func (d *Device) Done(qp QP) <-chan struct{} {
 	conn, err := d.connectionOf(qp)
 	if err != nil {

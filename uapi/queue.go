@@ -112,8 +112,9 @@ func (d *Device) destroyCQ(q *completionQueue) error {
 }
 
 // ResizeCQ gives a completion queue made by CreateCQ room for size entries, 1 …
-// DeviceInfo.MaxCQE. Completions that wait in it stay, in their order, and Poll
-// and Wait may go on meanwhile. A queue that has overrun is not mended by it.
+// DeviceInfo.MaxCQE. Completions that wait in it stay, in their order, and
+// PollQueue and WaitQueue may go on meanwhile. A queue that has overrun is not
+// mended by it.
 //
 // Errors, after which nothing has changed: EINVAL for a size out of range, less
 // than the completions that wait or than what its queue pairs can have
