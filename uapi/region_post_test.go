@@ -115,7 +115,7 @@ func TestPostsOnRegionsRefuse(t *testing.T) {
 	require.Equal(t, uapi.WRID(0), x.Must(x.Write(x.QP, piece(x.MR, 0, 0), x.Peer)), "no id was used up")
 	x.Next(1)
 
-	// What the peer allows is its own to say where the description does not.
+	// Where the description is silent about access, the peer decides.
 	hidden := far(func(r *uapi.Region) { r.Access = 0 })
 	x.Must(x.Write(x.QP, eight, hidden))
 	x.Next(1)

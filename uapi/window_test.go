@@ -249,7 +249,7 @@ func TestWindowEnds(t *testing.T) {
 	require.NoError(t, s.Close())
 	require.ErrorIs(t, s.DestroyMW(s.mw), syscall.EBADF)
 
-	// One that is made while its queue pair ends belongs to it, or is refused.
+	// A window made while its queue pair ends belongs to it, or is refused.
 	s, _ = lend(t, lending)
 	var wg sync.WaitGroup
 	for range 4 {
