@@ -5,11 +5,11 @@
 // the calls by which rdma-core reaches the kernel, at the paths of RDMA only.
 // They go to a Go library (uapi/preload/lib, a C shared library), which holds
 // the mini kernel and its soft RNICs and is loaded by the first such call. The
-// attributes below /sys are planted as real files in a directory of the
-// process, a tree, which other users neither reach nor replace. Sockets of
-// NETLINK_RDMA are real ones of another protocol, to which package
-// rdmanl sends the answers: libibverbs finds devices so, and iproute2's rdma
-// shows them, with the objects of the user's other programs that run so.
+// attributes below /sys are planted (package planted) as real files in a
+// directory of the process, a tree, which other users neither reach nor
+// replace. Sockets of NETLINK_RDMA are real ones of another protocol, to which
+// package rdmanl sends the answers: libibverbs finds devices so, and iproute2's
+// rdma shows them, with the objects of the user's other programs that run so.
 //
 // This package finds or builds the two libraries, says of a program why it
 // cannot be reached, and starts it: Start becomes the program, so that signals,

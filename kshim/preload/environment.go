@@ -16,7 +16,7 @@ const (
 
 // Environment is what a program is started with.
 type Environment struct {
-	Run     string   // names this start of a program, for SweepTrees
+	Run     string   // names this start of a program, for planted.Sweep
 	Devices []string // names as uapi.Open takes them: "soft:127.0.0.5"
 }
 

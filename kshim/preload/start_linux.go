@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/kshim/cbuild"
-	"github.com/rdmashim/rdmashim/kshim/privatefile"
+	"github.com/rdmashim/rdmashim/kshim/planted"
 )
 
 // Start makes this process the program, with the arguments args, of which the
@@ -81,11 +81,9 @@ const lowPipe = 500
 // inherit. Those that close the pipe keep their trees, which are locked. It is
 // in a session of its own, where no terminal ends it.
 func sweepLater(run string) error {
-	home, err := privatefile.OpenDir()
-	if err != nil {
-		return treeError(err)
+	if err := planted.Check(); err != nil {
+		return err
 	}
-	home.Close()
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -118,7 +116,7 @@ func SweepWhenEnded() error {
 		return err
 	}
 	_, err := io.Copy(io.Discard, os.Stdin)
-	return errors.Join(err, SweepTrees(string(run)))
+	return errors.Join(err, planted.Sweep(string(run)))
 }
 
 // checkOwn returns an error unless a file is of this user and nobody else may

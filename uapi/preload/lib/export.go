@@ -22,6 +22,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/kshim/planted"
 	"github.com/rdmashim/rdmashim/kshim/preload"
 	"github.com/rdmashim/rdmashim/kshim/rdmanl"
 	"github.com/rdmashim/rdmashim/kshim/trace"
@@ -33,7 +34,7 @@ var kernel struct {
 	process *emu.Process
 	traced  kshim.Kernel // process, or what prints its calls (RDMASHIM_TRACE)
 	host    *program
-	tree    *preload.Tree
+	tree    *planted.Tree
 	netlink *rdmanl.Socket // nil: it could not be had
 	devices []string       // their names
 
@@ -79,7 +80,7 @@ func rdmashimStart(kinds *C.uint32_t, moved *C.int, n C.int) C.int {
 		fmt.Fprintf(os.Stderr, "rdmashim: no trace: %v\n", err)
 		kernel.traced = kernel.process
 	}
-	if kernel.tree, err = preload.NewTree(env.Run, machine.Process("sysfs")); err != nil {
+	if kernel.tree, err = planted.New(env.Run, machine.Process("sysfs")); err != nil {
 		fmt.Fprintf(os.Stderr, "rdmashim: %v\n", err)
 		return C.int(number(err))
 	}
@@ -116,7 +117,7 @@ func bind() error {
 	}
 	guids := make([]string, len(kernel.devices))
 	for i := range guids {
-		text, err := preload.ReadAll(kernel.process, fmt.Sprintf("/sys/class/infiniband/rxe%d/node_guid", i))
+		text, err := planted.ReadAll(kernel.process, fmt.Sprintf("/sys/class/infiniband/rxe%d/node_guid", i))
 		if err == nil && !strings.Contains(kernel.devices[i], "guid=") {
 			guids[i] = "guid=" + strings.TrimSpace(string(text))
 		}

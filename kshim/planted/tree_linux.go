@@ -1,4 +1,4 @@
-package preload
+package planted
 
 import (
 	"bytes"
@@ -47,8 +47,8 @@ const (
 	lockFile   = "lock"
 )
 
-// NewTree makes a tree of this process in a run, which is empty.
-func NewTree(run string, k kshim.Kernel) (*Tree, error) {
+// New makes a tree of this process in a run, which is empty.
+func New(run string, k kshim.Kernel) (*Tree, error) {
 	t := &Tree{Kernel: k, run: run}
 	return t, t.make()
 }
@@ -56,20 +56,20 @@ func NewTree(run string, k kshim.Kernel) (*Tree, error) {
 func (t *Tree) make() error {
 	home, err := privatefile.OpenDir()
 	if err != nil {
-		return treeError(err)
+		return homeError(err)
 	}
 	defer home.Close()
 	for {
 		name := fmt.Sprintf("%s%s-%d-%s", treePrefix, t.run, os.Getpid(), rand.Text()[:8])
 		if err := home.Mkdir(name, 0o700); err != nil {
-			return treeError(err)
+			return homeError(err)
 		}
 		lock, err := lockTree(home, name, unix.LOCK_SH|unix.LOCK_NB)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.EWOULDBLOCK) {
-			continue // SweepTrees came before the lock
+			continue // Sweep came before the lock
 		}
 		if err != nil {
-			return treeError(err)
+			return homeError(err)
 		}
 		defer lock.Close()
 		if t.held != nil {
@@ -79,11 +79,20 @@ func (t *Tree) make() error {
 		if t.lock, err = lock.Stat(); err == nil {
 			t.held, err = unix.Mmap(int(lock.Fd()), 0, os.Getpagesize(), unix.PROT_NONE, unix.MAP_SHARED)
 		}
-		return treeError(err)
+		return homeError(err)
 	}
 }
 
-func treeError(err error) error {
+// Check says why no tree can be made.
+func Check() error {
+	home, err := privatefile.OpenDir()
+	if err == nil {
+		err = home.Close()
+	}
+	return homeError(err)
+}
+
+func homeError(err error) error {
 	if err != nil {
 		err = fmt.Errorf("no directory for the run: %w; set XDG_RUNTIME_DIR to one of your own", err)
 	}
@@ -107,12 +116,12 @@ func lockTree(home *os.Root, name string, how int) (*os.File, error) {
 	return lock, err
 }
 
-// SweepTrees removes the trees of processes that have ended. For those of a run
+// Sweep removes the trees of processes that have ended. For those of a run
 // it waits.
-func SweepTrees(run string) error {
+func Sweep(run string) error {
 	home, err := privatefile.OpenDir()
 	if err != nil {
-		return treeError(err)
+		return homeError(err)
 	}
 	defer home.Close()
 	names, err := fs.Glob(home.FS(), treePrefix+"*")
@@ -140,7 +149,7 @@ func (t *Tree) Dir() string {
 func (t *Tree) Remove() error {
 	home, err := privatefile.OpenDir()
 	if err != nil {
-		return treeError(err)
+		return homeError(err)
 	}
 	defer home.Close()
 	return home.RemoveAll(filepath.Base(t.Dir()))
