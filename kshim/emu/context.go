@@ -20,7 +20,7 @@ func getContext(c *call) error {
 	if err != nil {
 		return err
 	}
-	err = c.reply(&abi.GetContextResp{AsyncFD: uint32(async.fd), NumCompVectors: numCompVectors})
+	err = c.reply(&abi.GetContextResp{AsyncFD: uint32(async.fd.Load()), NumCompVectors: numCompVectors})
 	if err == nil {
 		err = f.setContext(async) // EINVAL if another was quicker
 	}
@@ -82,7 +82,7 @@ func createCompChannel(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.reply(&abi.CreateCompChannelResp{FD: uint32(ch.fd)}); err != nil {
+	if err := c.reply(&abi.CreateCompChannelResp{FD: uint32(ch.fd.Load())}); err != nil {
 		_ = ch.Close()
 		return err
 	}

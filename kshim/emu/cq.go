@@ -135,7 +135,7 @@ func (c *call) makeCQ(init *cqInit, respond func(*completionQueue) error) error 
 func (c *call) udata(offsets *[]uint64) *driver.Udata {
 	f := c.file
 	return &driver.Udata{
-		Memory: f.proc.host, In: c.hwIn,
+		Memory: f.host, In: c.hwIn,
 		Out: make([]byte, len(c.hwOut)),
 		CopyOut: func(addr uint64, b []byte) error {
 			to, err := c.user(addr, len(b))
@@ -145,7 +145,7 @@ func (c *call) udata(offsets *[]uint64) *driver.Udata {
 			return c.copy(to, b)
 		},
 		Mmap: func(ring []byte) uint64 {
-			offset := f.proc.publish(ring)
+			offset := f.publish(ring)
 			*offsets = append(*offsets, offset)
 			f.rings.add(offset, ring)
 			return offset

@@ -45,8 +45,10 @@ type eventQueue struct {
 	runs       int  // in the queue
 	spare      *run // used before, by next
 	ready      readiness
-	push       func(element uint64, event abi.EventType) // Push's, or nil
-	err        error                                     // the answer to a read of an empty queue
+	push       func(element uint64, event abi.EventType) bool   // to the reader, false: no room; or nil
+	withdraw   func(element uint64, event abi.EventType) uint32 // takes unread ones back, or nil
+	ended      func()                                           // tells that reader of the end, or nil
+	err        error                                            // the answer to a read of an empty queue
 }
 
 func newEventQueue() *eventQueue {
@@ -61,11 +63,12 @@ func (s *source) post() {
 	}
 	q.mu.Lock()
 	open := q.err == nil && !s.dead
-	if open && q.push != nil {
+	switch {
+	case !open:
+	case q.head == nil && q.push != nil && q.push(s.element, s.event):
 		s.reported++
-		q.push(s.element, s.event)
 		open = false
-	} else if open {
+	default:
 		q.append(s)
 	}
 	q.mu.Unlock()
@@ -86,6 +89,9 @@ func (s *source) retire() (reported uint32) {
 	s.dead = true
 	for s.first != nil {
 		q.unlink(s.first)
+	}
+	if q.withdraw != nil && s.reported > 0 {
+		s.reported -= q.withdraw(s.element, s.event)
 	}
 	return s.reported
 }
@@ -177,6 +183,15 @@ func (q *eventQueue) close(err error, keep bool) {
 	} else {
 		q.ready.event()
 	}
+	q.end()
+}
+
+// end tells a reader that events are pushed to of their end, after the last.
+// Preconditions: mu is held.
+func (q *eventQueue) end() {
+	if q.head == nil && q.err != nil && q.ended != nil {
+		q.ended()
+	}
 }
 
 // take waits for an event. room is how much the reader has for its size.
@@ -214,19 +229,24 @@ func (q *eventQueue) take(ctx context.Context, room, size int) (element uint64, 
 	}
 }
 
-// pushTo hands over the events that wait, and every later one.
-func (q *eventQueue) pushTo(f func(element uint64, event abi.EventType)) {
+// pushTo hands over the events that wait, and every later one, while f has
+// room.
+func (q *eventQueue) pushTo(f func(element uint64, event abi.EventType) bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for q.head != nil {
-		s, n := q.head.source, q.head.n
-		q.unlink(q.head)
-		for range n {
-			s.reported++
-			f(s.element, s.event)
+	q.push = f
+	q.refill()
+}
+
+// refill hands over events that wait. Preconditions: mu is held.
+func (q *eventQueue) refill() {
+	for q.head != nil && q.push(q.head.source.element, q.head.source.event) {
+		q.head.source.reported++
+		if q.head.n--; q.head.n == 0 {
+			q.unlink(q.head)
 		}
 	}
-	q.push = f
+	q.end()
 }
 
 // eventFile is a file that events are read from: the asynchronous one of a
@@ -258,9 +278,13 @@ func (f *uverbsFile) openEvents(async bool) (*eventFile, error) {
 		f.drop()
 		return nil, err
 	}
-	e.queue.mu.Lock()
-	e.queue.ready = readiness{host: f.proc.host, fd: e.fd}
-	e.queue.mu.Unlock()
+	if s, ok := e.host.(EventSink); ok {
+		e.pushToSink(s)
+	} else {
+		e.queue.mu.Lock()
+		e.queue.ready = readiness{host: e.host}
+		e.queue.mu.Unlock()
+	}
 	return e, nil
 }
 
@@ -298,9 +322,25 @@ func (f *eventFile) encode(buf []byte, element uint64, event abi.EventType) {
 // Push implements kshim.Pusher.
 func (f *eventFile) Push(to func([]byte)) {
 	buf := make([]byte, f.size()) // guarded by the queue's lock
-	f.queue.pushTo(func(element uint64, event abi.EventType) {
+	f.queue.pushTo(func(element uint64, event abi.EventType) bool {
 		f.encode(buf, element, event)
 		to(buf)
+		return true
+	})
+}
+
+// pushToSink has the host give events to the program, of which those that are
+// unread can be taken back.
+func (f *eventFile) pushToSink(s EventSink) {
+	buf := make([]byte, f.size()) // guarded by the queue's lock
+	f.queue.withdraw = func(element uint64, event abi.EventType) uint32 {
+		f.encode(buf, element, event)
+		return uint32(s.Withdraw(buf))
+	}
+	f.queue.ended = s.End
+	f.queue.pushTo(func(element uint64, event abi.EventType) bool {
+		f.encode(buf, element, event)
+		return s.Put(buf)
 	})
 }
 

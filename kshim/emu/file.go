@@ -15,7 +15,8 @@ import (
 type file struct {
 	proc   *Process
 	path   string
-	fd     int32
+	fd     atomic.Int32
+	host   HostFile      // nil: the process has no host
 	claims atomic.Int32  // callers that wanted to close it; the first does
 	closed chan struct{} // closed when that begins
 	ended  chan struct{} // closed when it is done
@@ -26,7 +27,9 @@ func newFile(p *Process, path string) file {
 }
 
 // FD is the file's number in its process, for messages.
-func (f *file) FD() int { return int(f.fd) }
+func (f *file) FD() int { return int(f.fd.Load()) }
+
+func (f *file) renumber(fd int32) { f.fd.Store(fd) }
 
 // Path is the file's name, or the kernel's word for files without one.
 func (f *file) Path() string { return f.path }
@@ -87,7 +90,7 @@ func (f *file) claim() bool {
 		return false
 	}
 	close(f.closed)
-	f.proc.release(f.fd)
+	f.proc.release(f)
 	return true
 }
 

@@ -18,21 +18,51 @@ type Host interface {
 	Memory(addr, n uint64) []byte
 	// Probe reports EFAULT unless mem can be read or, for write, written.
 	Probe(mem []byte, write bool) error
-	// Alloc and Free are where rings lie (kshim/ring.Memory).
+	// Descriptor opens a descriptor of the system for a file that is about to
+	// be opened. The host closes it behind the file.
+	Descriptor(kind FileKind) (HostFile, error)
+	// Number returns the number that this kernel has for the file behind a
+	// descriptor of the program, which may be a duplicate: fd itself for one
+	// that the host does not know.
+	Number(fd int32) int32
+}
+
+// FileKind is what a host makes a descriptor for.
+type FileKind uint8
+
+const (
+	OtherFile  FileKind = iota // rdma_cm's, or an attribute's
+	DeviceFile                 // rings are mapped from it
+	EventFile                  // events are read from it
+)
+
+// HostFile is the host's part of an open file. A host whose program reads
+// events from the descriptor itself gives an event file that is an EventSink.
+type HostFile interface {
+	// FD is the descriptor in the program.
+	FD() int32
+	// Alloc and Free are where a device file's rings lie (kshim/ring.Memory).
 	Alloc(n int) ([]byte, error)
 	Free(mem []byte)
 	// Offset tells where in a device file's descriptor the program maps memory
 	// of Alloc.
 	Offset(mem []byte) uint64
-	// Descriptor returns an open descriptor of the system for a file that is
-	// about to be opened: a device file's, where rings are mapped, or another.
-	// The host closes it behind the file.
-	Descriptor(device bool) (fd int32, err error)
-	// Ready tells that the file of that number has one more event for its
-	// reader or, if ready is false, that it has none any more. Each event wakes
-	// those who wait, also behind unread ones (uverbs_main.c:
-	// ib_uverbs_comp_handler).
-	Ready(fd int32, ready bool)
+	// Ready tells that the file has one more event for its reader or, if ready
+	// is false, that it has none any more. Each event wakes those that wait,
+	// also behind unread ones (uverbs_main.c: ib_uverbs_comp_handler).
+	Ready(ready bool)
+}
+
+// EventSink is a HostFile that events are written to as the program reads them.
+type EventSink interface {
+	// Put writes an event, or reports that there is no room. It keeps no
+	// reference. When there is room again the host calls Process.Refill.
+	Put(event []byte) bool
+	// Withdraw takes back the unread events that are equal to this one, and
+	// returns how many they were.
+	Withdraw(event []byte) (n int)
+	// End tells that no event will follow.
+	End()
 }
 
 // ProcessOf starts a client, as Process does, for the program of h.
@@ -53,20 +83,74 @@ func (p *Process) File(fd int32) (kshim.File, error) {
 	return nil, &Error{Op: "file", Path: p.name, Msg: "descriptor is not open", Errno: syscall.EBADF}
 }
 
+// Refill gives events that wait to the event file of a number, whose sink has
+// room again.
+func (p *Process) Refill(fd int32) {
+	f, err := p.File(fd)
+	if e, ok := f.(*eventFile); err == nil && ok {
+		e.queue.mu.Lock()
+		defer e.queue.mu.Unlock()
+		e.queue.refill()
+	}
+}
+
+// firstMoved is the lowest number that Move gives, above those of programs.
+const firstMoved = 1 << 16
+
+// Move gives the open file of a number another one: the program has closed that
+// number and reaches the file by a duplicate, and the host needs the number for
+// another file. EMFILE when none is free.
+func (p *Process) Move(fd int32) (to int32, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	from := int(fd) - firstFD
+	if from < 0 || from >= len(p.files) || p.files[from].file == nil {
+		return 0, &Error{Op: "move", Path: p.name, Msg: "descriptor is not open", Errno: syscall.EBADF}
+	}
+	at := firstMoved - firstFD
+	for at < len(p.files) && p.files[at].file != nil {
+		at++
+	}
+	if at >= maxFD {
+		return 0, fail(syscall.EMFILE, "process %q has too many files open", p.name)
+	}
+	for at >= len(p.files) {
+		p.files = append(p.files, fdEntry{})
+	}
+	p.files[at], p.files[from] = p.files[from], fdEntry{}
+	to = int32(at + firstFD)
+	p.files[at].file.(interface{ renumber(int32) }).renumber(to)
+	return to, nil
+}
+
+// number is the number here of the file behind a descriptor of the program.
+func (p *Process) number(fd int32) int32 {
+	if p.host == nil {
+		return fd
+	}
+	return p.host.Number(fd)
+}
+
 // place is where f goes in the table: the lowest free number, or that which the
 // host has for it. Preconditions: mu is held.
-func (p *Process) place(f kshim.File) (i int, err error) {
+func (p *Process) place(f kshim.File, base *file) (i int, err error) {
 	if p.host == nil {
 		for i < len(p.files) && p.files[i].file != nil {
 			i++
 		}
 		return i, nil
 	}
-	_, device := f.(*uverbsFile)
-	fd, err := p.host.Descriptor(device)
-	if err != nil {
+	kind := OtherFile
+	switch f.(type) {
+	case *uverbsFile:
+		kind = DeviceFile
+	case *eventFile:
+		kind = EventFile
+	}
+	if base.host, err = p.host.Descriptor(kind); err != nil {
 		return 0, err
 	}
+	fd := base.host.FD()
 	if i = int(fd) - firstFD; i < 0 || i < len(p.files) && p.files[i].file != nil {
 		return 0, fail(syscall.EMFILE, "the program's descriptor %d was not closed here", fd)
 	}
@@ -75,8 +159,7 @@ func (p *Process) place(f kshim.File) (i int, err error) {
 
 // readiness tells a host of a file's events. The zero value tells no host.
 type readiness struct {
-	host Host
-	fd   int32
+	host HostFile
 	last bool // what the host heard
 }
 
@@ -84,7 +167,7 @@ type readiness struct {
 func (r *readiness) event() {
 	if r.host != nil {
 		r.last = true
-		r.host.Ready(r.fd, true)
+		r.host.Ready(true)
 	}
 }
 
@@ -92,7 +175,7 @@ func (r *readiness) event() {
 func (r *readiness) none() {
 	if r.last {
 		r.last = false
-		r.host.Ready(r.fd, false)
+		r.host.Ready(false)
 	}
 }
 

@@ -1,7 +1,9 @@
 package emu
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -27,7 +29,41 @@ type fakeHost struct {
 	ready map[int32]bool  // of files that had an event
 	full  bool            // no descriptor is left
 	calls map[int32]uint8 // of Ready
+	sinks *[]*fakeSink    // nil: event files are no sinks
+	dup   map[int32]int32 // what Number answers
 }
+
+// fakeFile is fakeHost's part of an open file.
+type fakeFile struct {
+	*fakeHost
+	fd int32
+}
+
+func (f *fakeFile) FD() int32 { return f.fd }
+
+// fakeSink is an event file that has room for some events.
+type fakeSink struct {
+	fakeFile
+	room   int
+	events []string
+	ended  bool
+}
+
+func (s *fakeSink) Put(event []byte) bool {
+	if len(s.events) >= s.room {
+		return false
+	}
+	s.events = append(s.events, string(event))
+	return true
+}
+
+func (s *fakeSink) Withdraw(event []byte) int {
+	n := len(s.events)
+	s.events = slices.DeleteFunc(s.events, func(e string) bool { return e == string(event) })
+	return n - len(s.events)
+}
+
+func (s *fakeSink) End() { s.ended = true }
 
 func newFakeHost() *fakeHost {
 	return &fakeHost{arena: make([]byte, 1<<16), next: 40, ready: map[int32]bool{}, calls: map[int32]uint8{}}
@@ -57,21 +93,29 @@ func (h *fakeHost) Probe(mem []byte, write bool) error {
 	return nil
 }
 
-func (h *fakeHost) Descriptor(bool) (int32, error) {
+func (h *fakeHost) Descriptor(kind FileKind) (HostFile, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.full {
-		return 0, syscall.EMFILE
+		return nil, syscall.EMFILE
 	}
 	h.next += 3
-	return h.next, nil
+	if kind == EventFile && h.sinks != nil {
+		s := &fakeSink{fakeFile: fakeFile{h, h.next}, room: 2}
+		*h.sinks = append(*h.sinks, s)
+		return s, nil
+	}
+	return &fakeFile{h, h.next}, nil
 }
 
-func (h *fakeHost) Ready(fd int32, ready bool) {
+func (h *fakeHost) Number(fd int32) int32 { return cmp.Or(h.dup[fd], fd) }
+
+func (f *fakeFile) Ready(ready bool) {
+	h := f.fakeHost
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.ready[fd] = ready
-	h.calls[fd]++
+	h.ready[f.fd] = ready
+	h.calls[f.fd]++
 }
 
 func (h *fakeHost) isReady(fd int32) bool {
@@ -164,6 +208,68 @@ func TestHostDescriptors(t *testing.T) {
 	_, err = c.proc.Open("/dev/infiniband/uverbs0")
 	require.ErrorIs(t, err, syscall.EMFILE, "46 is still open here")
 	require.NoError(t, async.Close())
+}
+
+// TestEventSink: a sink gets events in order while it has room and then those
+// that waited; a queue that goes takes its unread events out of it and counts
+// the others; a channel's end comes after its events.
+func TestEventSink(t *testing.T) {
+	h := newFakeHost()
+	h.sinks = &[]*fakeSink{}
+	c := newHostClient(t, h)
+	must[abi.GetContextResp](c, abi.CmdGetContext, &abi.GetContext{Response: c.addr}, 8)
+	_, fd := c.channel()
+	s := (*h.sinks)[1]
+	h.dup = map[int32]int32{1000: fd}
+	handle, _ := c.cq(0xaaaa, 1000)
+	ours := c.dev.LastCQ.Events
+	_, _ = c.cq(0xbbbb, fd)
+	other := c.dev.LastCQ.Events
+	event := func(element uint64) string {
+		b := make([]byte, abi.CompEventSize)
+		(&abi.CompEvent{CQHandle: element}).Put(b)
+		return string(b)
+	}
+	a, b := event(0xaaaa), event(0xbbbb)
+
+	ours.Completion()
+	other.Completion()
+	other.Completion()
+	ours.Completion()
+	require.Equal(t, []string{a, b}, s.events)
+	c.proc.Refill(fd)
+	require.Equal(t, []string{a, b}, s.events, "no room")
+	s.events = s.events[1:] // the program reads one
+	c.proc.Refill(fd)
+	require.Equal(t, []string{b, b}, s.events)
+	s.events = nil
+	c.proc.Refill(fd)
+	require.Equal(t, []string{a}, s.events)
+	ours.Completion()
+	ours.Completion()
+	resp := must[abi.DestroyCQResp](c, abi.CmdDestroyCQ, &abi.DestroyCQ{Response: c.addr, CQHandle: handle}, 8)
+	require.Equal(t, uint32(1), resp.CompEventsReported, "of five, one was read")
+	require.Empty(t, s.events)
+
+	other.Completion()
+	to, err := c.proc.Move(fd)
+	require.NoError(t, err)
+	_, err = c.proc.File(fd)
+	require.ErrorIs(t, err, syscall.EBADF)
+	_, err = c.proc.Move(fd)
+	require.ErrorIs(t, err, syscall.EBADF)
+	h.next = fd - 3
+	_, again := c.channel()
+	require.Equal(t, fd, again, "its number is free")
+	other.Completion()
+	other.Completion()
+	require.Len(t, s.events, 2)
+	require.NoError(t, c.f.Close())
+	require.Len(t, s.events, 0, "the queue has gone")
+	require.True(t, s.ended)
+	moved, err := c.proc.File(to)
+	require.NoError(t, err)
+	require.NoError(t, moved.Close())
 }
 
 // cmHost is a connection manager's file of a host, by hand.

@@ -189,11 +189,11 @@ func (d *device) uncharge(k kind) { d.counts[k].Add(-1) }
 
 // publish gives ring memory an offset at which it can be mapped. Offsets are
 // never used twice, and lie apart as pages do.
-func (p *Process) publish(ring []byte) uint64 {
-	if p.host != nil {
-		return p.host.Offset(ring)
+func (f *file) publish(ring []byte) uint64 {
+	if f.host != nil {
+		return f.host.Offset(ring)
 	}
 	const page = 4096
 	size := (uint64(len(ring)) + page - 1) &^ (page - 1)
-	return p.machine.ringOffset.Add(size+page) - size
+	return f.proc.machine.ringOffset.Add(size+page) - size
 }

@@ -62,7 +62,7 @@ func methodAllocAsync(c *call) error {
 	f.mu.Lock()
 	f.addAsync(async)
 	f.mu.Unlock()
-	c.attrs[0].data = uint64(async.fd)
+	c.attrs[0].data = uint64(async.fd.Load())
 	return nil
 }
 
@@ -112,11 +112,11 @@ func (f *uverbsFile) handlesOf(id abi.ObjectID) ([]uint32, error) {
 		}
 	case id == abi.ObjectCompChannel:
 		for ch := range f.channels {
-			list = append(list, uint32(ch.fd))
+			list = append(list, uint32(ch.fd.Load()))
 		}
 	case id == abi.ObjectAsyncEvent:
 		for async := range f.asyncs {
-			list = append(list, uint32(async.fd))
+			list = append(list, uint32(async.fd.Load()))
 		}
 	case id != abi.ObjectDevice:
 		return nil, fail(syscall.ENOENT, "the device has no objects of type %v", id)

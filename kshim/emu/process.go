@@ -166,7 +166,7 @@ func (p *Process) install(f kshim.File, base *file, adopted bool) error {
 	if p.exited {
 		return fail(syscall.ESRCH, "process %q has exited", p.name)
 	}
-	i, err := p.place(f)
+	i, err := p.place(f, base)
 	if err != nil {
 		return err
 	}
@@ -181,20 +181,21 @@ func (p *Process) install(f kshim.File, base *file, adopted bool) error {
 		p.owning++
 	}
 	p.files[i] = fdEntry{file: f, adopted: adopted}
-	base.fd = int32(i + firstFD)
+	base.fd.Store(int32(i + firstFD))
 	return nil
 }
 
-// release frees a number.
-func (p *Process) release(fd int32) {
+// release frees a file's number.
+func (p *Process) release(f *file) {
 	p.mu.Lock()
-	p.files[fd-firstFD] = fdEntry{}
+	p.files[f.fd.Load()-firstFD] = fdEntry{}
 	p.mu.Unlock()
 }
 
 // channel returns the completion channel of owner behind a number,
 // ib_uverbs_lookup_comp_file: EBADF for any other file.
 func (p *Process) channel(fd int32, owner *uverbsFile) (*eventFile, error) {
+	fd = p.number(fd)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if i := int(fd) - firstFD; i >= 0 && i < len(p.files) {

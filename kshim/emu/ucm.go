@@ -78,7 +78,7 @@ func (p *Process) openCM(name string) (kshim.File, error) {
 	if err := p.install(f, &f.file, true); err != nil {
 		return nil, explain(err, "open", name)
 	}
-	f.ready = readiness{host: p.host, fd: f.fd}
+	f.ready = readiness{host: f.host}
 	return f, nil
 }
 

@@ -12,7 +12,7 @@ import (
 func (c *ucmCall) migrateID() error {
 	var req abi.UCMMigrateID
 	_ = req.Parse(c.in)
-	open, err := c.f.proc.File(int32(req.FD))
+	open, err := c.f.proc.File(c.f.proc.number(int32(req.FD)))
 	if err != nil {
 		return fail(syscall.ENOENT, "descriptor %d is not open", req.FD)
 	}

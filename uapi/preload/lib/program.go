@@ -53,13 +53,26 @@ func newProgram(kinds []uint32, moved []int32) (*program, error) {
 
 var _ emu.Host = (*program)(nil)
 
+// openFile is the program's part of an open file (emu.HostFile). All rings lie
+// in one memfd.
+type openFile struct {
+	*program
+	fd int32
+}
+
+// FD implements emu.HostFile.
+func (f openFile) FD() int32 { return f.fd }
+
+// Number implements emu.Host. The stub hands over numbers that are known here.
+func (p *program) Number(fd int32) int32 { return fd }
+
 // Memory implements emu.Host.
 func (p *program) Memory(addr, n uint64) []byte { return cmemory.Slice(addr, n) }
 
 // Probe implements emu.Host.
 func (p *program) Probe(mem []byte, write bool) error { return cmemory.Probe(mem, write) }
 
-// Alloc implements emu.Host: memory of the memfd, at an offset of its own. The
+// Alloc implements emu.HostFile: memory of the memfd, at an offset of its own. The
 // program maps it by a descriptor of the memfd, also where it calls the kernel
 // past libc, as libraries that watch its mappings do.
 func (p *program) Alloc(n int) ([]byte, error) {
@@ -78,14 +91,14 @@ func (p *program) Alloc(n int) ([]byte, error) {
 	return mem, nil
 }
 
-// Offset implements emu.Host.
+// Offset implements emu.HostFile.
 func (p *program) Offset(mem []byte) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return uint64(p.offsets[&mem[0]])
 }
 
-// Free implements emu.Host. Memory that the program still has mapped reads as
+// Free implements emu.HostFile. Memory that the program still has mapped reads as
 // zeroes.
 func (p *program) Free(mem []byte) {
 	p.mu.Lock()
@@ -98,55 +111,55 @@ func (p *program) Free(mem []byte) {
 
 // Descriptor implements emu.Host: one of the memfd for a device file, else a
 // pipe's.
-func (p *program) Descriptor(device bool) (int32, error) {
-	if device {
+func (p *program) Descriptor(kind emu.FileKind) (emu.HostFile, error) {
+	if kind == emu.DeviceFile {
 		fd, err := unix.FcntlInt(uintptr(p.rings), unix.F_DUPFD_CLOEXEC, 0)
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
 		return p.number(fd)
 	}
 	var ends [2]int
 	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
-		return 0, err
+		return nil, err
 	}
 	end, err := unix.Open("/proc/self/fd/"+strconv.Itoa(ends[1]), unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	_ = unix.Close(ends[1])
 	if err != nil {
 		_ = unix.Close(ends[0])
-		return 0, err
+		return nil, err
 	}
 	if high, err := unix.FcntlInt(uintptr(end), unix.F_DUPFD_CLOEXEC, highDescriptor); err == nil {
 		_ = unix.Close(end)
 		end = high
 	}
-	fd, err := p.number(ends[0])
+	f, err := p.number(ends[0])
 	if err != nil {
 		_ = unix.Close(end)
-		return 0, err
+		return nil, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.pipes[fd] = eventPipe{end: end}
-	return fd, nil
+	p.pipes[f.FD()] = eventPipe{end: end}
+	return f, nil
 }
 
 // number gives a descriptor to the program, as another one if a file has its
 // number.
-func (p *program) number(fd int) (int32, error) {
+func (p *program) number(fd int) (emu.HostFile, error) {
 	if fd >= len(p.kinds) {
 		_ = unix.Close(fd)
-		return 0, syscall.EMFILE
+		return nil, syscall.EMFILE
 	}
 	if atomic.LoadInt32(&p.moved[fd]) != 0 { // a file that lives on has the number
 		defer unix.Close(fd)
 		var err error
 		if fd, err = p.above(fd); err != nil {
-			return 0, err
+			return nil, err
 		}
 	}
 	atomic.StoreUint32(&p.kinds[fd], 1)
-	return int32(fd), nil
+	return openFile{p, int32(fd)}, nil
 }
 
 // above is a duplicate of a descriptor whose number no file has.
@@ -192,11 +205,12 @@ func (p *program) closed(fd int32) {
 	}
 }
 
-// Ready implements emu.Host.
-func (p *program) Ready(fd int32, ready bool) {
+// Ready implements emu.HostFile.
+func (f openFile) Ready(ready bool) {
+	p := f.program
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	pipe, ok := p.pipes[fd]
+	pipe, ok := p.pipes[f.fd]
 	if !ok {
 		return
 	}
@@ -209,7 +223,7 @@ func (p *program) Ready(fd int32, ready bool) {
 	if pipe.ready {
 		_, _ = unix.Read(pipe.end, b[:]) // EAGAIN if the program took it past the stub
 	}
-	p.pipes[fd] = eventPipe{pipe.end, ready}
+	p.pipes[f.fd] = eventPipe{pipe.end, ready}
 }
 
 // length reads the length that an ioctl's argument begins with.
