@@ -72,9 +72,9 @@ func (p *program) Memory(addr, n uint64) []byte { return cmemory.Slice(addr, n) 
 // Probe implements emu.Host.
 func (p *program) Probe(mem []byte, write bool) error { return cmemory.Probe(mem, write) }
 
-// Alloc implements emu.HostFile: memory of the memfd, at an offset of its own. The
-// program maps it by a descriptor of the memfd, also where it calls the kernel
-// past libc, as libraries that watch its mappings do.
+// Alloc implements emu.HostFile: memory of the memfd, at an offset of its own.
+// The program maps it by a descriptor of the memfd, also where it calls the
+// kernel past libc, as libraries that watch its mappings do.
 func (p *program) Alloc(n int) ([]byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,8 +98,8 @@ func (p *program) Offset(mem []byte) uint64 {
 	return uint64(p.offsets[&mem[0]])
 }
 
-// Free implements emu.HostFile. Memory that the program still has mapped reads as
-// zeroes.
+// Free implements emu.HostFile. Memory that the program still has mapped reads
+// as zeroes.
 func (p *program) Free(mem []byte) {
 	p.mu.Lock()
 	at := p.offsets[&mem[0]]
