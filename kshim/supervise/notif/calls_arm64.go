@@ -1,0 +1,10 @@
+//go:build linux
+
+package notif
+
+import "golang.org/x/sys/unix"
+
+const arch = unix.AUDIT_ARCH_AARCH64
+
+// oldCalls are those that newer architectures do not have.
+var oldCalls []call

@@ -1,0 +1,5 @@
+//go:build linux
+
+package notif
+
+var oldPaths []uint32

@@ -1,0 +1,172 @@
+//go:build linux && (amd64 || arm64)
+
+package notif
+
+import (
+	"errors"
+	"io"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Notification is a held call: struct seccomp_notif (linux/seccomp.h).
+type Notification struct {
+	ID    uint64 // names the call in the answer
+	PID   uint32 // the calling thread, 0 from a PID namespace that is not below
+	Flags uint32
+	NR    int32  // the call's number on Arch
+	Arch  uint32 // AUDIT_ARCH_X86_64 and so on
+	IP    uint64 // the instruction pointer
+	Args  [6]uint64
+}
+
+// response is struct seccomp_notif_resp.
+type response struct {
+	id    uint64
+	val   int64
+	errno int32 // negative
+	flags uint32
+}
+
+// addition is struct seccomp_notif_addfd.
+type addition struct {
+	id         uint64
+	flags      uint32
+	srcFD      uint32
+	newFD      uint32
+	newFDFlags uint32
+}
+
+// Listener is the descriptor at which the held calls of the programs under a
+// filter arrive. One goroutine receives; any may answer. When the last
+// duplicate of the descriptor is closed, held calls and those to come fail with
+// ENOSYS, also opens of ordinary files.
+type Listener struct{ fd int }
+
+// NewListener returns the listener with the descriptor fd, which it owns.
+func NewListener(fd int) *Listener { return &Listener{fd} }
+
+// FD returns the descriptor.
+func (l *Listener) FD() int { return l.fd }
+
+// Close closes the descriptor. It does not end a Receive.
+func (l *Listener) Close() error { return unix.Close(l.fd) }
+
+// Receive waits for the next call and stores it in n. It returns io.EOF when no
+// program under the filter is left: before Linux 6.11 those that ended and have
+// not been waited for count as well. The goroutine stays locked to its thread,
+// since the wake-up of another one costs more than the call.
+func (l *Listener) Receive(n *Notification) error {
+	for {
+		p := [1]unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLIN}}
+		_, err := unix.Poll(p[:], -1)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return err
+		case p[0].Revents&unix.POLLNVAL != 0:
+			return unix.EBADF
+		case p[0].Revents&unix.POLLIN == 0: // POLLHUP
+			return io.EOF
+		}
+		*n = Notification{} // Linux demands it
+		_, err = ioctlWait(l.fd, unix.SECCOMP_IOCTL_NOTIF_RECV, n)
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EINTR) {
+			continue // the caller was killed or took a signal
+		}
+		return err
+	}
+}
+
+// Value answers a call with its result. This and the other answers return
+// ENOENT when the call has ended by a signal, and EINPROGRESS when it has been
+// answered already.
+func (l *Listener) Value(id uint64, v int64) error { return l.answer(&response{id: id, val: v}) }
+
+// Fail answers a call with an error. ERESTARTSYS, 512, restarts the call or
+// makes it EINTR, as the handler of the pending signal wants.
+func (l *Listener) Fail(id uint64, errno syscall.Errno) error {
+	return l.answer(&response{id: id, errno: -int32(errno)})
+}
+
+// Continue lets Linux do the call.
+func (l *Listener) Continue(id uint64) error {
+	return l.answer(&response{id: id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE})
+}
+
+func (l *Listener) answer(r *response) error {
+	return ioctl(l.fd, unix.SECCOMP_IOCTL_NOTIF_SEND, r)
+}
+
+// Valid reports whether the call is still held. If it is, what was read before
+// from the process with its PID was the caller's, and not that of a process
+// that got the same PID later.
+func (l *Listener) Valid(id uint64) bool {
+	return ioctl(l.fd, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == nil
+}
+
+// SyncWakeUp makes Linux run the receiver on the caller's processor, and the
+// caller on the one that answers. It returns EINVAL before Linux 6.6.
+func (l *Listener) SyncWakeUp() error {
+	return setFlags(l.fd, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
+}
+
+// Add puts a duplicate of fd into the calling process, at the number at, whose
+// descriptor it replaces, or at the lowest free one when at is negative. It
+// returns the number. With send this number is the answer to the call.
+//
+// Errors are the program's, EMFILE, or EBADF for a number beyond its limit; the
+// call is then still held, also with send, and wants another answer.
+func (l *Listener) Add(id uint64, fd, at int, cloexec, send bool) (int, error) {
+	a := addition{id: id, srcFD: uint32(fd)}
+	if at >= 0 {
+		a.flags |= unix.SECCOMP_ADDFD_FLAG_SETFD
+		a.newFD = uint32(at)
+	}
+	if cloexec {
+		a.newFDFlags = unix.O_CLOEXEC
+	}
+	if send {
+		n, err := l.addAndSend(a)
+		if !errors.Is(err, unix.EINVAL) {
+			return n, err
+		}
+	}
+	for {
+		n, err := ioctlWait(l.fd, unix.SECCOMP_IOCTL_NOTIF_ADDFD, &a)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue // Linux has taken it back
+		case err != nil:
+			return -1, err
+		case send:
+			return n, l.Value(id, int64(n))
+		}
+		return n, nil
+	}
+}
+
+// addAndSend is ADDFD_SEND, with all signals blocked: a signal that interrupts
+// it takes the descriptor back, but not the answer, and the call returns 0
+// (seccomp_notify_addfd in kernel/seccomp.c).
+func (l *Listener) addAndSend(a addition) (int, error) {
+	a.flags |= unix.SECCOMP_ADDFD_FLAG_SEND
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	all, old := unix.Sigset_t{}, unix.Sigset_t{}
+	for i := range all.Val {
+		all.Val[i] = ^all.Val[i]
+	}
+	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, &old); err != nil {
+		return -1, err
+	}
+	n, err := ioctlWait(l.fd, unix.SECCOMP_IOCTL_NOTIF_ADDFD, &a)
+	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &old, nil)
+	if err != nil {
+		return -1, err
+	}
+	return n, nil
+}
