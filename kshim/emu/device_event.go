@@ -13,6 +13,7 @@ type deviceEvent struct {
 // Event posts an event to each context of the device (ib_uverbs_event_handler).
 // A context learns the state of the port by QUERY_PORT.
 func (d *device) Event(port uint8, t abi.EventType) {
+	d.ns.machine.changes.Add(1)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for f := range d.files {

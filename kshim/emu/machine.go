@@ -21,6 +21,7 @@ type Machine struct {
 	ringOffset atomic.Uint64 // where the next ring can be mapped
 	kmsg       kmsg          // the kernel log
 	all        namespace     // of processes that see every device
+	changes    atomic.Uint64 // of the devices
 
 	mu        sync.Mutex
 	devices   map[int]*device   // guarded by mu, as are all; by index
@@ -96,6 +97,7 @@ func (m *Machine) register(d driver.Device, owner *module) error {
 	if m.uverbs != nil {
 		m.addNode(dev)
 	}
+	m.changes.Add(1)
 	return nil
 }
 
@@ -113,6 +115,7 @@ func (m *Machine) Unregister(name string) error {
 		return &Error{Op: "unregister", Path: name, Msg: "no such device", Errno: syscall.ENOENT}
 	}
 	delete(m.devices, d.index)
+	m.changes.Add(1)
 	m.mu.Unlock()
 	m.log.Info("infiniband " + name + ": unregistered")
 

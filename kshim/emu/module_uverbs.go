@@ -24,6 +24,7 @@ func uverbsModule() Module {
 			for _, d := range m.sorted() {
 				m.addNode(d)
 			}
+			m.changes.Add(1)
 			return nil
 		},
 		Exit: func(this *Driver) error {
@@ -34,6 +35,7 @@ func uverbsModule() Module {
 			for _, d := range m.devices {
 				d.minor = noMinor
 			}
+			m.changes.Add(1)
 			return nil
 		},
 	}

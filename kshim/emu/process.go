@@ -84,6 +84,10 @@ func (p *Process) ReadDir(name string) ([]string, error) {
 	return names, nil
 }
 
+// Changes counts the devices that came and went, and their events: while it
+// stays, only what the use of devices changes is different below /sys and /dev.
+func (p *Process) Changes() uint64 { return p.machine.changes.Load() }
+
 func (p *Process) openDevice(name, node string) (kshim.File, error) {
 	f := &uverbsFile{file: newFile(p, name), asyncs: map[*eventFile]struct{}{}, channels: map[*eventFile]struct{}{}}
 	if err := f.attach(node); err != nil {

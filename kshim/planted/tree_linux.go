@@ -23,7 +23,7 @@ import (
 )
 
 // Tree is a directory of real files that show a kernel's attributes and the
-// places of its device files, for one process.
+// places of its device files, for one process or several.
 //
 // The trees of a user are in a directory that is the user's alone. Each has a
 // lock, a file that is locked as long as its process lives, or a child by fork:
@@ -38,6 +38,9 @@ type Tree struct {
 	dir  string      // guarded by mu
 	lock fs.FileInfo // guarded by mu: of the lock
 	held []byte      // guarded by mu: the lock, mapped
+
+	changes uint64              // guarded by mu: of the kernel, when whole was empty
+	whole   map[string]struct{} // guarded by mu: directories planted since, with all below
 }
 
 // A tree's name is run-RUN-PID-RANDOM, where RUN is the name of its run; the
@@ -75,7 +78,7 @@ func (t *Tree) make() error {
 		if t.held != nil {
 			_ = unix.Munmap(t.held)
 		}
-		t.dir = filepath.Join(home.Name(), name)
+		t.dir, t.whole = filepath.Join(home.Name(), name), nil
 		if t.lock, err = lock.Stat(); err == nil {
 			t.held, err = unix.Mmap(int(lock.Fd()), 0, os.Getpagesize(), unix.PROT_NONE, unix.MAP_SHARED)
 		}
@@ -176,10 +179,18 @@ func (t *Tree) open() (*os.Root, error) {
 // asked for.
 const maxPlanted = 16
 
+// maxWhole is how many directories the tree knows to be planted.
+const maxWhole = 256
+
+// counting is a kernel that counts how often its devices have changed.
+type counting interface{ Changes() uint64 }
+
 // Plant makes a path of the kernel anew in the tree, with all that is below it,
 // and returns its place there. A path that the kernel does not have is ENOENT
-// at that place, too.
-func (t *Tree) Plant(path string) (string, error) {
+// at that place, too. Where the kernel counts its changes, and there was none
+// since, only the directory's own entries are made anew: its texts, and
+// entries that have come or gone.
+func (t *Tree) Plant(name string) (string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	root, err := t.open()
@@ -187,18 +198,32 @@ func (t *Tree) Plant(path string) (string, error) {
 		return "", err
 	}
 	defer root.Close()
-	at := strings.TrimPrefix(path, "/")
-	err = t.plant(root, path, at, true)
+	k, counts := t.Kernel.(counting)
+	if counts {
+		if now := k.Changes(); now != t.changes || t.whole == nil {
+			t.changes, t.whole = now, map[string]struct{}{}
+		}
+	}
+	name = path.Clean("/" + name)
+	at := strings.TrimPrefix(name, "/")
+	_, whole := t.whole[at]
+	err = t.plant(root, name, at, asked{it: true, whole: whole})
 	if errors.Is(err, syscall.ENOENT) {
 		err = root.RemoveAll(at) // of a device that has gone
+	} else if err == nil && counts && len(t.whole) < maxWhole {
+		t.whole[at] = struct{}{}
 	}
 	return filepath.Join(t.dir, at), err
 }
 
-func (t *Tree) plant(root *os.Root, path, at string, asked bool) error {
-	names, err := t.Kernel.ReadDir(path)
+// asked says of a path whether it is the one that was asked for, and whether
+// the directories below it are as they should be.
+type asked struct{ it, whole bool }
+
+func (t *Tree) plant(root *os.Root, name, at string, a asked) error {
+	names, err := t.Kernel.ReadDir(name)
 	if errors.Is(err, syscall.ENOTDIR) {
-		return t.file(root, path, at)
+		return t.file(root, name, at)
 	}
 	if err != nil {
 		return err
@@ -206,21 +231,41 @@ func (t *Tree) plant(root *os.Root, path, at string, asked bool) error {
 	if err := root.MkdirAll(at, 0o755); err != nil {
 		return err
 	}
-	if !asked && len(names) > maxPlanted {
-		names = names[:maxPlanted]
+	slices.Sort(names)
+	has := func(entry string) bool { _, found := slices.BinarySearch(names, entry); return found }
+	shared := name == "/sys/class" || name == "/sys/class/misc" // with the machine's own
+	old, err := fs.ReadDir(root.FS(), at)
+	if err != nil {
+		return err
 	}
-	for _, name := range names {
-		if err := t.plant(root, path+"/"+name, at+"/"+name, false); err != nil && !errors.Is(err, syscall.ENOENT) {
+	directories := map[string]bool{}
+	for _, e := range old {
+		directories[e.Name()] = e.IsDir()
+		if !has(e.Name()) && !(shared && e.Type() == fs.ModeSymlink) {
+			if err := root.RemoveAll(at + "/" + e.Name()); err != nil {
+				return err
+			}
+		}
+	}
+	some := names
+	if !a.it && len(names) > maxPlanted {
+		some = names[:maxPlanted]
+	}
+	for _, entry := range some {
+		if a.whole && directories[entry] {
+			continue
+		}
+		if err := t.plant(root, name+"/"+entry, at+"/"+entry, asked{}); err != nil && !errors.Is(err, syscall.ENOENT) {
 			return err
 		}
 	}
-	if path != "/sys/class" && path != "/sys/class/misc" {
+	if !shared {
 		return nil
 	}
-	own, _ := os.ReadDir(path) // the machine's
+	own, _ := os.ReadDir(name)
 	for _, e := range own {
-		if !strings.HasPrefix(e.Name(), "infiniband") && !slices.Contains(names, e.Name()) {
-			_ = root.Symlink(path+"/"+e.Name(), at+"/"+e.Name()) // it may be there
+		if !strings.HasPrefix(e.Name(), "infiniband") && !has(e.Name()) {
+			_ = root.Symlink(name+"/"+e.Name(), at+"/"+e.Name()) // it may be there
 		}
 	}
 	return nil
@@ -235,26 +280,36 @@ func (t *Tree) file(root *os.Root, name, at string) error {
 	var text []byte
 	if !strings.HasPrefix(name, "/dev/") {
 		var err error
-		text, err = ReadAll(t.Kernel, name)
-		if to, e := root.Readlink(at); err != nil && e == nil && to == unreadable {
-			return nil
-		}
-		if err != nil {
-			_ = root.Remove(at)
-			return errors.Join(root.MkdirAll(path.Dir(at), 0o755), root.Symlink(unreadable, at))
+		if text, err = ReadAll(t.Kernel, name); err != nil {
+			if to, e := root.Readlink(at); e == nil && to == unreadable {
+				return nil
+			}
+			return replace(root, at, func() error { return root.Symlink(unreadable, freshFile) })
 		}
 	}
-	old, err := root.ReadFile(at)
-	if err == nil && bytes.Equal(old, text) {
+	if old, err := root.ReadFile(at); err == nil && bytes.Equal(old, text) {
 		return nil
 	}
-	if err != nil {
-		_ = root.Remove(at)
-		if err := root.MkdirAll(path.Dir(at), 0o755); err != nil {
-			return err
+	return replace(root, at, func() error { return root.WriteFile(freshFile, text, 0o644) })
+}
+
+// freshFile is where a file is made before it comes into its place, whole.
+const freshFile = "fresh"
+
+// replace puts what write makes in a place, so that programs that look there
+// meanwhile find what was there or what comes.
+func replace(root *os.Root, at string, write func() error) error {
+	_ = root.Remove(freshFile)
+	err := write()
+	if err == nil {
+		err = root.Rename(freshFile, at)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = root.MkdirAll(path.Dir(at), 0o755); err == nil {
+			err = root.Rename(freshFile, at)
 		}
 	}
-	return root.WriteFile(at, text, 0o644)
+	return err
 }
 
 // ReadAll reads a file of a kernel.

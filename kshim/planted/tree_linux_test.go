@@ -1,21 +1,24 @@
 package planted
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/privatefile"
 	"github.com/rdmashim/rdmashim/uapi/minikernel"
 )
 
 // newTree makes a tree of a kernel with the device rxe7, in a directory of the
 // test's own, which is returned. unload removes the device.
-func newTree(t testing.TB) (tree *Tree, home string, unload func()) {
+func newTree(t *testing.T) (tree *Tree, home string, unload func()) {
 	t.Helper()
 	run := t.TempDir()
 	t.Setenv("XDG_RUNTIME_DIR", run)
@@ -102,6 +105,98 @@ func TestReplacedTree(t *testing.T) {
 			require.Equal(t, "precious", string(text))
 		})
 	}
+}
+
+// altering is a kernel with one attribute, which is another one at each look.
+// Its directory is planted when it is looked at first, and when it has changed.
+type altering struct {
+	kshim.Kernel
+	looks, changes uint64
+}
+
+func (k *altering) Changes() uint64 { return k.changes }
+
+func (k *altering) ReadDir(name string) ([]string, error) {
+	if name == "/sys/port/state" {
+		return nil, syscall.ENOTDIR
+	}
+	return map[string][]string{"/sys": {"port"}, "/sys/port": {"state"}}[name], nil
+}
+
+func (k *altering) Open(string) (kshim.File, error) {
+	k.looks++
+	return text{Reader: strings.NewReader(strings.Repeat(strconv.FormatUint(k.looks%10, 10), 5000))}, nil
+}
+
+type text struct {
+	kshim.File
+	*strings.Reader
+}
+
+func (t text) Read(_ context.Context, b []byte) (int, error) { return t.Reader.Read(b) }
+
+func (t text) Close() error { return nil }
+
+// TestShared: programs that look at an attribute while others do find a text as
+// it was or as it is.
+func TestShared(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	tree, err := New("RUN", &altering{})
+	require.NoError(t, err)
+	at, err := tree.Plant("/sys/port/state")
+	require.NoError(t, err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 300 {
+			if _, err := tree.Plant("/sys/port/state"); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	for ended := false; !ended; {
+		select {
+		case <-done:
+			ended = true
+		default:
+		}
+		b, err := os.ReadFile(at)
+		require.NoError(t, err)
+		require.Len(t, b, 5000)
+		require.Equal(t, strings.Repeat(string(b[:1]), 5000), string(b))
+	}
+}
+
+// TestUnchanged: what is below a directory is planted again when devices have
+// changed, and the entries that have gone go.
+func TestUnchanged(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	k := &altering{}
+	tree, err := New("RUN", k)
+	require.NoError(t, err)
+	looks := func(name string) uint64 {
+		before := k.looks
+		_, err := tree.Plant(name)
+		require.NoError(t, err)
+		return k.looks - before
+	}
+	require.EqualValues(t, []uint64{1, 0, 1}, []uint64{looks("/sys"), looks("/sys"), looks("/sys/port")})
+	k.changes++
+	require.EqualValues(t, []uint64{1, 0, 1}, []uint64{looks("/sys"), looks("/sys"), looks("/sys/port/state")})
+	require.NoError(t, os.RemoveAll(filepath.Join(tree.Dir(), "sys/port")))
+	require.EqualValues(t, 1, looks("/sys"))
+
+	tree, _, unload := newTree(t)
+	at, err := tree.Plant("/sys/class/infiniband")
+	require.NoError(t, err)
+	unload()
+	_, err = tree.Plant("/sys/class/infiniband")
+	require.NoError(t, err)
+	require.NoDirExists(t, filepath.Join(at, "rxe7"))
+	require.NoError(t, minikernel.Machine().Insmod("sim", "?name=rxe7"))
+	_, err = tree.Plant("/sys/class/infiniband")
+	require.NoError(t, err)
+	require.FileExists(t, filepath.Join(at, "rxe7/node_type"))
 }
 
 // TestOutside: a path that leads out of the tree removes nothing there.
