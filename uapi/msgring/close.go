@@ -88,13 +88,6 @@ func (c *Conn) CloseContext(ctx context.Context) error {
 
 // close ends the connection, by a choice that regards all that has arrived.
 func (c *Conn) close(abort bool) error {
-	choose := func() {
-		if abort {
-			c.core.Reset(core.ClosedNoLinger)
-		}
-		c.core.Close()
-		c.postControls()
-	}
 	c.turns.glance()
 	c.mu.Lock()
 	err := c.state(&deadline{})
@@ -102,26 +95,18 @@ func (c *Conn) close(abort bool) error {
 		c.closing, c.aborted = true, abort
 		c.readBy.stop()
 		c.writeBy.stop()
-		if c.memory.worker == nil {
-			choose()
+		if abort {
+			c.core.Reset(core.ClosedNoLinger)
 		}
+		c.core.Close()
+		c.postControls()
 	}
 	c.mu.Unlock()
 	if err != nil {
 		return err
 	}
 	c.turns.rouse(&c.turns.reader, &c.turns.writer)
-	w := c.memory.worker
-	if w == nil {
-		go c.linger()
-		return nil
-	}
-	w.behind(c.memory.queue, func() {
-		c.mu.Lock()
-		choose()
-		c.mu.Unlock()
-		go c.linger() // not before: data that has arrived already would end it
-	})
+	go c.linger()
 	return nil
 }
 

@@ -62,9 +62,6 @@ type Config struct {
 	// KeepAlive is uapi.DialConfig.KeepAlive, of a dialer: an acceptor has its
 	// uapi.Listener's.
 	KeepAlive time.Duration
-	// Workers are of the device, and take its completions: that with the fewest
-	// connections (none: the goroutines that wait in the connection do).
-	Workers []*Worker
 	// Logger is told once a process that rings are made smaller, because little
 	// memory may be locked (none).
 	Logger *slog.Logger

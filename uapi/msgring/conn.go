@@ -184,19 +184,6 @@ func (c *Conn) done(cause error) {
 	c.mu.Lock()
 	c.cause = cause
 	c.mu.Unlock()
-	if w := c.memory.worker; w != nil { // arrived data comes first
-		w.behind(c.memory.queue, func() { c.lose(cause) })
-		return
-	}
-	all := c.turns.all()
-	c.turns.rouse(all[:]...)
-}
-
-// lose ends the connection and wakes all that wait in it.
-func (c *Conn) lose(cause error) {
-	c.mu.Lock()
-	c.core.LoseBoth(cause)
-	c.mu.Unlock()
 	all := c.turns.all()
 	c.turns.rouse(all[:]...)
 }

@@ -29,7 +29,6 @@ func Dial(ctx context.Context, device *uapi.Device, addr string, config Config) 
 		KeepAlive: config.KeepAlive,
 		Prepare: func(qp uapi.QP) error {
 			c.qp = qp
-			c.memory.enter(qp, c)
 			return c.postReceives()
 		},
 	})
@@ -163,6 +162,5 @@ func (c *Conn) prepare(request *uapi.Request) (err error) {
 	if c.qp, err = request.CreateQPWith(c.config.queuePair(c.memory)); err != nil {
 		return err
 	}
-	c.memory.enter(c.qp, c)
 	return c.postReceives()
 }

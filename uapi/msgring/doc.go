@@ -22,9 +22,8 @@
 //   - End a wait: [Conn.SetDeadline], [Conn.Interrupt]
 //   - READ the peer's memory beside the ring: [Conn.RegMR], [Conn.PostRead]
 //   - Close: [Conn.Close], [Conn.CloseWrite], [Conn.CloseContext], [Conn.Abort]
-//   - Let one goroutine work for many connections: [NewWorker]
 //   - Agree on an RPC session when connecting: [Session], [Conn.PeerSession]
-//   - Watch: [Conn.Info], [Conn.Stats], [Worker.Stats]
+//   - Watch: [Conn.Info], [Conn.Stats]
 //
 // # How a Write travels
 //
@@ -48,10 +47,6 @@
 // program that neither reads nor waits to write is deaf: its peer stops when
 // the ring is full, and sees it close only when its own calls fail. A dead peer
 // is noticed by the keepalive of package uapi.
-//
-// A Worker, named in Config, is a goroutine that works for any number of
-// connections instead, on completion queues that they share. Such a connection
-// is never deaf, and each message costs its reader a goroutine's wake-up.
 //
 // # Memory
 //

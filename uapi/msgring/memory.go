@@ -2,7 +2,6 @@ package msgring
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/msgring/core"
@@ -19,12 +18,7 @@ type memory struct {
 	device *uapi.Device
 	pd     uapi.PD
 	cq     uapi.CQ
-	// worker has the completion queue, if there is one; qp has entries of it.
-	worker  *Worker
-	queue   *queue
-	qp      uapi.QP
-	entries int
-	ring    region // the peer writes it
+	ring   region // the peer writes it
 	// local is staging, then room for one control message to be sent, then a
 	// slot for each receive.
 	local region
@@ -46,7 +40,7 @@ func newMemory(device *uapi.Device, c *Config) (m *memory, err error) {
 	if m.pd, err = device.CreatePD(); err != nil {
 		return m, err
 	}
-	if err = m.makeQueue(c.Workers, c.entries()); err != nil {
+	if m.cq, err = device.CreateCQ(c.entries()); err != nil {
 		return m, err
 	}
 	if err = m.ring.make(m, c.Ring, uapi.AccessLocalWrite|uapi.AccessRemoteWrite); err != nil {
@@ -54,29 +48,6 @@ func newMemory(device *uapi.Device, c *Config) (m *memory, err error) {
 	}
 	err = m.local.make(m, c.Ring+slot*(1+c.receives()), uapi.AccessLocalWrite)
 	return m, err
-}
-
-// makeQueue makes a completion queue, or takes part in that of the worker with
-// the fewest connections.
-func (m *memory) makeQueue(workers []*Worker, entries int) (err error) {
-	if len(workers) == 0 {
-		m.cq, err = m.device.CreateCQ(entries)
-		return err
-	}
-	least := slices.MinFunc(workers, func(a, b *Worker) int { return a.Stats().Connections - b.Stats().Connections })
-	if m.queue, err = least.claim(m.device, entries); err == nil {
-		m.worker, m.cq, m.entries = least, m.queue.cq, entries
-	}
-	return err
-}
-
-// enter lets a connection's completions find it. Preconditions: the peer cannot
-// send yet.
-func (m *memory) enter(qp uapi.QP, c *Conn) {
-	m.qp = qp
-	if m.worker != nil {
-		m.worker.enter(qp, c)
-	}
 }
 
 func (r *region) make(m *memory, n int, access uapi.Access) (err error) {
@@ -93,11 +64,6 @@ func (r *region) make(m *memory, n int, access uapi.Access) (err error) {
 // free gives everything back. Preconditions: the queue pair is destroyed.
 func (m *memory) free() error {
 	var all []error
-	if m.worker != nil {
-		m.worker.leave(m.queue, m.qp, m.entries)
-		m.cq = 0
-		defer m.worker.gone()
-	}
 	for _, r := range []*region{&m.ring, &m.local} {
 		if r.mr > 0 {
 			all = append(all, unlessClosed(m.device.DeregMR(r.mr)))

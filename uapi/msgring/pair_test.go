@@ -14,24 +14,9 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/msgring"
 )
 
-// onWorkers in the environment runs the tests on Workers.
-var onWorkers = os.Getenv("MSGRING_TEST_WORKERS") != ""
-
 // realDevice is a device of the kernel, which tests/guest names, in place of a
 // soft one.
 var realDevice = os.Getenv("MSGRING_TEST_DEVICE")
-
-// worker is a Worker of the device for the test, where they are asked for.
-func worker(t *testing.T, device *uapi.Device) []*msgring.Worker {
-	t.Helper()
-	if !onWorkers {
-		return nil
-	}
-	w, err := msgring.NewWorker(device)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, w.Close()) })
-	return []*msgring.Worker{w}
-}
 
 // givenBack waits until closed connections have given everything back, whether
 // or not all has arrived.
@@ -55,13 +40,11 @@ func connect(t *testing.T, a, b *uapi.Device, config msgring.Config) (dialer, ac
 	defer l.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	theirs := config
-	config.Workers, theirs.Workers = worker(t, a), worker(t, b)
 	accepted := make(chan error, 1)
 	go func() {
 		request, err := l.Accept(ctx)
 		if err == nil {
-			acceptor, err = msgring.Accept(ctx, request, theirs)
+			acceptor, err = msgring.Accept(ctx, request, config)
 		}
 		accepted <- err
 	}()

@@ -187,7 +187,7 @@ func (c *Conn) takeRead(wc *uapi.WC) {
 		return
 	}
 	if r.over {
-		return // a Worker took the completion before the connection was given back
+		return // a glance took the completion after the queue pair was destroyed
 	}
 	r.ended = append(r.ended, r.queue[0])
 	r.queue = slices.Delete(r.queue, 0, 1)

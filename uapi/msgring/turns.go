@@ -44,10 +44,6 @@ func (t *turns) all() [3]*waiter { return [...]*waiter{&t.reader, &t.writer, &t.
 // goroutine waits as w.
 func (t *turns) until(w *waiter) {
 	c := t.conn
-	if c.memory.worker != nil {
-		t.follow(w)
-		return
-	}
 	c.mu.Lock()
 	w.waits = true
 	c.mu.Unlock()
@@ -77,7 +73,7 @@ func (t *turns) until(w *waiter) {
 // sending does not hold it up.
 func (t *turns) glance() {
 	c := t.conn
-	if c.memory.worker != nil || !t.glances.TryLock() {
+	if !t.glances.TryLock() {
 		return
 	}
 	defer t.glances.Unlock()
@@ -108,21 +104,6 @@ func (t *turns) wake(successor *core.Waiter) {
 		if &w.Waiter == successor {
 			w.fill()
 		}
-	}
-}
-
-// follow waits until w may go on while a Worker works: it never leads. It notes
-// that it waits while it looks, so that a change which lets it go on finds it.
-func (t *turns) follow(w *waiter) {
-	for {
-		t.conn.mu.Lock()
-		done := w.look()
-		w.waits = !done
-		t.conn.mu.Unlock()
-		if done {
-			return
-		}
-		<-w.wake
 	}
 }
 

@@ -49,7 +49,7 @@ func (c *Conn) work(w *waiter, wait bool) int {
 // handle hands out at most batchSize completions: copies control messages and
 // posts their receives again, which never waits for the program to read; then
 // tells core of them, makes the posts that this allows, and wakes the waiters
-// other than w that can go on. w is nil for a Worker.
+// other than w that can go on. w is nil for a glance.
 func (c *Conn) handle(w *waiter, wcs []uapi.WC) (ended bool) {
 	if len(wcs) > 0 && c.batch == nil {
 		c.batch = new(batch)

@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/msgring"
 )
 
@@ -28,9 +27,6 @@ type Config struct {
 	// KeepAlive is how long a connection is idle before its peer is asked for a
 	// sign of life (uapi.DefaultKeepAlive). uapi.None: never.
 	KeepAlive time.Duration
-	// Workers are of the device, and take its completions: that with the fewest
-	// connections (none: the goroutines that wait in the connection do).
-	Workers []*Worker
 	// Logger is told once a process that rings are made smaller, because little
 	// memory may be locked (none).
 	Logger *slog.Logger
@@ -45,42 +41,8 @@ func (c Config) Check() error {
 
 // rings is the configuration of the message rings below.
 func (c *Config) rings() msgring.Config {
-	rings := msgring.Config{
+	return msgring.Config{
 		Ring: c.Ring, MaxChunk: c.MaxChunk, Service: c.Service,
 		Linger: c.Linger, KeepAlive: c.KeepAlive, Logger: c.Logger,
 	}
-	for _, w := range c.Workers {
-		rings.Workers = append(rings.Workers, w.ring)
-	}
-	return rings
 }
-
-// Worker is a goroutine that takes the completions of the connections whose
-// Config names it, any number of them on one device. Such a connection takes in
-// what arrives also while its program neither reads nor writes, and each wait
-// costs a goroutine's wake-up more.
-type Worker struct{ ring *msgring.Worker }
-
-// NewWorker starts a worker for connections of the device. Errors are those of
-// uapi.Device.CreateCQ.
-func NewWorker(device *uapi.Device) (*Worker, error) {
-	ring, err := msgring.NewWorker(device)
-	if err != nil {
-		return nil, err
-	}
-	return &Worker{ring}, nil
-}
-
-// WorkerStats count a Worker's work.
-type WorkerStats struct {
-	Connections int    `json:"connections"` // now
-	Queues      int    `json:"queues"`      // completion queues
-	Completions uint64 `json:"completions"` // handed to connections
-}
-
-// Stats reads the figures.
-func (w *Worker) Stats() WorkerStats { return WorkerStats(w.ring.Stats()) }
-
-// Close ends the worker and its connections, which may lose data, and waits
-// until they are gone.
-func (w *Worker) Close() error { return w.ring.Close() }

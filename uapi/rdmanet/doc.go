@@ -13,8 +13,7 @@
 //   - Dial: [Dial]; from a device that is open, for net/http, with TCP as a
 //     fallback: [Dialer]; for grpc-go: [Dialer.GRPC]
 //   - Listen: [Listen]; on a device that is open: [ListenOn]
-//   - Size rings and chunks: [Config]; take in what arrives while the program
-//     does something else: [Worker]
+//   - Size rings and chunks: [Config]
 //   - Test: package rdmanettest has two connections in a line
 //   - Copy from and to readers and writers without a buffer between:
 //     [Conn.ReadFrom], [Conn.WriteTo], [Conn.WriteBuffers]

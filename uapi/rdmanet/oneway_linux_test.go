@@ -17,7 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/tests/must"
-	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 )
 
@@ -343,25 +342,20 @@ func await(t *testing.T, c end, is func(state uint8, unsent int) bool) {
 }
 
 // TestOneWay runs the programs over TCP and over RDMA on a network in memory,
-// also with Workers, through shared memory and UDP, and compares their lines.
+// through shared memory and UDP, and compares their lines.
 func TestOneWay(t *testing.T) {
 	for _, p := range oneWay {
 		t.Run(p.name, func(t *testing.T) {
 			expected := declared(t, p.script, overTCPSockets(t, p.script))
-			for _, workers := range []bool{false, true} {
-				synctest.Test(t, func(t *testing.T) {
-					h := newHost(t, rdmanet.Config{})
-					if workers {
-						h.work(t)
-					}
-					x, y, err := h.pipe()
-					require.NoError(t, err)
-					got := perform(p.script, [2]end{x, y}, func(int, string) {
-						time.Sleep(time.Second) // virtual
-					}, func() { _ = h.server.Close() }, nil)
-					require.Equal(t, strings.Join(expected, "\n"), strings.Join(got, "\n"), "workers: %v", workers)
-				})
-			}
+			synctest.Test(t, func(t *testing.T) {
+				h := newHost(t, rdmanet.Config{})
+				x, y, err := h.pipe()
+				require.NoError(t, err)
+				got := perform(p.script, [2]end{x, y}, func(int, string) {
+					time.Sleep(time.Second) // virtual
+				}, func() { _ = h.server.Close() }, nil)
+				require.Equal(t, strings.Join(expected, "\n"), strings.Join(got, "\n"))
+			})
 			if strings.Contains(p.script, "die") {
 				return // with processes in TestRival09DeadPeer: each way has its own news of it
 			}
@@ -382,20 +376,6 @@ func TestOneWay(t *testing.T) {
 			}
 		})
 	}
-}
-
-// work has Workers work for the connections from now on. They end them when the
-// test ends.
-func (h *host) work(t *testing.T) {
-	t.Helper()
-	worker := func(device *uapi.Device) rdmanet.Config {
-		w := must.Get(rdmanet.NewWorker(device))(t)
-		t.Cleanup(func() { _ = w.Close() })
-		return rdmanet.Config{Workers: []*rdmanet.Worker{w}}
-	}
-	require.NoError(t, h.Listener.Close())
-	h.Listener = must.Get(rdmanet.ListenOn(h.server, ":0", worker(h.server)))(t)
-	h.addr, h.Config = at(t, h.server, h.Listener), worker(h.client)
 }
 
 // acknowledged reports whether the peer's device has all that was posted.

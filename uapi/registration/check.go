@@ -23,8 +23,6 @@ func (c *Config) check() error {
 		return wrong(syscall.ENOPROTOOPT, ".TLS names no application protocol; set NextProtos")
 	case c.TLS != nil && !c.DialOnly && len(c.TLS.Certificates) == 0 && c.TLS.GetCertificate == nil && c.TLS.GetConfigForClient == nil:
 		return wrong(syscall.ENOENT, ".TLS has no certificate; set Certificates, or DialOnly if nothing listens")
-	case c.Workers < 0:
-		return wrong(syscall.EINVAL, fmt.Sprintf(".Workers is %d; make it 0 or more", c.Workers))
 	}
 	return c.Streams.Check()
 }

@@ -114,7 +114,7 @@ func TestNothingLeft(t *testing.T) {
 		t.Run(form, func(t *testing.T) {
 			r := open(t, configure(onRDMA(registration.Rings{})))
 			l := listen(t, r)
-			before := len(r.OpenHandles()) // the workers' queues
+			before := len(r.OpenHandles())
 			for i := range 4 {
 				x, y := connect(t, r, l)
 				require.Greater(t, len(r.OpenHandles()), before)

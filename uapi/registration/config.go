@@ -32,11 +32,6 @@ type Config struct {
 	// KeepAlivePeriod is none. HandshakeIdleTimeout bounds handshakes of TLS
 	// (5 s).
 	Streams qmux.Config
-	// Workers is how many goroutines work for the connections on RDMA, each
-	// with completion queues that its connections share (0: each connection has
-	// a queue of its own, for which the goroutine that reads it works). TCP has
-	// the system's instead.
-	Workers int
 }
 
 const (

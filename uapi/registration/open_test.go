@@ -39,7 +39,6 @@ func TestOpenRefuses(t *testing.T) {
 		"no protocol":       {with(func(c *registration.Config) { c.TLS.NextProtos = nil }), syscall.ENOPROTOOPT, "set NextProtos"},
 		"protocol twice":    {with(func(c *registration.Config) { c.Protocol = "x" }), syscall.EINVAL, "TLS.NextProtos"},
 		"no certificate":    {with(func(c *registration.Config) { c.TLS.Certificates = nil }), syscall.ENOENT, "DialOnly"},
-		"workers":           {with(func(c *registration.Config) { c.Workers = -1 }), syscall.EINVAL, "Workers is -1"},
 		"streams":           {with(func(c *registration.Config) { c.Streams.MaxRecordSize = 1 }), syscall.EINVAL, "MaxRecord"},
 		"tcp name":          {on(registration.TCP{Addr: "localhost"}), syscall.EINVAL, `"localhost" is not the IP address`},
 		"tcp any":           {on(registration.TCP{Addr: "0.0.0.0"}), syscall.EINVAL, `"0.0.0.0" is not the IP address`},

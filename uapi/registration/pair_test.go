@@ -96,14 +96,7 @@ func plain(transport registration.Transport) registration.Config {
 }
 
 // forms are the configurations of a transport with and without TLS.
-var forms = map[string]func(registration.Transport) registration.Config{"tls": secure, "plain": plain, "worker": worked}
-
-// worked is plain with a worker.
-func worked(transport registration.Transport) registration.Config {
-	config := plain(transport)
-	config.Workers = 1
-	return config
-}
+var forms = map[string]func(registration.Transport) registration.Config{"tls": secure, "plain": plain}
 
 // everywhere runs a test on all transports, with and without TLS.
 func everywhere(t *testing.T, f func(t *testing.T, config registration.Config)) {

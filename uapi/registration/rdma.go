@@ -117,7 +117,7 @@ type rings struct {
 	device *uapi.Device
 	name   string
 	at     netip.Addr
-	config rdmanet.Config // its Workers are this registration's
+	config rdmanet.Config
 }
 
 // config is that of connections.
@@ -142,18 +142,11 @@ func openRings(config *Config, device *uapi.Device, addr netip.Addr, sizes Rings
 	if err == nil && info.PortState != uapi.PortActive {
 		err = down(&info, addr)
 	}
-	r := &rings{device: device, name: info.Name, at: addr, config: sizes.config(config.Protocol)}
-	for i := 0; i < config.Workers && err == nil; i++ {
-		var w *rdmanet.Worker
-		if w, err = rdmanet.NewWorker(device); err == nil {
-			r.config.Workers = append(r.config.Workers, w)
-		}
-	}
 	if err != nil {
-		_ = r.shut()
+		_ = device.Close()
 		return nil, err
 	}
-	return newMuxed(config, r), nil
+	return newMuxed(config, &rings{device, info.Name, addr, sizes.config(config.Protocol)}), nil
 }
 
 func (r *rings) addr() netip.Addr { return r.at }
@@ -190,9 +183,6 @@ const rttConns = 100
 // countDevice adds what rdma_rxe counts instead where it has no such counter.
 func (r *rings) countDevice(conns int, b *Below) {
 	b.Device = r.name
-	for _, w := range r.config.Workers {
-		b.Workers = append(b.Workers, w.Stats())
-	}
 	if all, err := r.device.Counters(); err == nil {
 		b.Retransmitted = all.Summarize().Retransmitted
 	}
@@ -212,14 +202,5 @@ func (r *rings) abort(conn net.Conn) { _ = conn.(*rdmanet.Conn).SetLinger(0) }
 
 func (r *rings) close(ctx context.Context) error {
 	_ = rdmanet.FlushDevice(ctx, r.device)
-	return r.shut()
-}
-
-// shut closes the device, which ends all that is left, and then the workers.
-func (r *rings) shut() error {
-	err := r.device.Close()
-	for _, w := range r.config.Workers {
-		_ = w.Close()
-	}
-	return err
+	return r.device.Close() // which ends all that is left
 }

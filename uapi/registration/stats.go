@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/rdmashim/rdmashim/uapi/qmux"
-	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 )
 
 // Counters count the machinery of connections above their datapath, and mean
@@ -49,8 +48,6 @@ type Below struct {
 	RTT time.Duration `json:"rtt_ns"`
 	// CreditWaits is how often a writer found the peer's ring full.
 	CreditWaits uint64 `json:"credit_waits"`
-	// Workers are those of Config.Workers.
-	Workers []rdmanet.WorkerStats `json:"workers,omitempty"`
 }
 
 // Add adds those of another connection.
