@@ -29,7 +29,7 @@ func newFile(p *Process, path string) file {
 // FD is the file's number in its process, for messages.
 func (f *file) FD() int { return int(f.fd.Load()) }
 
-func (f *file) renumber(fd int32) { f.fd.Store(fd) }
+func (f *file) hosted() *file { return f }
 
 // Path is the file's name, or the kernel's word for files without one.
 func (f *file) Path() string { return f.path }

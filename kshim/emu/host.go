@@ -47,6 +47,10 @@ type HostFile interface {
 	// Offset tells where in a device file's descriptor the program maps memory
 	// of Alloc.
 	Offset(mem []byte) uint64
+	// Moved tells that this kernel knows the file by another number from now
+	// on, as another file has its own. A host that closes its files with their
+	// numbers returns false.
+	Moved(to int32) bool
 	// Ready tells that the file has one more event for its reader or, if ready
 	// is false, that it has none any more. Each event wakes those that wait,
 	// also behind unread ones (uverbs_main.c: ib_uverbs_comp_handler).
@@ -94,33 +98,29 @@ func (p *Process) Refill(fd int32) {
 	}
 }
 
-// firstMoved is the lowest number that Move gives, above those of programs.
+// firstMoved is the lowest number of files whose own is another file's, above
+// those of programs.
 const firstMoved = 1 << 16
 
-// Move gives the open file of a number another one: the program has closed that
-// number and reaches the file by a duplicate, and the host needs the number for
-// another file. EMFILE when none is free.
-func (p *Process) Move(fd int32) (to int32, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	from := int(fd) - firstFD
-	if from < 0 || from >= len(p.files) || p.files[from].file == nil {
-		return 0, &Error{Op: "move", Path: p.name, Msg: "descriptor is not open", Errno: syscall.EBADF}
-	}
+// move frees a number that an open file has, whose host has closed its
+// descriptor and put another file there: the program reaches the old one by a
+// duplicate. EMFILE when the host does not know that. Preconditions: mu is held.
+func (p *Process) move(from int) error {
+	f := p.files[from].file
 	at := firstMoved - firstFD
 	for at < len(p.files) && p.files[at].file != nil {
 		at++
 	}
-	if at >= maxFD {
-		return 0, fail(syscall.EMFILE, "process %q has too many files open", p.name)
+	h, ok := f.(interface{ hosted() *file })
+	if !ok || at >= maxFD || !h.hosted().host.Moved(int32(at+firstFD)) {
+		return fail(syscall.EMFILE, "the program's descriptor %d was not closed here", from+firstFD)
 	}
 	for at >= len(p.files) {
 		p.files = append(p.files, fdEntry{})
 	}
 	p.files[at], p.files[from] = p.files[from], fdEntry{}
-	to = int32(at + firstFD)
-	p.files[at].file.(interface{ renumber(int32) }).renumber(to)
-	return to, nil
+	h.hosted().fd.Store(int32(at + firstFD))
+	return nil
 }
 
 // number is the number here of the file behind a descriptor of the program.
@@ -151,10 +151,13 @@ func (p *Process) place(f kshim.File, base *file) (i int, err error) {
 		return 0, err
 	}
 	fd := base.host.FD()
-	if i = int(fd) - firstFD; i < 0 || i < len(p.files) && p.files[i].file != nil {
-		return 0, fail(syscall.EMFILE, "the program's descriptor %d was not closed here", fd)
+	if i = int(fd) - firstFD; i < 0 {
+		return 0, fail(syscall.EMFILE, "descriptor %d is the process's own", fd)
 	}
-	return i, nil
+	if i < len(p.files) && p.files[i].file != nil {
+		err = p.move(i)
+	}
+	return i, err
 }
 
 // readiness tells a host of a file's events. The zero value tells no host.

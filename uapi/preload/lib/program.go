@@ -63,6 +63,9 @@ type openFile struct {
 // FD implements emu.HostFile.
 func (f openFile) FD() int32 { return f.fd }
 
+// Moved implements emu.HostFile: the stub closes files here first.
+func (f openFile) Moved(int32) bool { return false }
+
 // Number implements emu.Host. The stub hands over numbers that are known here.
 func (p *program) Number(fd int32) int32 { return fd }
 
