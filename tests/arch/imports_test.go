@@ -146,7 +146,7 @@ var allowed = map[string][]string{
 	"uapi/rdmanet/rdmanettest":           {"uapi", "uapi/rdmanet", "uapi/uapitest"},
 	"uapi/registration":                  {"uapi", "kshim/parties", "uapi/qmux", "uapi/rdmanet", "uapi/registration/internal/address"},
 	"uapi/registration/internal/address": {},
-	"uapi/registration/quicudp":          {"uapi/qmux", "uapi/registration", "uapi/registration/internal/address"},
+	"uapi/registration/quicudp":          {"kshim/parties", "uapi/qmux", "uapi/registration", "uapi/registration/internal/address"},
 	"uapi/msgring/core":                  {},
 	"uapi/rpc/session":                   {"uapi", "uapi/msgring", "kshim/parties", "uapi/rpc/session/core", "uapi/rpc/session/wire"},
 	"uapi/rpc/session/wire":              {},

@@ -20,6 +20,7 @@ type acceptor struct {
 	listener  *quic.Listener
 	shut      func() error // closes the socket, once; a second caller waits
 	gone      func()       // removes it from the datapath's, when shut
+	places    places
 
 	mu     sync.Mutex
 	users  int  // the listener, and connections; guarded by mu, as is closed
@@ -32,7 +33,8 @@ func (d *datapath) Listen(_ context.Context, port int) (registration.Acceptor, e
 	if err != nil {
 		return nil, err
 	}
-	a := &acceptor{socket: socket, transport: &quic.Transport{Conn: socket}, users: 1}
+	a := &acceptor{socket: socket, users: 1}
+	a.transport = &quic.Transport{Conn: socket, VerifySourceAddress: a.places.doubt, ConnContext: a.places.take}
 	a.shut = sync.OnceValue(func() error { return errors.Join(a.transport.Close(), a.socket.Close()) })
 	if a.listener, err = a.transport.Listen(d.config.TLS, settings(d.config)); err != nil {
 		return nil, errors.Join(err, a.shut())
@@ -68,6 +70,7 @@ func (a *acceptor) Accept(ctx context.Context) (registration.Session, error) {
 	case err != nil:
 		return nil, err
 	}
+	leave(conn.Context())
 	a.mu.Lock()
 	a.users++
 	a.mu.Unlock()
