@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"go/ast"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,6 +42,25 @@ lacking ` + log + `.skips`
 		"TestD: tools/test --all runs it; RDMASHIM_TESTS=all does, too",
 		"2",
 	}, strings.Split(strings.TrimSpace(string(out)), "\n"))
+}
+
+// TestLacking: where a test is skipped for want of IPv6, which no package
+// brings, its reason is one that makes no run incomplete.
+func TestLacking(t *testing.T) {
+	for _, s := range sources(t) {
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) == 0 {
+				return true
+			}
+			f, ok := call.Fun.(*ast.SelectorExpr)
+			reason, isText := call.Args[0].(*ast.BasicLit)
+			if ok && isText && strings.HasPrefix(f.Sel.Name, "Skip") && strings.Contains(reason.Value, "IPv6") {
+				require.True(t, strings.HasPrefix(reason.Value, `"this machine `), "%s: %s", s.path, reason.Value)
+			}
+			return true
+		})
+	}
 }
 
 // TestRacing: the race detector's run of tools/test has the packages that start

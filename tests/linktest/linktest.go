@@ -32,7 +32,7 @@ func UDP(t testing.TB, addr string) (l [2]link.Link) {
 		var err error
 		l[i], err = udp.Listen(netip.AddrPortFrom(netip.MustParseAddr(addr), 0), udp.Options{})
 		if errors.Is(err, syscall.ENOTSUP) || errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT) {
-			t.Skipf("no UDP socket on %s; give the machine that address (::1: enable IPv6), or run it on Linux: %v", addr, err)
+			t.Skipf("this machine has no UDP socket on %s; give it the address (::1: enable IPv6), or run it on Linux: %v", addr, err)
 		}
 		require.NoError(t, err)
 		t.Cleanup(func() { l[i].Close() })
