@@ -298,7 +298,7 @@ func register(t testing.TB, d *Device, pd driver.PD, n int, access abi.AccessFla
 	t.Helper()
 	m := &memory{buf: make([]byte, n), at: 0x7f00_0000_1000}
 	var err error
-	m.mr, err = d.RegMR(pd, m.buf, m.at, access)
+	m.mr, err = d.RegMR(pd, driver.Near(m.buf), m.at, access)
 	require.NoError(t, err)
 	return m
 }

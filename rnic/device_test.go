@@ -183,8 +183,8 @@ func TestCreateRefuses(t *testing.T) {
 	require.NoError(t, d.qp.send.cq.Destroy())
 	require.NoError(t, d.mem.mr.Dereg())
 	require.NoError(t, d.pd.Dealloc())
-	_, err = d.RegMR(foreign.pd, make([]byte, 8), 0, allAccess)
+	_, err = d.RegMR(foreign.pd, driver.Near(make([]byte, 8)), 0, allAccess)
 	require.ErrorIs(t, err, syscall.EINVAL)
-	_, err = d.RegMR(d.pd, nil, 0, allAccess)
+	_, err = d.RegMR(d.pd, driver.Memory{}, 0, allAccess)
 	require.ErrorIs(t, err, syscall.EINVAL)
 }

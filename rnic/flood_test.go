@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
@@ -132,7 +133,7 @@ func newFlooded(t testing.TB, links [3]link.Link, kinds []forgery, rate int) *fl
 	x.b.qp.connectTo(x.a.qp, at)
 	x.canary = &memory{buf: bytes.Repeat([]byte{0xca}, 4096), at: 0x1234_5000}
 	var err error
-	x.canary.mr, err = x.b.RegMR(x.b.pd, x.canary.buf, x.canary.at, allAccess)
+	x.canary.mr, err = x.b.RegMR(x.b.pd, driver.Near(x.canary.buf), x.canary.at, allAccess)
 	require.NoError(t, err)
 	f.target = wire.RETH{VA: x.canary.at + 8, RKey: x.canary.mr.RKey(), DMALen: 64}
 	x.work() // so that there is something to replay

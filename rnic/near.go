@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/engine"
 	"github.com/rdmashim/rdmashim/rnic/link"
@@ -57,13 +58,14 @@ func (q *QP) transmit(now engine.Time) (more bool) {
 	return more
 }
 
-// share lets near devices read a region's memory where it lies, if that can be:
-// packets to them lend it. It follows unshare, if it was shared before.
-func (d *Device) share(r *mem.Region, memory []byte) {
-	if d.near == nil {
+// share lets near devices read a region's memory where it lies, if that can be,
+// which far memory cannot: packets to them lend it. It follows unshare, if it
+// was shared before.
+func (d *Device) share(r *mem.Region, memory driver.Memory) {
+	if d.near == nil || memory.Far != nil {
 		return
 	}
-	if l := d.near.Lease(memory); l != nil {
+	if l := d.near.Lease(memory.Bytes); l != nil {
 		r.SetTag(l)
 	}
 }

@@ -57,6 +57,11 @@ type region struct {
 	r *mem.Region
 }
 
+// memoryOf is m for the table of regions.
+func memoryOf(m driver.Memory) mem.Memory {
+	return mem.Memory{Bytes: m.Bytes, Far: m.Far, Addr: m.Addr, Len: m.Len}
+}
+
 // RegMR implements driver.Device.
 func (d *Device) RegMR(pd driver.PD, memory driver.Memory, iova uint64, access abi.AccessFlags) (driver.MR, error) {
 	p, err := d.domainOf(pd)
@@ -68,7 +73,7 @@ func (d *Device) RegMR(pd driver.PD, memory driver.Memory, iova uint64, access a
 	if err := d.check(); err != nil {
 		return nil, err
 	}
-	r, err := d.regions.Register(p.id, memory, iova, access)
+	r, err := d.regions.Register(p.id, memoryOf(memory), iova, access)
 	if err != nil {
 		return nil, fmt.Errorf("rnic: device %s: %w", d.name, err)
 	}
@@ -110,7 +115,8 @@ func (m *region) Rereg(r *driver.Rereg) error {
 		c.Access = &r.Access
 	}
 	if r.Flags&abi.ReregTranslation != 0 {
-		c.Mem, c.IOVA = r.Mem, r.IOVA
+		next := memoryOf(r.Mem)
+		c.Mem, c.IOVA = &next, r.IOVA
 	}
 	m.d.mu.Lock()
 	defer m.d.mu.Unlock()
@@ -122,7 +128,7 @@ func (m *region) Rereg(r *driver.Rereg) error {
 	}
 	if c.Mem != nil {
 		m.d.unshare(m.r)
-		m.d.share(m.r, c.Mem)
+		m.d.share(m.r, r.Mem)
 	}
 	return nil
 }

@@ -56,10 +56,33 @@ type Device interface {
 	Close() error
 }
 
-// Memory is announced user memory as a driver sees it: bytes that stay where
-// they are while the region is registered. The process that owns them may
-// change or even unmap them at any time.
-type Memory []byte
+// Memory is user memory as a driver sees it: bytes of this process, or memory
+// of another one. It stays where it is while the region is registered. The
+// process that owns it may change or even unmap it at any time.
+type Memory struct {
+	Bytes []byte
+	Far   Far    // nil: Bytes are the memory; else they are nil, and it is
+	Addr  uint64 // where far memory begins in its process
+	Len   uint64 // in bytes
+}
+
+// Near returns the memory that b is; none, if b is empty.
+func Near(b []byte) Memory { return Memory{Bytes: b, Len: uint64(len(b))} }
+
+// Far is the address space of another process, reached by copies. Any error
+// means that not all of the memory was there: it wraps EFAULT. Methods are
+// called concurrently.
+type Far interface {
+	// Read fills dst with what lies at addr.
+	Read(dst []byte, addr uint64) error
+	// Write copies src to addr. With last, the last aligned word of eight
+	// bytes, or else of four, appears there after the rest, and at once. A
+	// part may have been written on an error.
+	Write(addr uint64, src []byte, last bool) error
+	// Probe reports EFAULT unless n bytes at addr can be read or, for write,
+	// written. It changes none of them.
+	Probe(addr, n uint64, write bool) error
+}
 
 // GIDEntry is one entry of a port's GID table.
 type GIDEntry struct {

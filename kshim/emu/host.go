@@ -5,6 +5,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/arena"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 )
 
 // Host is the program of a process that does not know this package: a C program
@@ -16,8 +17,12 @@ type Host interface {
 	// Memory returns the n bytes at addr, or nil for addresses that no program
 	// has. It does not look whether memory is there.
 	Memory(addr, n uint64) []byte
-	// Probe reports EFAULT unless mem can be read or, for write, written.
-	Probe(mem []byte, write bool) error
+	// Region is Memory for a region, which devices reach for as long as it is
+	// registered. Without memory it is of no bytes.
+	Region(addr, n uint64) driver.Memory
+	// Probe reports EFAULT unless mem, of Region, can be read or, for write,
+	// written.
+	Probe(mem driver.Memory, write bool) error
 	// Descriptor opens a descriptor of the system for a file that is about to
 	// be opened. The host closes it behind the file.
 	Descriptor(kind FileKind) (HostFile, error)
@@ -183,7 +188,7 @@ func (r *readiness) none() {
 }
 
 // probe looks whether memory is there, until the process is killed.
-func (f *uverbsFile) probe(mem []byte, write bool) (err error) {
+func (f *uverbsFile) probe(mem driver.Memory, write bool) (err error) {
 	if !f.proc.touch.enter(0) {
 		return errKilled
 	}
@@ -193,9 +198,9 @@ func (f *uverbsFile) probe(mem []byte, write bool) (err error) {
 	}
 	// Memory of an arena is there as long as the region. Its pages come with
 	// the first bytes: a connection's ring costs nothing until it is used.
-	if _, _, ok := arena.Find(mem); ok {
+	if _, _, ok := arena.Find(mem.Bytes); ok {
 		return nil
 	}
-	_, err = probe(mem, write)
+	_, err = probe(mem.Bytes, write)
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/rdmashim/rdmashim/tests/kerneltest"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 )
 
 // fakeHost is a program whose memory is arena and whose descriptors are counted
@@ -94,8 +95,10 @@ func (h *fakeHost) Free(mem []byte) { h.rings.Add(-int64(len(mem))) }
 
 func (h *fakeHost) Offset([]byte) uint64 { return 0 }
 
-func (h *fakeHost) Probe(mem []byte, write bool) error {
-	if h.bad != nil && h.bad(mem, write) {
+func (h *fakeHost) Region(addr, n uint64) driver.Memory { return driver.Near(h.Memory(addr, n)) }
+
+func (h *fakeHost) Probe(mem driver.Memory, write bool) error {
+	if h.bad != nil && h.bad(mem.Bytes, write) {
 		return syscall.EFAULT
 	}
 	return nil

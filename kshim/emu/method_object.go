@@ -150,7 +150,7 @@ func methodQueryMR(c *call) error {
 	for i, b := range [][]byte{
 		abi.AttrQueryMRRespLKey:   le.AppendUint32(nil, r.mr.LKey()),
 		abi.AttrQueryMRRespRKey:   le.AppendUint32(nil, r.mr.RKey()),
-		abi.AttrQueryMRRespLength: le.AppendUint64(nil, uint64(len(r.mem))),
+		abi.AttrQueryMRRespLength: le.AppendUint64(nil, r.mem.Len),
 		abi.AttrQueryMRRespIOVA:   le.AppendUint64(nil, r.iova),
 	} {
 		if b == nil {

@@ -185,10 +185,10 @@ func TestReregChangesUsers(t *testing.T) {
 	c.dev.Refuse = syscall.ENOMEM
 	require.ErrorIs(t, rereg(abi.ReregMR{Flags: abi.ReregTranslation, Start: at + 4096, HCAVA: at + 4096, Length: 8}), syscall.ENOMEM)
 	c.dev.Refuse = nil
-	require.Len(t, c.dev.LastMR.Mem, 100)
+	require.Len(t, c.dev.LastMR.Mem.Bytes, 100)
 	require.NoError(t, rereg(abi.ReregMR{Flags: abi.ReregTranslation, Start: at + 4096, HCAVA: at + 4096, Length: 8}))
-	require.Len(t, c.dev.LastMR.Mem, 8)
-	require.Same(t, &buf[4096], &c.dev.LastMR.Mem[0])
+	require.Len(t, c.dev.LastMR.Mem.Bytes, 8)
+	require.Same(t, &buf[4096], &c.dev.LastMR.Mem.Bytes[0])
 	release() // the region holds it
 	require.NoError(t, rereg(abi.ReregMR{Flags: abi.ReregAccess, AccessFlags: abi.AccessLocalWrite | abi.AccessRemoteRead}))
 	require.Equal(t, abi.AccessLocalWrite|abi.AccessRemoteRead, c.dev.LastMR.Access)

@@ -14,7 +14,7 @@ type region struct {
 	mr driver.MR
 
 	// guarded by object.mu
-	mem    []byte
+	mem    driver.Memory
 	iova   uint64
 	pin    *pinnedRange
 	access abi.AccessFlags
@@ -101,15 +101,15 @@ func (f *uverbsFile) checkRange(start, length, iova uint64) error {
 }
 
 // take holds memory and looks whether it is there (ib_umem_get).
-func (f *uverbsFile) take(start, length uint64, access abi.AccessFlags) ([]byte, *pinnedRange, error) {
+func (f *uverbsFile) take(start, length uint64, access abi.AccessFlags) (driver.Memory, *pinnedRange, error) {
 	mem, pin, err := f.proc.memory.hold(start, length)
 	if err != nil {
-		return nil, nil, err
+		return mem, nil, err
 	}
 	write := access&writeAccess != 0
 	if err := f.probe(mem, write); err != nil {
 		f.proc.memory.unhold(pin)
-		return nil, nil, fail(syscall.EFAULT, "%d bytes at %#x cannot be accessed (for writing: %t)", length, start, write)
+		return mem, nil, fail(syscall.EFAULT, "%d bytes at %#x cannot be accessed (for writing: %t)", length, start, write)
 	}
 	return mem, pin, nil
 }
@@ -120,7 +120,7 @@ func (f *uverbsFile) register(pd *protectionDomain, req *abi.RegMR) (*region, er
 	if err != nil {
 		return nil, err
 	}
-	mr, err := f.dev.RegMR(pd.pd, driver.Memory(mem), req.HCAVA, req.AccessFlags)
+	mr, err := f.dev.RegMR(pd.pd, mem, req.HCAVA, req.AccessFlags)
 	if err != nil {
 		f.proc.memory.unhold(pin)
 		return nil, err

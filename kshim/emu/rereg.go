@@ -61,7 +61,7 @@ func reregMR(c *call) error {
 func (r *region) change(f *uverbsFile, change *driver.Rereg, req *abi.ReregMR, access abi.AccessFlags) error {
 	if change.Flags&abi.ReregTranslation == 0 {
 		if err := f.probe(r.mem, access&writeAccess != 0); err != nil {
-			return fail(syscall.EFAULT, "the region's %d bytes cannot be accessed with %v", len(r.mem), access)
+			return fail(syscall.EFAULT, "the region's %d bytes cannot be accessed with %v", r.mem.Len, access)
 		}
 		err := r.mr.Rereg(change)
 		if err == nil {

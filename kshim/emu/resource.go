@@ -122,7 +122,7 @@ func (o *object) info() (i ObjectInfo, ok bool) {
 	case *completionQueue:
 		i.CQE = uint32(b.cq.CQE())
 	case *region:
-		i.Length, i.LKey, i.RKey = uint64(len(b.mem)), b.mr.LKey(), b.mr.RKey()
+		i.Length, i.LKey, i.RKey = b.mem.Len, b.mr.LKey(), b.mr.RKey()
 	case *sharedReceives:
 		for _, q := range o.file.handles.all(kindQP) {
 			if slices.Contains(q.needs, o) {

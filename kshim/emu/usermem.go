@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/kshim/fault"
 )
 
@@ -108,19 +109,21 @@ func (m *UserMemory) Slice(addr, n uint64) []byte {
 
 // hold returns announced memory for a region. It stays pinned until unhold,
 // also when its announcement is withdrawn.
-func (m *UserMemory) hold(addr, n uint64) ([]byte, *pinnedRange, error) {
+func (m *UserMemory) hold(addr, n uint64) (driver.Memory, *pinnedRange, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.ranges.Load().find(addr, n)
-	if mem := m.anywhere(addr, n); p == nil && mem != nil {
-		return mem, &pinnedRange{users: 1}, nil
+	if p == nil && m.host != nil {
+		if mem := m.host.Region(addr, n); mem.Len > 0 {
+			return mem, &pinnedRange{users: 1}, nil
+		}
 	}
 	if p == nil {
-		return nil, nil, fail(syscall.EFAULT, "%d bytes at %#x are not in memory announced with Pin", n, addr)
+		return driver.Memory{}, nil, fail(syscall.EFAULT, "%d bytes at %#x are not in memory announced with Pin", n, addr)
 	}
 	p.users++
 	off := addr - p.addr
-	return p.mem[off : off+n : off+n], p, nil
+	return driver.Near(p.mem[off : off+n : off+n]), p, nil
 }
 
 func (m *UserMemory) unhold(p *pinnedRange) {

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"encoding/binary"
-
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
@@ -186,9 +184,7 @@ func (q *QP) takeAtomic(w *sendWR, p *wire.Packet) abi.WCStatus {
 	if !w.kind.isAtomic() {
 		return abi.WCBadRespErr
 	}
-	var b [8]byte
-	binary.NativeEndian.PutUint64(b[:], p.AtomicAckETH.Orig)
-	if q.cfg.Regions.Scatter(q.cfg.PD, w.sge, 0, b[:], true) != nil {
+	if q.cfg.Regions.ScatterWord(q.cfg.PD, w.sge, p.AtomicAckETH.Orig) != nil {
 		return abi.WCLocProtErr
 	}
 	return abi.WCSuccess

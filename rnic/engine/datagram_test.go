@@ -30,7 +30,7 @@ func newDatagramHost(t testing.TB, addr string, edit func(*DatagramConfig)) *dho
 	h := &dhost{t: t, addr: netip.MustParseAddrPort(addr), mem: make([]byte, 1<<16)}
 	tab := mem.NewTable([32]byte{7})
 	var err error
-	h.mr, err = tab.Register(testPD, h.mem, 0x20000, allAccess)
+	h.mr, err = tab.Register(testPD, mem.Near(h.mem), 0x20000, allAccess)
 	require.NoError(t, err)
 	c := DatagramConfig{MTU: 1024, Local: h.addr.Addr(), Config: Config{
 		QPN: wire.QPN(0x100 + uint32(h.addr.Addr().As16()[15])), PD: testPD, Regions: tab, Receives: &h.recv,

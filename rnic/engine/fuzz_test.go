@@ -37,7 +37,7 @@ func newFuzzed(t *testing.T, data []byte) *fuzzed {
 		f.all[i] = 0xa5
 	}
 	tab := mem.NewTable([32]byte{3})
-	f.mr, _ = tab.Register(testPD, f.all[guard:2*guard], 0x10000, allAccess)
+	f.mr, _ = tab.Register(testPD, mem.Near(f.all[guard:2*guard]), 0x10000, allAccess)
 	f.qp = New(Config{QPN: 1, PD: testPD, Regions: tab, Receives: f.recv, SendDepth: 8, MaxSendSGE: 2, MaxRecvSGE: 2, MaxInline: 8, Stash: NewStash()})
 	f.connect()
 	return f

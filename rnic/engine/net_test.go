@@ -95,7 +95,7 @@ func newHost(t testing.TB, n int, addr string, c cfg) *host {
 	words := make([]uint64, regionLen/8)
 	h.mem = unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), regionLen)
 	var err error
-	h.mr, err = h.tab.Register(testPD, h.mem, 0x10000*uint64(n+1), allAccess)
+	h.mr, err = h.tab.Register(testPD, mem.Near(h.mem), 0x10000*uint64(n+1), allAccess)
 	require.NoError(t, err)
 	config := Config{
 		QPN: wire.QPN(0x11 + n), PD: testPD, Regions: h.tab, Receives: h.recv,

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/mem"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
@@ -226,7 +227,7 @@ func TestTwoFailures(t *testing.T) {
 // An atomic on a word whose memory is not aligned, though its address is.
 func TestAtomicOnOddMemory(t *testing.T) {
 	n := newPair(t, cfg{})
-	odd, err := n.b.tab.Register(testPD, n.b.mem[4:100], 0x900000, allAccess)
+	odd, err := n.b.tab.Register(testPD, mem.Near(n.b.mem[4:100]), 0x900000, allAccess)
 	require.NoError(t, err)
 	out := n.answer(n.req(wire.RCFetchAdd, 0, 0, addr(0x900000), rkey(odd.Key())))
 	require.Len(t, out, 1)

@@ -187,12 +187,12 @@ func newRxePeer(t *testing.T, r *recording, requester netip.Addr) *rxePeer {
 		buf[i] = byte((i+64)*7 + (i+64)>>8) // the recorder's program put it there
 	}
 	var err error
-	x.region, err = x.tab.Register(testPD, buf, r.base, allAccess)
+	x.region, err = x.tab.Register(testPD, mem.Near(buf), r.base, allAccess)
 	require.NoError(t, err)
-	x.recv, err = x.tab.Register(testPD, make([]byte, 1<<16), 0x1000, abi.AccessLocalWrite)
+	x.recv, err = x.tab.Register(testPD, mem.Near(make([]byte, 1<<16)), 0x1000, abi.AccessLocalWrite)
 	require.NoError(t, err)
 	for _, key := range r.windows {
-		w, err := x.tab.Register(testPD, make([]byte, 8), 0x1000, allAccess)
+		w, err := x.tab.Register(testPD, mem.Near(make([]byte, 8)), 0x1000, allAccess)
 		require.NoError(t, err)
 		w.AllowInvalidate()
 		x.windows[key] = w.Key()

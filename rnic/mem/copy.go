@@ -5,6 +5,29 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/crc"
 )
 
+// read copies from off on into a packet, and sums that where it costs hardly
+// more.
+func (r *Region) read(dst []byte, off uint64) (sum crc.Sum, err error) {
+	if r.mem.Far == nil {
+		return copyOut(dst, r.bytes(off, uint64(len(dst))))
+	}
+	if r.mem.Far.Read(dst, r.mem.Addr+off) != nil {
+		return crc.Sum{}, ErrFault
+	}
+	return crc.Sum{}, nil
+}
+
+// write copies a packet to off. last says that it ends a message.
+func (r *Region) write(off uint64, src []byte, last bool) error {
+	if r.mem.Far == nil {
+		return copyIn(r.bytes(off, uint64(len(src))), src, last)
+	}
+	if r.mem.Far.Write(r.mem.Addr+off, src, last) != nil {
+		return ErrFault
+	}
+	return nil
+}
+
 // copyOut copies user memory into a packet, and sums it where that costs
 // hardly more.
 func copyOut(dst, src []byte) (sum crc.Sum, err error) {

@@ -60,7 +60,7 @@ func TestScatterGather(t *testing.T) {
 		for range 1 + rng.IntN(6) {
 			n := rng.IntN(40)
 			buf := make([]byte, n+8)
-			r, err := tab.Register(1, buf, 0x1000, abi.AccessLocalWrite)
+			r, err := tab.Register(1, Near(buf), 0x1000, abi.AccessLocalWrite)
 			require.NoError(t, err)
 			s := SGE{Addr: 0x1004, Length: uint32(n), LKey: r.Key()}
 			if n == 0 {
@@ -110,7 +110,7 @@ func TestAtomics(t *testing.T) {
 	tab := NewTable([32]byte{1})
 	words := make([]uint64, 3)
 	buf := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 24)
-	r, err := tab.Register(1, buf, 0x1000, allAccess)
+	r, err := tab.Register(1, Near(buf), 0x1000, allAccess)
 	require.NoError(t, err)
 	words[1] = 40
 
@@ -133,7 +133,7 @@ func TestAtomics(t *testing.T) {
 	require.Equal(t, ErrAlign, err)
 	_, err = tab.FetchAdd(1, r.Key(), 0x1018, 1)
 	require.Equal(t, ErrBounds, err)
-	odd, err := tab.Register(1, buf[4:], 0x1000, allAccess)
+	odd, err := tab.Register(1, Near(buf[4:]), 0x1000, allAccess)
 	require.NoError(t, err)
 	_, err = tab.CompareSwap(1, odd.Key(), 0x1000, 0, 1)
 	require.Equal(t, ErrAlign, err, "aligned address, unaligned memory")
@@ -165,7 +165,7 @@ func TestNoAllocations(t *testing.T) {
 func TestHiddenFromRaceDetector(t *testing.T) {
 	tab := NewTable([32]byte{1})
 	buf := make([]byte, 256)
-	r, err := tab.Register(1, buf, 0x1000, allAccess)
+	r, err := tab.Register(1, Near(buf), 0x1000, allAccess)
 	require.NoError(t, err)
 	done := make(chan struct{})
 	go func() {

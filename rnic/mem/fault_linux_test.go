@@ -37,7 +37,7 @@ func TestVanishedMapping(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := vanish(t)
 			tab := NewTable([32]byte{1})
-			r, err := tab.Register(1, m, 0x10000, allAccess)
+			r, err := tab.Register(1, Near(m), 0x10000, allAccess)
 			require.NoError(t, err)
 			list := []SGE{{0x10000, uint32(len(m)), r.Key()}}
 			buf := make([]byte, 200)
@@ -69,7 +69,7 @@ func TestReadOnlyMapping(t *testing.T) {
 	defer func() { _ = syscall.Munmap(m) }()
 	require.NoError(t, syscall.Mprotect(m, syscall.PROT_READ))
 	tab := NewTable([32]byte{1})
-	r, err := tab.Register(1, m, 0x10000, allAccess)
+	r, err := tab.Register(1, Near(m), 0x10000, allAccess)
 	require.NoError(t, err)
 	buf := make([]byte, 200)
 	for _, n := range []int{200, 8, 4, 3} {

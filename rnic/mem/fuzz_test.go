@@ -30,7 +30,7 @@ func FuzzAccess(f *testing.F) {
 			guarded[i] = 0xa5
 		}
 		table := NewTable([32]byte{byte(iova), byte(n)})
-		r, err := table.Register(pd, guarded[16:16+int(size)], iova, access)
+		r, err := table.Register(pd, Near(guarded[16:16+int(size)]), iova, access)
 		end := new(big.Int).Add(new(big.Int).SetUint64(iova), big.NewInt(int64(size)))
 		top := new(big.Int).Lsh(big.NewInt(1), 64)
 		local := access&abi.AccessLocalWrite != 0 || access&(abi.AccessRemoteWrite|abi.AccessRemoteAtomic) == 0

@@ -1,6 +1,8 @@
 package mem
 
 import (
+	"encoding/binary"
+
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/rnic/crc"
 )
@@ -39,9 +41,9 @@ func (t *Table) Gather(pd PD, list []SGE, off uint64, dst []byte) (sum crc.Sum, 
 			continue
 		}
 		n := min(uint64(s.Length)-off, uint64(len(dst)))
-		src, err := t.lookup(pd, s.LKey, s.Addr+off, n, 0)
+		r, at, err := t.lookup(pd, s.LKey, s.Addr+off, n, 0)
 		if err == nil {
-			sum, err = copyOut(dst[:n], src)
+			sum, err = r.read(dst[:n], at)
 		}
 		if err != nil {
 			return crc.Sum{}, err
@@ -55,8 +57,8 @@ func (t *Table) Gather(pd PD, list []SGE, off uint64, dst []byte) (sum crc.Sum, 
 }
 
 // Locate gives the n bytes of the list from off on where they lie, if that is
-// in one region that has a tag, the tag, and where in the region they begin.
-// The checks are those of Gather, but that the memory is not looked at.
+// in one near region that has a tag, the tag, and where in the region they
+// begin. The checks are those of Gather, but that the memory is not looked at.
 func (t *Table) Locate(pd PD, list []SGE, off, n uint64) (src []byte, tag any, at uint64) {
 	for i := range list {
 		s := &list[i]
@@ -65,16 +67,21 @@ func (t *Table) Locate(pd PD, list []SGE, off, n uint64) (src []byte, tag any, a
 			continue
 		}
 		r := t.find(s.LKey)
-		if r == nil || r.tag == nil || r.pd != pd || n > uint64(s.Length)-off {
+		if r == nil || r.tag == nil || r.mem.Far != nil || r.pd != pd || n > uint64(s.Length)-off {
 			break
 		}
-		src, err := r.window(s.Addr+off, n)
-		if err == nil {
-			return src, r.tag, s.Addr + off - r.iova
+		if at, err := r.offset(s.Addr+off, n); err == nil {
+			return r.bytes(at, n), r.tag, at
 		}
 		break
 	}
 	return nil, nil, 0
+}
+
+// ScatterWord stores what an atomic found, in the host's byte order.
+func (t *Table) ScatterWord(pd PD, list []SGE, word uint64) error {
+	binary.NativeEndian.PutUint64(t.word[:], word)
+	return t.Scatter(pd, list, 0, t.word[:], true)
 }
 
 // Scatter copies src into the list, beginning off bytes into it. last says that
@@ -90,9 +97,9 @@ func (t *Table) Scatter(pd PD, list []SGE, off uint64, src []byte, last bool) er
 			continue
 		}
 		n := min(uint64(s.Length)-off, uint64(len(src)))
-		dst, err := t.lookup(pd, s.LKey, s.Addr+off, n, abi.AccessLocalWrite)
+		r, at, err := t.lookup(pd, s.LKey, s.Addr+off, n, abi.AccessLocalWrite)
 		if err == nil {
-			err = copyIn(dst, src[:n], last && n == uint64(len(src)))
+			err = r.write(at, src[:n], last && n == uint64(len(src)))
 		}
 		if err != nil {
 			return err

@@ -15,12 +15,23 @@ type SGE struct {
 	LKey   uint32
 }
 
+// Memory is what a region gives access to: bytes of this process, or Len bytes
+// at Addr of another one.
+type Memory struct {
+	Bytes     []byte
+	Far       Far // nil: Bytes
+	Addr, Len uint64
+}
+
+// Near returns the memory that b is.
+func Near(b []byte) Memory { return Memory{Bytes: b, Len: uint64(len(b))} }
+
 // Region is a registered memory region.
 type Region struct {
 	key       uint32
 	pd        PD
 	iova      uint64
-	mem       []byte
+	mem       Memory
 	access    abi.AccessFlags
 	revocable bool
 	windows   int // bound to it
@@ -45,12 +56,14 @@ func (r *Region) IOVA() uint64 { return r.iova }
 // rxe_invalidate_mr).
 func (r *Region) AllowInvalidate() { r.revocable = true }
 
-// window returns the n bytes at addr. n is not 0.
-func (r *Region) window(addr, n uint64) ([]byte, error) {
+// offset returns where in the region the n bytes at addr begin. n is not 0.
+func (r *Region) offset(addr, n uint64) (uint64, error) {
 	off := addr - r.iova // below iova it wraps and exceeds any length
-	size := uint64(len(r.mem))
-	if off > size || n > size-off {
-		return nil, ErrBounds
+	if off > r.mem.Len || n > r.mem.Len-off {
+		return 0, ErrBounds
 	}
-	return r.mem[off : off+n : off+n], nil
+	return off, nil
 }
+
+// bytes returns n bytes of near memory from off on.
+func (r *Region) bytes(off, n uint64) []byte { return r.mem.Bytes[off : off+n : off+n] }

@@ -11,11 +11,11 @@ func (t *Table) Write(pd PD, key uint32, addr uint64, src []byte, last bool) err
 	if len(src) == 0 {
 		return nil
 	}
-	dst, err := t.lookup(pd, key, addr, uint64(len(src)), abi.AccessRemoteWrite)
+	r, off, err := t.lookup(pd, key, addr, uint64(len(src)), abi.AccessRemoteWrite)
 	if err != nil {
 		return err
 	}
-	return copyIn(dst, src, last)
+	return r.write(off, src, last)
 }
 
 // Read copies from addr of the region with this remote key into dst, of which
@@ -24,43 +24,55 @@ func (t *Table) Read(pd PD, key uint32, addr uint64, dst []byte) (crc.Sum, error
 	if len(dst) == 0 {
 		return crc.Sum{}, nil
 	}
-	src, err := t.lookup(pd, key, addr, uint64(len(dst)), abi.AccessRemoteRead)
+	r, off, err := t.lookup(pd, key, addr, uint64(len(dst)), abi.AccessRemoteRead)
 	if err != nil {
 		return crc.Sum{}, err
 	}
-	return copyOut(dst, src)
+	return r.read(dst, off)
 }
 
 // FetchAdd adds to the 64-bit word at addr, in the host's byte order, and
 // returns what was there (IBA 9.4.5).
 func (t *Table) FetchAdd(pd PD, key uint32, addr, add uint64) (uint64, error) {
-	b, err := t.atomicWord(pd, key, addr)
-	if err != nil {
+	r, off, err := t.atomicWord(pd, key, addr)
+	switch {
+	case err != nil:
 		return 0, err
+	case r.mem.Far != nil:
+		return t.update(&r.mem, off, func(old uint64) uint64 { return old + add })
 	}
-	return fetchAdd(b, add)
+	return fetchAdd(r.bytes(off, 8), add)
 }
 
 // CompareSwap stores swap in the 64-bit word at addr if it equals compare, and
 // returns what was there.
 func (t *Table) CompareSwap(pd PD, key uint32, addr, compare, swap uint64) (uint64, error) {
-	b, err := t.atomicWord(pd, key, addr)
-	if err != nil {
+	r, off, err := t.atomicWord(pd, key, addr)
+	switch {
+	case err != nil:
 		return 0, err
+	case r.mem.Far != nil:
+		return t.update(&r.mem, off, func(old uint64) uint64 {
+			if old == compare {
+				return swap
+			}
+			return old
+		})
 	}
-	return compareSwap(b, compare, swap)
+	return compareSwap(r.bytes(off, 8), compare, swap)
 }
 
-func (t *Table) atomicWord(pd PD, key uint32, addr uint64) ([]byte, error) {
+func (t *Table) atomicWord(pd PD, key uint32, addr uint64) (*Region, uint64, error) {
 	if addr%8 != 0 {
-		return nil, ErrAlign
+		return nil, 0, ErrAlign
 	}
-	b, err := t.lookup(pd, key, addr, 8, abi.AccessRemoteAtomic)
+	r, off, err := t.lookup(pd, key, addr, 8, abi.AccessRemoteAtomic)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	if !aligned(b, 8) { // the address is what iova says; the memory may lie elsewhere
-		return nil, ErrAlign
+	// addr is what iova says; the memory may lie elsewhere
+	if r.mem.Far != nil && (r.mem.Addr+off)%8 != 0 || r.mem.Far == nil && !aligned(r.bytes(off, 8), 8) {
+		return nil, 0, ErrAlign
 	}
-	return b, nil
+	return r, off, nil
 }

@@ -10,7 +10,7 @@ import (
 // Change holds the new values for Reregister; a nil field keeps the region's
 // value.
 type Change struct {
-	Mem    []byte // with IOVA, the address of its first byte
+	Mem    *Memory // with IOVA, the address of its first byte
 	IOVA   uint64
 	PD     *PD
 	Access *abi.AccessFlags
@@ -29,7 +29,7 @@ func (t *Table) Reregister(key uint32, c Change) error {
 	}
 	next := *r
 	if c.Mem != nil {
-		next.mem, next.iova = c.Mem, c.IOVA
+		next.mem, next.iova = *c.Mem, c.IOVA
 	}
 	if c.PD != nil {
 		next.pd = *c.PD
@@ -37,7 +37,7 @@ func (t *Table) Reregister(key uint32, c Change) error {
 	if c.Access != nil {
 		next.access = *c.Access
 	}
-	if err := checkRegion(next.mem, next.iova, next.access); err != nil {
+	if err := checkRegion(next.mem.Len, next.iova, next.access); err != nil {
 		return err
 	}
 	*r = next
@@ -46,12 +46,12 @@ func (t *Table) Reregister(key uint32, c Change) error {
 
 // checkRegion refuses memory and access that no region may have. Remote write
 // or atomic access needs local write (IBA 10.6.3.1).
-func checkRegion(mem []byte, iova uint64, access abi.AccessFlags) error {
+func checkRegion(n, iova uint64, access abi.AccessFlags) error {
 	switch {
-	case len(mem) == 0:
+	case n == 0:
 		return fmt.Errorf("memory region is empty: %w", syscall.EINVAL)
-	case iova+uint64(len(mem)-1) < iova:
-		return fmt.Errorf("memory region of %d bytes at %#x wraps the address space: %w", len(mem), iova, syscall.EINVAL)
+	case iova+n-1 < iova:
+		return fmt.Errorf("memory region of %d bytes at %#x wraps the address space: %w", n, iova, syscall.EINVAL)
 	case access&(abi.AccessRemoteWrite|abi.AccessRemoteAtomic) != 0 && access&abi.AccessLocalWrite == 0:
 		return fmt.Errorf("memory region with %v needs LOCAL_WRITE too: %w", access, syscall.EINVAL)
 	}

@@ -14,7 +14,8 @@ func TestReregister(t *testing.T) {
 	const local = abi.AccessLocalWrite
 	const all = local | abi.AccessRemoteWrite | abi.AccessRemoteRead
 	a, b := make([]byte, 64), make([]byte, 128)
-	r, err := tab.Register(1, a, 0x1000, local)
+	other := Near(b)
+	r, err := tab.Register(1, Near(a), 0x1000, local)
 	require.NoError(t, err)
 	require.ErrorIs(t, tab.Write(1, r.Key(), 0x1000, []byte("x"), true), ErrAccess)
 
@@ -28,12 +29,12 @@ func TestReregister(t *testing.T) {
 	require.ErrorIs(t, tab.Write(1, r.Key(), 0x1000, []byte("y"), true), ErrPD)
 	require.NoError(t, tab.Write(2, r.Key(), 0x1000, []byte("y"), true))
 
-	require.NoError(t, tab.Reregister(r.Key(), Change{Mem: b, IOVA: 0x9000}))
+	require.NoError(t, tab.Reregister(r.Key(), Change{Mem: &other, IOVA: 0x9000}))
 	require.ErrorIs(t, tab.Write(2, r.Key(), 0x1000, []byte("z"), true), ErrBounds)
 	require.NoError(t, tab.Write(2, r.Key(), 0x9000+127, []byte("z"), true))
 	require.Equal(t, byte('z'), b[127])
 	require.Equal(t, byte('y'), a[0])
-	require.Len(t, r.mem, 128)
+	require.EqualValues(t, 128, r.mem.Len)
 	require.Equal(t, 1, tab.Len())
 }
 
@@ -41,13 +42,13 @@ func TestReregister(t *testing.T) {
 func TestReregisterRefuses(t *testing.T) {
 	tab := NewTable([32]byte{1})
 	mem := make([]byte, 64)
-	r, err := tab.Register(1, mem, 0x1000, abi.AccessLocalWrite)
+	r, err := tab.Register(1, Near(mem), 0x1000, abi.AccessLocalWrite)
 	require.NoError(t, err)
 	before := *r
 	pd, bad := PD(2), abi.AccessRemoteWrite
 	require.ErrorIs(t, tab.Reregister(r.Key(), Change{PD: &pd, Access: &bad}), syscall.EINVAL)
-	require.ErrorIs(t, tab.Reregister(r.Key(), Change{PD: &pd, Mem: []byte{}}), syscall.EINVAL)
-	require.ErrorIs(t, tab.Reregister(r.Key(), Change{PD: &pd, Mem: mem, IOVA: 1<<64 - 8}), syscall.EINVAL)
+	require.ErrorIs(t, tab.Reregister(r.Key(), Change{PD: &pd, Mem: &Memory{}}), syscall.EINVAL)
+	require.ErrorIs(t, tab.Reregister(r.Key(), Change{PD: &pd, Mem: &before.mem, IOVA: 1<<64 - 8}), syscall.EINVAL)
 	require.Equal(t, before, *r)
 	require.ErrorIs(t, tab.Reregister(r.Key()+1, Change{PD: &pd}), ErrKey)
 	key := r.Key()

@@ -39,6 +39,8 @@ type Table struct {
 	oldest int              // in rest
 
 	windows map[uint32]*Window // by the upper 24 bits of their keys
+
+	word [8]byte // on its way from or to memory: Far keeps a local one off the stack
 }
 
 // slot is empty with the key 0, which no region has: it looks like an unset
@@ -56,17 +58,17 @@ func NewTable(seed [32]byte) *Table {
 // Len is the number of registered regions.
 func (t *Table) Len() int { return t.live }
 
-// Register adds mem, whose first byte has the address iova. An empty mem, a
+// Register adds m, whose first byte has the address iova. Memory of no bytes, a
 // range that wraps the address space, and remote write or atomic access without
 // local write (IBA 10.6.3.1) are EINVAL; a full table is ENOMEM.
-func (t *Table) Register(pd PD, mem []byte, iova uint64, access abi.AccessFlags) (*Region, error) {
-	if err := checkRegion(mem, iova, access); err != nil {
+func (t *Table) Register(pd PD, m Memory, iova uint64, access abi.AccessFlags) (*Region, error) {
+	if err := checkRegion(m.Len, iova, access); err != nil {
 		return nil, err
 	}
 	if t.live >= MaxRegions {
 		return nil, fmt.Errorf("all %d memory regions are in use: %w", MaxRegions, syscall.ENOMEM)
 	}
-	r := &Region{key: t.draw(), pd: pd, iova: iova, mem: mem, access: access}
+	r := &Region{key: t.draw(), pd: pd, iova: iova, mem: m, access: access}
 	t.insert(slot{r.key, r})
 	t.live++
 	return r, nil
@@ -176,20 +178,21 @@ func (t *Table) find(key uint32) *Region {
 	return nil
 }
 
-// lookup returns the n bytes at addr of the region with this key, after the
-// checks in the order key, protection domain, access rights, bounds (IBA
-// 10.6.3). n is not 0.
-func (t *Table) lookup(pd PD, key uint32, addr, n uint64, need abi.AccessFlags) ([]byte, error) {
-	r := t.find(key)
+// lookup returns the region with this key and where in it the n bytes at addr
+// begin, after the checks in the order key, protection domain, access rights,
+// bounds (IBA 10.6.3). n is not 0.
+func (t *Table) lookup(pd PD, key uint32, addr, n uint64, need abi.AccessFlags) (r *Region, off uint64, err error) {
+	r = t.find(key)
 	switch {
 	case r == nil:
 		return t.lookupWindow(pd, key, addr, n, need)
 	case r.pd != pd:
-		return nil, ErrPD
+		return nil, 0, ErrPD
 	case r.access&need != need:
-		return nil, ErrAccess
+		return nil, 0, ErrAccess
 	}
-	return r.window(addr, n)
+	off, err = r.offset(addr, n)
+	return r, off, err
 }
 
 // Check reports whether n bytes at addr could be reached with this key. No
@@ -198,6 +201,6 @@ func (t *Table) Check(pd PD, key uint32, addr, n uint64, need abi.AccessFlags) e
 	if n == 0 {
 		return nil
 	}
-	_, err := t.lookup(pd, key, addr, n, need)
+	_, _, err := t.lookup(pd, key, addr, n, need)
 	return err
 }

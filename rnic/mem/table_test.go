@@ -15,7 +15,7 @@ const allAccess = abi.AccessLocalWrite | abi.AccessRemoteWrite | abi.AccessRemot
 
 func register(t testing.TB, tab *Table, n int, iova uint64, access abi.AccessFlags) *Region {
 	t.Helper()
-	r, err := tab.Register(1, make([]byte, n), iova, access)
+	r, err := tab.Register(1, Near(make([]byte, n)), iova, access)
 	require.NoError(t, err)
 	return r
 }
@@ -32,11 +32,11 @@ func TestRegisterRefuses(t *testing.T) {
 		"remote write, not local":  {8, 0x1000, abi.AccessRemoteWrite},
 		"remote atomic, not local": {8, 0x1000, abi.AccessRemoteAtomic},
 	} {
-		_, err := tab.Register(1, make([]byte, c.n), c.iova, c.access)
+		_, err := tab.Register(1, Near(make([]byte, c.n)), c.iova, c.access)
 		require.ErrorIs(t, err, syscall.EINVAL, name)
 	}
 	require.Zero(t, tab.Len())
-	_, err := tab.Register(1, make([]byte, 1), math.MaxUint64, allAccess)
+	_, err := tab.Register(1, Near(make([]byte, 1)), math.MaxUint64, allAccess)
 	require.NoError(t, err, "the last byte of the address space")
 }
 

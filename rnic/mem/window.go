@@ -112,7 +112,7 @@ func (t *Table) Bind(pd PD, user uint32, b *Bind) error {
 		b.Access&(abi.AccessRemoteWrite|abi.AccessRemoteAtomic) != 0 && r.access&abi.AccessLocalWrite == 0:
 		return ErrAccess
 	default:
-		if _, err := r.window(b.Addr, b.Length); err != nil {
+		if _, err := r.offset(b.Addr, b.Length); err != nil {
 			return err
 		}
 	}
@@ -145,25 +145,26 @@ func (t *Table) Permits(user, key uint32) bool {
 }
 
 // lookupWindow is lookup for a key that no region has.
-func (t *Table) lookupWindow(pd PD, key uint32, addr, n uint64, need abi.AccessFlags) ([]byte, error) {
+func (t *Table) lookupWindow(pd PD, key uint32, addr, n uint64, need abi.AccessFlags) (r *Region, off uint64, err error) {
 	const remote = abi.AccessRemoteWrite | abi.AccessRemoteRead | abi.AccessRemoteAtomic
 	w := t.windows[key>>8]
 	switch {
 	case w == nil || w.key != key || w.bound.Region == nil || need&remote == 0: // no L_Key
-		return nil, ErrKey
+		return nil, 0, ErrKey
 	case w.pd != pd:
-		return nil, ErrPD
+		return nil, 0, ErrPD
 	case w.bound.Access&need != need:
-		return nil, ErrAccess
+		return nil, 0, ErrAccess
 	}
-	off := addr
+	off = addr
 	if w.bound.Access&abi.AccessZeroBased == 0 {
 		off -= w.bound.Addr // below it wraps and exceeds any length
 	}
 	if off > w.bound.Length || n > w.bound.Length-off {
-		return nil, ErrBounds
+		return nil, 0, ErrBounds
 	}
-	return w.bound.Region.window(w.bound.Addr+off, n)
+	off, err = w.bound.Region.offset(w.bound.Addr+off, n)
+	return w.bound.Region, off, err
 }
 
 // invalidateWindow revokes the key of a window of type 2, for its queue pair or

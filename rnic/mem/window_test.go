@@ -15,7 +15,7 @@ func TestWindow(t *testing.T) {
 	for _, access := range []abi.AccessFlags{0, abi.AccessZeroBased} {
 		tab := NewTable([32]byte{1})
 		buf := make([]byte, 4096)
-		r, err := tab.Register(1, buf, 0x10000, abi.AccessLocalWrite|abi.AccessMWBind)
+		r, err := tab.Register(1, Near(buf), 0x10000, abi.AccessLocalWrite|abi.AccessMWBind)
 		require.NoError(t, err)
 		w, err := tab.AllocateWindow(1, true)
 		require.NoError(t, err)
@@ -78,7 +78,7 @@ func TestWindow(t *testing.T) {
 func TestBindRefuses(t *testing.T) {
 	tab := NewTable([32]byte{2})
 	region := func(access abi.AccessFlags) uint32 {
-		r, err := tab.Register(1, make([]byte, 64), 0x1000, access)
+		r, err := tab.Register(1, Near(make([]byte, 64)), 0x1000, access)
 		require.NoError(t, err)
 		return r.Key()
 	}

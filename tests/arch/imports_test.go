@@ -139,7 +139,7 @@ var allowed = map[string][]string{
 	"uapi/rpc":                           {"uapi", "uapi/rpc/session"},
 	"uapi/capi":                          {"kshim/cbuild"},
 	"uapi/capi/lib":                      {"kshim/cmemory", "uapi"},
-	"uapi/preload/lib":                   {"kshim", "kshim/cmemory", "kshim/emu", "kshim/planted", "kshim/preload", "kshim/rdmanl", "kshim/trace", "uapi", "uapi/minikernel"},
+	"uapi/preload/lib":                   {"kshim", "kshim/cmemory", "kshim/driver", "kshim/emu", "kshim/planted", "kshim/preload", "kshim/rdmanl", "kshim/trace", "uapi", "uapi/minikernel"},
 	"uapi/uapitest":                      {"uapi"},
 	"uapi/msgring":                       {"uapi", "uapi/msgring/core"},
 	"uapi/rdmanet":                       {"uapi", "uapi/loopback", "uapi/msgring"},

@@ -83,9 +83,9 @@ func newBed(t *testing.T, seed uint64) *bed {
 	y := b.w.AddNode("foreign", netip.MustParseAddr("10.0.0.2"))
 	b.mem, b.ours = make([]byte, 2*slots+8*requests), make([]byte, slots+8)
 	var err error
-	b.local, err = x.Regions.Register(1, b.mem, regionVA, abi.AccessLocalWrite)
+	b.local, err = x.Regions.Register(1, mem.Near(b.mem), regionVA, abi.AccessLocalWrite)
 	require.NoError(t, err)
-	region, err := x.Regions.Register(1, b.ours, regionVA, abi.AccessLocalWrite|abi.AccessRemoteWrite|abi.AccessRemoteRead|abi.AccessRemoteAtomic)
+	region, err := x.Regions.Register(1, mem.Near(b.ours), regionVA, abi.AccessLocalWrite|abi.AccessRemoteWrite|abi.AccessRemoteRead|abi.AccessRemoteAtomic)
 	require.NoError(t, err)
 	b.key, b.reads = region.Key(), r.Between(1, 8)
 	here, there := wire.PSN(r.Intn(1<<24)), wire.PSN(r.Intn(1<<24))

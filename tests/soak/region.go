@@ -28,7 +28,7 @@ type region struct {
 
 // register makes a region known to its node.
 func (r *region) register() error {
-	reg, err := r.node.Regions.Register(r.pd, r.arena.mem[r.at:r.end()], r.iova, r.access)
+	reg, err := r.node.Regions.Register(r.pd, mem.Near(r.arena.mem[r.at:r.end()]), r.iova, r.access)
 	if err != nil {
 		return fmt.Errorf("register %d bytes on %s: %w", r.n, r.node.Name, err)
 	}

@@ -35,7 +35,7 @@ func (s *script) config(o options) error {
 					b[i] = byte(i*7 + i>>8 + k)
 				}
 			}
-			reg, err := n.Regions.Register(1, b, r.iova, r.access)
+			reg, err := n.Regions.Register(1, mem.Near(b), r.iova, r.access)
 			if err != nil {
 				return err
 			}

@@ -69,7 +69,7 @@ func newReceiver(t *testing.T, o Options, op abi.WROpcode, mtu abi.MTU, timeout 
 func (l *traffic) addNode(t *testing.T) (*Node, *mem.Region) {
 	i := len(l.w.nodes)
 	n := l.w.AddNode(string(rune('a'+i)), netip.AddrFrom4([4]byte{10, 0, 0, byte(1 + i)}))
-	r, err := n.Regions.Register(1, make([]byte, trafficMessage), 0x10000, trafficAccess)
+	r, err := n.Regions.Register(1, mem.Near(make([]byte, trafficMessage)), 0x10000, trafficAccess)
 	require.NoError(t, err)
 	return n, r
 }

@@ -13,16 +13,21 @@ import (
 type region struct {
 	d      *Device
 	key    uint32
-	mem    driver.Memory
+	mem    []byte
 	iova   uint64
 	access abi.AccessFlags
 }
 
+// RegMR implements driver.Device. Far memory is EOPNOTSUPP: operations get
+// bytes.
 func (d *Device) RegMR(_ driver.PD, mem driver.Memory, iova uint64, access abi.AccessFlags) (driver.MR, error) {
+	if mem.Far != nil {
+		return nil, syscall.EOPNOTSUPP
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lastKey++
-	r := &region{d, d.lastKey, mem, iova, access}
+	r := &region{d, d.lastKey, mem.Bytes, iova, access}
 	d.regions[r.key] = r
 	return r, nil
 }

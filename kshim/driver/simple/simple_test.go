@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/kshim/driver/simple"
 	"github.com/rdmashim/rdmashim/kshim/emu"
 	"github.com/rdmashim/rdmashim/kshim/ring"
@@ -105,7 +106,7 @@ func TestStats(t *testing.T) {
 func TestBounds(t *testing.T) {
 	d := simple.New("bounds0", nil)
 	mem := make([]byte, 16)
-	mr, err := d.RegMR(nil, mem, 1000, abi.AccessRemoteRead)
+	mr, err := d.RegMR(nil, driver.Near(mem), 1000, abi.AccessRemoteRead)
 	require.NoError(t, err)
 	for _, c := range []struct {
 		addr, n uint64

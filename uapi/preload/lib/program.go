@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/kshim/cmemory"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/kshim/emu"
 )
 
@@ -72,8 +73,13 @@ func (p *program) Number(fd int32) int32 { return fd }
 // Memory implements emu.Host.
 func (p *program) Memory(addr, n uint64) []byte { return cmemory.Slice(addr, n) }
 
+// Region implements emu.Host.
+func (p *program) Region(addr, n uint64) driver.Memory { return driver.Near(p.Memory(addr, n)) }
+
 // Probe implements emu.Host.
-func (p *program) Probe(mem []byte, write bool) error { return cmemory.Probe(mem, write) }
+func (p *program) Probe(mem driver.Memory, write bool) error {
+	return cmemory.Probe(mem.Bytes, write)
+}
 
 // Alloc implements emu.HostFile: memory of the memfd, at an offset of its own.
 // The program maps it by a descriptor of the memfd, also where it calls the
