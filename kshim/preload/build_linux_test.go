@@ -14,6 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// patience bounds a hang.
+const patience = 2 * time.Minute
+
 // TestKilledBuild: who is killed while the libraries are built leaves a build
 // that goes on. The next one waits for it, and builds nothing. Scripts stand
 // for the compilers.

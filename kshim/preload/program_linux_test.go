@@ -88,13 +88,18 @@ func TestLook(t *testing.T) {
 // TestStatic: a program that is linked statically is told so, also one that can
 // be loaded anywhere.
 func TestStatic(t *testing.T) {
-	if _, err := cbuild.Compiler(); err != nil {
+	cc, err := cbuild.Compiler()
+	if err != nil {
 		require.NotEqual(t, "true", os.Getenv("CI"), "%v", err)
 		t.Skip(err)
 	}
 	for _, flag := range []string{"-static", "-static-pie"} {
-		path := compile(t, "exit", flag)
-		_, err := Look(path)
+		path := filepath.Join(t.TempDir(), "static")
+		compile := exec.Command(cc, flag, "-o", path, "-xc", "-")
+		compile.Stdin = strings.NewReader("int main(void) { return 0; }")
+		out, err := compile.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		_, err = Look(path)
 		require.ErrorContains(t, err, path+" is statically linked")
 		require.ErrorContains(t, err, "link it dynamically")
 	}

@@ -30,7 +30,7 @@ import (
 //	                 line, and for any lines where it is alone on one
 //	text figures     so, and every number stands for any number
 //	go FILE, c FILE  written to FILE, for the blocks that come after it
-//	make FILE, yaml FILE  read by TestPage of kshim/preload
+//	make FILE, yaml FILE  read by TestPage of tests/programs
 type docBlock struct {
 	page, language, argument string
 	line                     int // in the page
@@ -48,21 +48,21 @@ var docElsewhere = map[string]string{
 	"tools/bench suite --rounds 5 --run '^registration' --markdown":                 "tools/lab/suite_test.go:TestSuiteTransports",
 	"rdmashim sample quic server":                                                   "tools/rdmashim/samplequic/quic_test.go:TestQUIC",
 	"rdmashim sample quic client 127.0.0.1 --on 'soft?loss=1%,tcp,udp'":             "tools/rdmashim/samplequic/quic_test.go:TestQUIC",
-	"rdmashim run -- rdma link show":                                                "kshim/preload/netlink_linux_test.go:TestRDMA",
-	"rdmashim run -- rdma resource show qp":                                         "kshim/preload/netlink_linux_test.go:TestRDMA",
-	"rdmashim run -- ibv_devinfo -v":                                                "kshim/preload/programs_linux_test.go:TestDevinfo",
-	"rdmashim run -d soft:127.0.0.5 -- ibv_rc_pingpong -g 0":                        "kshim/preload/programs_linux_test.go:TestPingpong",
-	"rdmashim run -d soft:127.0.0.6 -- ibv_rc_pingpong -g 0 127.0.0.5":              "kshim/preload/programs_linux_test.go:TestPingpong",
-	"export UCX_TLS=rc_v,self UCX_NET_DEVICES=rxe0:1 UCX_UD_VERBS_ETH_DGID_CHECK=n": "kshim/preload/middleware_linux_test.go:TestUCX",
-	"rdmashim run -- ucx_perftest -t tag_bw":                                        "kshim/preload/middleware_linux_test.go:TestUCX",
-	"rdmashim run -- ucx_perftest -t tag_bw 127.0.0.1":                              "kshim/preload/middleware_linux_test.go:TestUCX",
-	"mpirun --mca pml ucx -np 2 rdmashim run -- ./a.out":                            "kshim/preload/middleware_linux_test.go:TestMPI",
-	"rdmashim run -d soft:10.0.0.1 -- fi_pingpong -p verbs -e msg":                  "kshim/preload/middleware_linux_test.go:TestLibfabric",
-	"rdmashim run -d soft:10.0.0.2 -- fi_pingpong -p verbs -e msg 10.0.0.1":         "kshim/preload/middleware_linux_test.go:TestLibfabric",
-	"apt-get install -y gcc libc6-dev make libibverbs-dev":                          "kshim/preload/docs_linux_test.go:TestPage",
-	"git clone https://github.com/rdmashim/rdmashim":                                "kshim/preload/docs_linux_test.go:TestPage",
-	"(cd rdmashim && go install ./tools/rdmashim)":                                  "kshim/preload/docs_linux_test.go:TestPage",
-	"make && rdmashim run -- ./test":                                                "kshim/preload/docs_linux_test.go:TestPage",
+	"rdmashim run -- rdma link show":                                                "tests/programs/netlink_linux_test.go:TestRDMA",
+	"rdmashim run -- rdma resource show qp":                                         "tests/programs/netlink_linux_test.go:TestRDMA",
+	"rdmashim run -- ibv_devinfo -v":                                                "tests/programs/programs_linux_test.go:TestDevinfo",
+	"rdmashim run -d soft:127.0.0.5 -- ibv_rc_pingpong -g 0":                        "tests/programs/programs_linux_test.go:TestPingpong",
+	"rdmashim run -d soft:127.0.0.6 -- ibv_rc_pingpong -g 0 127.0.0.5":              "tests/programs/programs_linux_test.go:TestPingpong",
+	"export UCX_TLS=rc_v,self UCX_NET_DEVICES=rxe0:1 UCX_UD_VERBS_ETH_DGID_CHECK=n": "tests/programs/middleware_linux_test.go:TestUCX",
+	"rdmashim run -- ucx_perftest -t tag_bw":                                        "tests/programs/middleware_linux_test.go:TestUCX",
+	"rdmashim run -- ucx_perftest -t tag_bw 127.0.0.1":                              "tests/programs/middleware_linux_test.go:TestUCX",
+	"mpirun --mca pml ucx -np 2 rdmashim run -- ./a.out":                            "tests/programs/middleware_linux_test.go:TestMPI",
+	"rdmashim run -d soft:10.0.0.1 -- fi_pingpong -p verbs -e msg":                  "tests/programs/middleware_linux_test.go:TestLibfabric",
+	"rdmashim run -d soft:10.0.0.2 -- fi_pingpong -p verbs -e msg 10.0.0.1":         "tests/programs/middleware_linux_test.go:TestLibfabric",
+	"apt-get install -y gcc libc6-dev make libibverbs-dev":                          "tests/programs/docs_linux_test.go:TestPage",
+	"git clone https://github.com/rdmashim/rdmashim":                                "tests/programs/docs_linux_test.go:TestPage",
+	"(cd rdmashim && go install ./tools/rdmashim)":                                  "tests/programs/docs_linux_test.go:TestPage",
+	"make && rdmashim run -- ./test":                                                "tests/programs/docs_linux_test.go:TestPage",
 
 	"rdmashim monitor -j":                                           "netlinkmgr/guesttest/monitor_test.go:TestMonitor",
 	"rdmashim dump --live lo -w live.pcapng --summary":              "tools/rdmashim/dump/live_linux_test.go:TestDumpLive",
@@ -242,7 +242,7 @@ func TestDocs(t *testing.T) {
 				case b.language == "go" || b.language == "c":
 					require.NotEmpty(t, b.argument, "%s names no file", b)
 					require.NoError(t, os.WriteFile(filepath.Join(s.dir, b.argument), []byte(b.text), 0o644))
-				case (b.language == "make" || b.language == "yaml") && b.argument != "": // TestPage of kshim/preload
+				case (b.language == "make" || b.language == "yaml") && b.argument != "": // TestPage of tests/programs
 				case b.language == "text" && (b.argument == "" || b.argument == "figures"):
 					require.True(t, i > 0 && blocks[i-1].language == "sh", "%s follows no command", b)
 				case b.language == "sh" && b.argument == "elsewhere":

@@ -36,7 +36,7 @@ func blocks(t *testing.T, language string) []string {
 func TestReadmeCommands(t *testing.T) {
 	elsewhere := map[string]string{
 		"./tools/test": "this very run",
-		"git clone https://github.com/rdmashim/rdmashim && cd rdmashim": "TestPage of kshim/preload",
+		"git clone https://github.com/rdmashim/rdmashim && cd rdmashim": "TestPage of tests/programs",
 	}
 	ran := 0
 	for _, b := range blocks(t, "sh") {

@@ -1,4 +1,4 @@
-package preload
+package programs
 
 import (
 	"bytes"
@@ -42,21 +42,21 @@ func ownRuns(t *testing.T) (gone func()) {
 // TestExit: the exit status is the program's, the signal that ends it, too, and
 // nothing is left of it, however it ends.
 func TestExit(t *testing.T) {
-	l := libraries(t, "ibv_devinfo")
+	needs(t, "ibv_devinfo")
 	gone := ownRuns(t)
 	device, _ := newDevice()
-	start(t, l, device, "sh", "-c", "ibv_devices; exit 7").ends(7)
+	start(t, device, "sh", "-c", "ibv_devices; exit 7").ends(7)
 	gone()
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGKILL} {
 		port := freePort(t)
-		p := start(t, l, device, "ibv_rc_pingpong", "-g", "0", "-p", port)
+		p := start(t, device, "ibv_rc_pingpong", "-g", "0", "-p", port)
 		p.listens(port)
 		require.NoError(t, p.Process.Signal(sig))
 		p.ends(-1) // a shell says 128 and the signal's number
 		require.Equal(t, sig, p.ProcessState.Sys().(syscall.WaitStatus).Signal())
 		gone()
 	}
-	caught := start(t, l, device, "sh", "-c", "trap 'exit 5' TERM; ibv_devices; kill -TERM $$")
+	caught := start(t, device, "sh", "-c", "trap 'exit 5' TERM; ibv_devices; kill -TERM $$")
 	caught.ends(5)
 	gone()
 }
@@ -69,7 +69,7 @@ const kills, killWithin = 30, 120 * time.Millisecond
 // an error of its own, the same two addresses can be had again at once, and
 // nothing is left.
 func TestKill(t *testing.T) {
-	l := libraries(t)
+	needs(t)
 	verbsHeader(t)
 	program := compile(t, "peer", "-libverbs")
 	gone := ownRuns(t)
@@ -79,12 +79,12 @@ func TestKill(t *testing.T) {
 	ends := map[string]int{}
 	for i := range kills {
 		port := freePort(t)
-		server := start(t, l, there, program, port)
+		server := start(t, there, program, port)
 		if i%3 > 0 {
 			server.listens(port)
 		}
 		writes := filepath.Join(t.TempDir(), "writes")
-		client := start(t, l, here, program, port, at, writes)
+		client := start(t, here, program, port, at, writes)
 		if i%3 > 1 {
 			require.Eventually(t, func() bool { _, err := os.Stat(writes); return err == nil }, patience, time.Millisecond)
 		}

@@ -1,4 +1,4 @@
-package preload
+package programs
 
 import (
 	"os"
@@ -14,10 +14,10 @@ import (
 // TestTrace: the calls of a C program are printed by the kernel's names, with
 // what its own memory has; several programs share a file, line by line.
 func TestTrace(t *testing.T) {
-	l := libraries(t, "ibv_devinfo", "rping")
+	needs(t, "ibv_devinfo", "rping")
 	t.Setenv(trace.EnvTrace, "1")
 	device, _ := newDevice()
-	said := start(t, l, device, "ibv_devinfo").ends(0)
+	said := start(t, device, "ibv_devinfo").ends(0)
 	for _, line := range []string{
 		`\[\d+ ibv_devinfo\] open\("/dev/infiniband/uverbs0"\) = \d+`,
 		`ioctl\(\d+, QUERY_PORT \{port_num=1\}\) = 0 \{.*state=ACTIVE`,
@@ -31,7 +31,7 @@ func TestTrace(t *testing.T) {
 	t.Setenv(trace.EnvTrace, file)
 	port := freePort(t)
 	rping := func(side string) []string { return []string{"rping", side, "-a", "ADDR", "-p", port, "-C", "3"} }
-	l.pair(t, "", nil, rping("-s"), rping("-c"))
+	pair(t, "", nil, rping("-s"), rping("-c"))
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	for line := range strings.Lines(string(text)) {

@@ -1,4 +1,4 @@
-package preload
+package programs
 
 import (
 	"os"
@@ -12,14 +12,14 @@ import (
 // TestDevinfo: the distribution's libibverbs finds the device, asks all that it
 // can ask, and is told what rdma_rxe tells it.
 func TestDevinfo(t *testing.T) {
-	l := libraries(t, "ibv_devices", "ibv_devinfo")
+	needs(t, "ibv_devices", "ibv_devinfo")
 	device, addr := newDevice()
-	require.Regexp(t, `(?m)^    rxe0 +\t[0-9a-f]{16}$`, start(t, l, device, "ibv_devices").ends(0))
+	require.Regexp(t, `(?m)^    rxe0 +\t[0-9a-f]{16}$`, start(t, device, "ibv_devices").ends(0))
 
-	list := start(t, l, device, "ls", "-l", "/dev/infiniband").ends(0)
+	list := start(t, device, "ls", "-l", "/dev/infiniband").ends(0)
 	require.Regexp(t, `(?m)^crw-rw-rw-.* 231, +192 .* uverbs0$`, list)
 	require.NotContains(t, list, "ls:")
-	text := start(t, l, device, "ibv_devinfo", "-v").ends(0)
+	text := start(t, device, "ibv_devinfo", "-v").ends(0)
 	require.Contains(t, text, "\tGID[  0]:\t\t::ffff:"+addr+", RoCE v2\n")
 	recorded, err := os.ReadFile("testdata/devinfo-rxe.txt")
 	require.NoError(t, err)
@@ -46,7 +46,7 @@ func alike(text string) string {
 // by polling and by events, also where packets are lost, and with receives
 // that queue pairs share.
 func TestPingpong(t *testing.T) {
-	l := libraries(t, "ibv_rc_pingpong")
+	needs(t, "ibv_rc_pingpong")
 	for name, c := range map[string]struct {
 		options string
 		args    []string
@@ -66,9 +66,9 @@ func TestPingpong(t *testing.T) {
 			there, addr := newDevice()
 			port := freePort(t)
 			args := append(c.args, "-g", "0", "-p", port)
-			server := start(t, l, there+c.options, args...)
+			server := start(t, there+c.options, args...)
 			server.listens(port)
-			client := start(t, l, here+c.options, append(args, addr)...)
+			client := start(t, here+c.options, append(args, addr)...)
 			require.Contains(t, client.ends(0), "iters in")
 			server.ends(0)
 		})

@@ -1,4 +1,4 @@
-package preload
+package programs
 
 import (
 	"regexp"
@@ -15,7 +15,7 @@ import (
 // pair runs two programs on soft devices of their own with such options, as
 // meet does, and returns what the client said. ADDR in arguments becomes the
 // server's address.
-func (l Libraries) pair(t *testing.T, options string, ready func(*process), server, client []string) (said string) {
+func pair(t *testing.T, options string, ready func(*process), server, client []string) (said string) {
 	t.Helper()
 	here, _ := newDevice()
 	there, addr := newDevice()
@@ -24,7 +24,7 @@ func (l Libraries) pair(t *testing.T, options string, ready func(*process), serv
 		for _, a := range args {
 			filled = append(filled, strings.ReplaceAll(a, "ADDR", addr))
 		}
-		return func() *process { return start(t, l, device+options, filled...) }
+		return func() *process { return start(t, device+options, filled...) }
 	}
 	return meet(t, ready, run(there, server), run(here, client))
 }
@@ -86,7 +86,7 @@ var lossy = []string{
 // TestPerftest: bandwidth and latency of each operation over each kind of queue
 // pair, by polling and by events, two pairs of programs at a time.
 func TestPerftest(t *testing.T) {
-	l := libraries(t, "ib_write_bw")
+	needs(t, "ib_write_bw")
 	places := make(chan struct{}, 2)
 	run := func(line, options string) {
 		t.Run(line+options, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestPerftest(t *testing.T) {
 				places <- struct{}{}
 				defer func() { <-places }()
 			}
-			l.perftest(t, line, options)
+			perftest(t, line, options)
 		})
 	}
 	for _, p := range perftests {
@@ -113,7 +113,7 @@ var perftestRow = regexp.MustCompile(`(?m)^ (\d+) +(\d+) +\d`)
 
 // perftest runs a line of perftest at both ends, and looks at what its client
 // counted.
-func (l Libraries) perftest(t *testing.T, line, options string) {
+func perftest(t *testing.T, line, options string) {
 	port, iterations, sizes := freePort(t), 100, 1
 	if strings.Contains(line, " -a") {
 		iterations, sizes = 10, 23 // 2 bytes to 8 MiB
@@ -129,7 +129,7 @@ func (l Libraries) perftest(t *testing.T, line, options string) {
 	if strings.Contains(line, " -q 8") {
 		iterations *= 8
 	}
-	said := l.pair(t, options, ready, args, append(args, "ADDR"))
+	said := pair(t, options, ready, args, append(args, "ADDR"))
 	rows := perftestRow.FindAllStringSubmatch(said, -1)
 	require.Len(t, rows, sizes, "%s", said)
 	for _, row := range rows {

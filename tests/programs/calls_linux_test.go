@@ -1,4 +1,4 @@
-package preload
+package programs
 
 import (
 	"os"
@@ -43,7 +43,7 @@ const inChild = "rdmashim: process \\d+ is the child of a fork: it cannot open R
 // TestCalls: the calls that the stub answers, one by one, by programs that need
 // no rdma-core.
 func TestCalls(t *testing.T) {
-	l := libraries(t)
+	needs(t)
 	for name, says := range map[string]string{
 		"calls": inChild + "all calls are as they should be\n",
 		"exit":  "it ends\n",
@@ -51,7 +51,7 @@ func TestCalls(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			device, _ := newDevice()
-			require.Regexp(t, "^"+says+"$", start(t, l, device, compile(t, name)).ends(0))
+			require.Regexp(t, "^"+says+"$", start(t, device, compile(t, name)).ends(0))
 		})
 	}
 }
@@ -59,7 +59,7 @@ func TestCalls(t *testing.T) {
 // TestSignals: programs of libibverbs with handlers of their own, children,
 // threads that come and go, and files that are closed under those who wait.
 func TestSignals(t *testing.T) {
-	l := libraries(t)
+	needs(t)
 	verbsHeader(t)
 	device, _ := newDevice()
 	faults := compile(t, "faults", "-libverbs")
@@ -78,62 +78,62 @@ func TestSignals(t *testing.T) {
 		{"children", "soft", []string{compile(t, "children", "-libverbs")}, inChild + "the parent went on\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			require.Regexp(t, "^"+c.says+"$", start(t, l, c.device, c.args...).ends(0))
+			require.Regexp(t, "^"+c.says+"$", start(t, c.device, c.args...).ends(0))
 		})
 	}
 }
 
 // TestEnds: what a program that polls learns of queue pairs in ERR.
 func TestEnds(t *testing.T) {
-	l := libraries(t)
+	needs(t)
 	verbsHeader(t)
 	device, _ := newDevice()
 	require.Equal(t, "receives posted in ERR: flushed\nshared receive queue: the last request is told of\n",
-		start(t, l, device, compile(t, "ends", "-libverbs")).ends(0))
+		start(t, device, compile(t, "ends", "-libverbs")).ends(0))
 }
 
 // TestWakeups: each event of a file wakes, by each way to wait, as on Linux.
 func TestWakeups(t *testing.T) {
-	l := libraries(t)
+	needs(t)
 	header(t, "/usr/include/rdma/rdma_cma.h", "librdmacm-dev")
 	device, addr := newDevice()
 	require.Equal(t, "completion channel: one wake-up an event\n"+
 		"asynchronous file: one wake-up an event\n"+
 		"connection manager: one wake-up an event\n",
-		start(t, l, device, compile(t, "wakeups", "-lrdmacm", "-libverbs"), addr).ends(0))
+		start(t, device, compile(t, "wakeups", "-lrdmacm", "-libverbs"), addr).ends(0))
 }
 
 // TestLooks: a look at a device takes no address. The first open of a device
 // file does, says where it is taken, and changes no attribute.
 func TestLooks(t *testing.T) {
-	l := libraries(t, "ibv_devices", "ibv_rc_pingpong")
+	needs(t, "ibv_devices", "ibv_rc_pingpong")
 	device, addr := newDevice()
-	says := start(t, l, device+"?guid=0200:0000:0000:0077", compile(t, "looks"), addr).ends(0)
+	says := start(t, device+"?guid=0200:0000:0000:0077", compile(t, "looks"), addr).ends(0)
 	require.Regexp(t, "(?s)^(rdmashim: no RDMA device: .*the address is taken.*\n){2}it was opened\n$", says)
-	says = start(t, l, device, compile(t, "looks"), addr).ends(0)
+	says = start(t, device, compile(t, "looks"), addr).ends(0)
 	require.Contains(t, says, "it was opened\n")
 
 	// A shell that looks beside a program that has the address.
 	port := freePort(t)
-	held := start(t, l, device, "ibv_rc_pingpong", "-g", "0", "-p", port)
+	held := start(t, device, "ibv_rc_pingpong", "-g", "0", "-p", port)
 	held.listens(port)
-	says = start(t, l, device, "sh", "-c", "test -d /sys/class/infiniband/rxe0 && ibv_devices").ends(0)
+	says = start(t, device, "sh", "-c", "test -d /sys/class/infiniband/rxe0 && ibv_devices").ends(0)
 	require.Contains(t, says, "rxe0")
 	require.NotContains(t, says, "rdmashim:")
 	require.NoError(t, held.Process.Kill())
 	_ = held.Wait()
-	start(t, l, device, "sh", "-c", "test -d /sys/class/infiniband/rxe0 && ibv_devinfo").ends(0)
+	start(t, device, "sh", "-c", "test -d /sys/class/infiniband/rxe0 && ibv_devinfo").ends(0)
 }
 
 // TestAddressSanitizer: a program that is built with it starts, uses the
 // device, and is told of its own faults.
 func TestAddressSanitizer(t *testing.T) {
-	l := libraries(t)
+	needs(t)
 	verbsHeader(t)
 	program := compile(t, "sanitized", "-fsanitize=address", "-libverbs")
 	device, _ := newDevice()
-	require.Equal(t, "closed\n", start(t, l, device, program).ends(0))
+	require.Equal(t, "closed\n", start(t, device, program).ends(0))
 	t.Setenv("ASAN_OPTIONS", "exitcode=42")
-	says := start(t, l, device, "sh", "-c", program+" overflow; exit $?").ends(42)
+	says := start(t, device, "sh", "-c", program+" overflow; exit $?").ends(42)
 	require.Contains(t, says, "heap-buffer-overflow")
 }

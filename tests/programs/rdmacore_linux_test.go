@@ -1,4 +1,4 @@
-package preload
+package programs
 
 import (
 	"os"
@@ -63,7 +63,7 @@ func passedIn(output string) (names []string) {
 // TestRDMACore runs rdma-core's own tests. Those that pass on rdma_rxe pass, no
 // other does, and the one that fails fails there, too.
 func TestRDMACore(t *testing.T) {
-	l := libraries(t)
+	needs(t)
 	for _, file := range []string{python, filepath.Join(rdmaCore, "run_tests.py")} {
 		if _, err := os.Stat(file); err != nil {
 			require.NotEqual(t, "true", os.Getenv("CI"), "%v", err)
@@ -80,7 +80,7 @@ func TestRDMACore(t *testing.T) {
 	}
 
 	device, _ := newDevice()
-	p := start(t, l, device, python, "-B", filepath.Join(dir, "tests", "run_tests.py"), "--dev", "rxe0", "--gid", "0", "-v")
+	p := start(t, device, python, "-B", filepath.Join(dir, "tests", "run_tests.py"), "--dev", "rxe0", "--gid", "0", "-v")
 	_ = p.Wait() // 1: the atomic write, and on machines with other devices more
 	output := p.out.String()
 	require.Contains(t, output, "\nRan ", "they ended early")

@@ -1,4 +1,4 @@
-package preload
+package programs
 
 import (
 	"maps"
@@ -21,7 +21,9 @@ var fence = regexp.MustCompile("(?ms)^```(\\w+) (\\S+)\n(.*?)^```$")
 // its commands and its workflow's but for those that install, with the test
 // binary as rdmashim.
 func TestPage(t *testing.T) {
-	l := libraries(t, "make")
+	needs(t, "make")
+	libs, err := libraries()
+	require.NoError(t, err)
 	verbsHeader(t)
 	page, err := os.ReadFile("../../docs/c-programs.md")
 	require.NoError(t, err)
@@ -65,7 +67,7 @@ func TestPage(t *testing.T) {
 		}
 		cmd := exec.CommandContext(t.Context(), "sh", "-ec", line)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "HOME="+home, "PATH="+bin+":"+os.Getenv("PATH"), envBuilt+"="+l.Stub+":"+l.Kernel)
+		cmd.Env = append(os.Environ(), "HOME="+home, "PATH="+bin+":"+os.Getenv("PATH"), envBuilt+"="+libs)
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s: %s", line, out)
 		require.Contains(t, string(out), "\nhello from libibverbs\n")

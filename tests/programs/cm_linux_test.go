@@ -1,4 +1,4 @@
-package preload
+package programs
 
 import (
 	"os"
@@ -12,7 +12,7 @@ import (
 
 // TestConnectionManager: programs of librdmacm, and those of rsockets.
 func TestConnectionManager(t *testing.T) {
-	l := libraries(t, "rping", "rdma_server", "rstream", "rcopy", "ucmatose", "udaddy", "mckey")
+	needs(t, "rping", "rdma_server", "rstream", "rcopy", "ucmatose", "udaddy", "mckey")
 	for _, c := range []struct{ name, options, server, client string }{
 		{"rping", "", "rping -s -a ADDR -p PORT -C 100", "rping -c -a ADDR -p PORT -C 100 -v"},
 		{"rping, loss", "?loss=1%&seed=3", "rping -s -a ADDR -p PORT -C 100", "rping -c -a ADDR -p PORT -C 100 -v"},
@@ -23,29 +23,29 @@ func TestConnectionManager(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			port := freePort(t)
 			args := func(line string) []string { return strings.Fields(strings.ReplaceAll(line, "PORT", port)) }
-			l.pair(t, c.options, nil, args(c.server), args(c.client))
+			pair(t, c.options, nil, args(c.server), args(c.client))
 		})
 	}
 	for name, options := range map[string]string{"ucmatose": "", "ucmatose, loss": "?loss=1%&seed=3"} {
 		t.Run(name, func(t *testing.T) {
 			port := freePort(t)
 			server := []string{"ucmatose", "-b", "ADDR", "-p", port, "-c", "1"}
-			require.Contains(t, l.pair(t, options, nil, server, []string{"ucmatose", "-s", "ADDR", "-p", port, "-c", "1"}), "return status 0")
+			require.Contains(t, pair(t, options, nil, server, []string{"ucmatose", "-s", "ADDR", "-p", port, "-c", "1"}), "return status 0")
 		})
 	}
 	t.Run("udaddy", func(t *testing.T) {
 		// Of several connections, a client that is early would use up some.
 		server := []string{"udaddy", "-b", "ADDR", "-c", "1"}
-		require.Contains(t, l.pair(t, "", nil, server, []string{"udaddy", "-s", "ADDR", "-c", "1"}), "return status 0")
+		require.Contains(t, pair(t, "", nil, server, []string{"udaddy", "-s", "ADDR", "-c", "1"}), "return status 0")
 	})
 	t.Run("mckey", func(t *testing.T) {
 		here, from := newDevice()
 		there, at := newDevice()
-		receiver := start(t, l, there, "mckey", "-b", at, "-m", "239.77.4.92")
+		receiver := start(t, there, "mckey", "-b", at, "-m", "239.77.4.92")
 		ended := make(chan error, 1)
 		go func() { ended <- receiver.Wait() }()
 		for { // a sender does not know whether anybody receives
-			start(t, l, here, "mckey", "-s", "-b", from, "-m", "239.77.4.92").ends(0)
+			start(t, here, "mckey", "-s", "-b", from, "-m", "239.77.4.92").ends(0)
 			select {
 			case err := <-ended:
 				require.NoError(t, err, "%s", &receiver.out)
@@ -61,9 +61,9 @@ func TestConnectionManager(t *testing.T) {
 		from, to := filepath.Join(t.TempDir(), "from"), filepath.Join(t.TempDir(), "to")
 		text := strings.Repeat("to be copied\n", 100_000)
 		require.NoError(t, os.WriteFile(from, []byte(text), 0o600))
-		server := start(t, l, there, "rcopy")
+		server := start(t, there, "rcopy")
 		for deadline := time.Now().Add(patience); ; {
-			client := start(t, l, here, "rcopy", from, addr+":"+to)
+			client := start(t, here, "rcopy", from, addr+":"+to)
 			err := client.Wait()
 			if err == nil {
 				break

@@ -1,4 +1,4 @@
-package preload
+package programs
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ import (
 // TestGoPrograms: programs in Go and those of librdmacm are each other's peers,
 // as client and as server, also where both lose packets. Both ends check bytes.
 func TestGoPrograms(t *testing.T) {
-	l := libraries(t, "rping")
+	needs(t, "rping")
 	verbsHeader(t)
 	header(t, "/usr/include/rdma/rdma_cma.h", "librdmacm-dev")
 	tool := built.Tool(t)
@@ -36,7 +36,7 @@ func TestGoPrograms(t *testing.T) {
 			there, addr := newDevice()
 			filled := strings.NewReplacer("ADDR", addr, "PORT", freePort(t))
 			inC := func(device, line string) func() *process {
-				return func() *process { return start(t, l, device+options, strings.Fields(filled.Replace(line))...) }
+				return func() *process { return start(t, device+options, strings.Fields(filled.Replace(line))...) }
 			}
 			inGo := func(device, line string) func() *process {
 				args := append(strings.Fields(c.goes+" "+filled.Replace(line)), "--device", device+options)
@@ -65,17 +65,17 @@ const pingpongText = len("0000:000000:000000:00000000000000000000000000000000") 
 // TestGoPingpong: a program of uapi plays with ibv_rc_pingpong, as its server
 // and as its client, and looks at every byte.
 func TestGoPingpong(t *testing.T) {
-	l := libraries(t, "ibv_rc_pingpong")
+	needs(t, "ibv_rc_pingpong")
 	for _, options := range []string{"", "?loss=1%&seed=3"} {
 		for _, serves := range []bool{true, false} {
-			t.Run(fmt.Sprintf("serves=%v%s", serves, options), func(t *testing.T) { goPingpong(t, l, options, serves) })
+			t.Run(fmt.Sprintf("serves=%v%s", serves, options), func(t *testing.T) { goPingpong(t, options, serves) })
 		}
 	}
 }
 
 const pingpongRounds, pingpongSize = 50, 10000
 
-func goPingpong(t *testing.T, l Libraries, options string, serves bool) {
+func goPingpong(t *testing.T, options string, serves bool) {
 	device, _ := newDevice()
 	d, err := uapi.Open(device+options, uapi.OpenConfig{})
 	require.NoError(t, err)
@@ -96,11 +96,11 @@ func goPingpong(t *testing.T, l Libraries, options string, serves bool) {
 		accepts, err := net.Listen("tcp", "127.0.0.1:"+port)
 		require.NoError(t, err)
 		defer accepts.Close()
-		p = start(t, l, args[0], append(args[1:], "127.0.0.1")...)
+		p = start(t, args[0], append(args[1:], "127.0.0.1")...)
 		conn, err = accepts.Accept()
 		require.NoError(t, err)
 	} else {
-		p = start(t, l, args[0], args[1:]...)
+		p = start(t, args[0], args[1:]...)
 		p.listens(port)
 		conn, err = net.Dial("tcp", "127.0.0.1:"+port)
 		require.NoError(t, err)

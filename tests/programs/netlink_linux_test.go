@@ -1,4 +1,4 @@
-package preload
+package programs
 
 import (
 	"fmt"
@@ -22,7 +22,7 @@ import (
 // TestNetlink: sockets of NETLINK_RDMA, and that libibverbs finds its devices
 // by them.
 func TestNetlink(t *testing.T) {
-	l := libraries(t, "ibv_devices")
+	needs(t, "ibv_devices")
 	cc, err := cbuild.Compiler()
 	require.NoError(t, err)
 	for _, c := range []struct{ line, says string }{
@@ -37,7 +37,7 @@ func TestNetlink(t *testing.T) {
 			require.NoError(t, err, "%s", out)
 			args[0] = program
 			device, _ := newDevice()
-			require.Regexp(t, "^"+c.says+"$", start(t, l, device, args...).ends(0))
+			require.Regexp(t, "^"+c.says+"$", start(t, device, args...).ends(0))
 		})
 	}
 }
@@ -45,21 +45,21 @@ func TestNetlink(t *testing.T) {
 // TestRDMA: iproute2's rdma prints the rows that it printed on rdma_rxe, but
 // for names and numbers, also of programs that run beside it.
 func TestRDMA(t *testing.T) {
-	l := libraries(t, "rdma", "ibv_rc_pingpong", "rping")
+	needs(t, "rdma", "ibv_rc_pingpong", "rping")
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir()) // other tests' programs run elsewhere
 	device, _ := newDevice()
-	require.Equal(t, "link rxe0/1 state ACTIVE physical_state LINK_UP netdev lo \n", start(t, l, device, "rdma", "link", "show").ends(0))
-	require.Regexp(t, `^0: rxe0: node_type ca node_guid [0-9a-f:]{19} sys_image_guid [0-9a-f:]{19} \n$`, start(t, l, device, "rdma", "dev", "show").ends(0))
-	require.Equal(t, "0: rxe0: pd 0 cq 0 qp 0 cm_id 0 mr 0 ctx 0 srq 0 \n", start(t, l, device, "rdma", "resource", "show").ends(0))
+	require.Equal(t, "link rxe0/1 state ACTIVE physical_state LINK_UP netdev lo \n", start(t, device, "rdma", "link", "show").ends(0))
+	require.Regexp(t, `^0: rxe0: node_type ca node_guid [0-9a-f:]{19} sys_image_guid [0-9a-f:]{19} \n$`, start(t, device, "rdma", "dev", "show").ends(0))
+	require.Equal(t, "0: rxe0: pd 0 cq 0 qp 0 cm_id 0 mr 0 ctx 0 srq 0 \n", start(t, device, "rdma", "resource", "show").ends(0))
 
 	here, _ := newDevice()
 	port := freePort(t)
-	pingpong := start(t, l, here, "ibv_rc_pingpong", "-g", "0", "-p", port)
+	pingpong := start(t, here, "ibv_rc_pingpong", "-g", "0", "-p", port)
 	pingpong.listens(port)
 	there, addr := newDevice()
-	listener := start(t, l, there, "rping", "-s", "-a", addr)
+	listener := start(t, there, "rping", "-s", "-a", addr)
 	for deadline := time.Now().Add(patience); ; {
-		said := start(t, l, device, "rdma", "resource", "show").ends(0)
+		said := start(t, device, "rdma", "resource", "show").ends(0)
 		if said == "0: rxe0: pd 2 cq 1 qp 1 cm_id 1 mr 1 ctx 2 srq 0 \n" {
 			break
 		}
@@ -86,7 +86,7 @@ func TestRDMA(t *testing.T) {
 			continue
 		}
 		t.Run(call.Args, func(t *testing.T) {
-			said := start(t, l, device, append([]string{"rdma", "-j"}, strings.Fields(call.Args)...)...).ends(0)
+			said := start(t, device, append([]string{"rdma", "-j"}, strings.Fields(call.Args)...)...).ends(0)
 			found := rows(said)
 			require.NotEmpty(t, found, "%s", said)
 			require.Subset(t, rows(call.Output), found, "%s", said)
@@ -102,12 +102,12 @@ func TestRDMA(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, stopped.Stopped())
 	require.Equal(t, fmt.Sprintf("rdmashim: process %d (ibv_rc_pingpong) is stopped: its objects are not listed\n", pingpong.Process.Pid)+
-		"0: rxe0: pd 1 cq 0 qp 0 cm_id 1 mr 0 ctx 1 srq 0 \n", start(t, l, device, "rdma", "resource", "show").ends(0))
+		"0: rxe0: pd 1 cq 0 qp 0 cm_id 1 mr 0 ctx 1 srq 0 \n", start(t, device, "rdma", "resource", "show").ends(0))
 	for _, p := range []*process{pingpong, listener} {
 		require.NoError(t, p.Process.Kill())
 		_ = p.Wait()
 	}
-	require.Equal(t, "0: rxe0: pd 0 cq 0 qp 0 cm_id 0 mr 0 ctx 0 srq 0 \n", start(t, l, device, "rdma", "resource", "show").ends(0))
+	require.Equal(t, "0: rxe0: pd 0 cq 0 qp 0 cm_id 0 mr 0 ctx 0 srq 0 \n", start(t, device, "rdma", "resource", "show").ends(0))
 }
 
 // Texts that differ between devices and programs.

@@ -1,7 +1,6 @@
-package preload
+package programs
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -29,7 +28,7 @@ func onUDP(t *testing.T) { t.Setenv("RDMASHIM_SHM", "off") }
 
 // TestUCX: ucx_perftest over RC queue pairs, and over UD ones alone.
 func TestUCX(t *testing.T) {
-	l := libraries(t, "ucx_perftest")
+	needs(t, "ucx_perftest")
 	overVerbs(t)
 	for _, c := range []struct {
 		name, options, line string
@@ -50,23 +49,20 @@ func TestUCX(t *testing.T) {
 			port := freePort(t)
 			args := append([]string{"ucx_perftest", "-p", port, "-w", "10"}, strings.Fields(c.line)...)
 			ready := func(p *process) { p.listens(port) }
-			require.Contains(t, l.pair(t, c.options, ready, args, append(args, "127.0.0.1")), "Final:")
+			require.Contains(t, pair(t, c.options, ready, args, append(args, "127.0.0.1")), "Final:")
 		})
 	}
 }
 
 // TestMPI: two ranks of Open MPI exchange a megabyte over UCX.
 func TestMPI(t *testing.T) {
-	l := libraries(t, "mpirun", "mpicc")
+	needs(t, "mpirun", "mpicc")
 	overVerbs(t)
 	program := filepath.Join(t.TempDir(), "megabyte")
 	out, err := exec.Command("mpicc", "-O1", "-Wall", "-o", program, filepath.Join("testdata", "megabyte.c")).CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	self, err := os.Executable()
-	require.NoError(t, err)
 	t.Setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")
 	t.Setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
-	t.Setenv(envStart, l.Stub+":"+l.Kernel)
 	for name, c := range map[string]struct {
 		options string
 		set     func(*testing.T)
@@ -78,14 +74,17 @@ func TestMPI(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.set(t)
 			args := strings.Fields("--oversubscribe --mca pml ucx --mca btl ^openib")
+			var env []string
 			for rank := range 2 {
 				device, _ := newDevice()
 				if rank > 0 {
 					args = append(args, ":")
 				}
-				args = append(args, "-np", "1", self, device+c.options, program)
+				one := command(t, device+c.options, program)
+				args, env = append(append(args, "-np", "1"), one.Args...), one.Env
 			}
 			cmd := exec.CommandContext(t.Context(), "mpirun", args...)
+			cmd.Env = env
 			cmd.WaitDelay = patience
 			kill := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 			defer kill.Stop()
@@ -101,8 +100,10 @@ func TestMPI(t *testing.T) {
 // rdma_cm and by datagrams. The provider wants addresses of an interface other
 // than lo: a network namespace has a pair of veths.
 func TestLibfabric(t *testing.T) {
-	l := libraries(t, "fi_pingpong", "ip")
-	t.Setenv(envBuilt, l.Stub+":"+l.Kernel)
+	needs(t, "fi_pingpong", "ip")
+	libs, err := libraries()
+	require.NoError(t, err)
+	t.Setenv(envBuilt, libs)
 	if !netns.Own(t) {
 		return
 	}
@@ -127,9 +128,9 @@ func TestLibfabric(t *testing.T) {
 			c.set(t)
 			port := freePort(t)
 			args := append([]string{"fi_pingpong", "-c"}, strings.Fields(line)...) // -c looks at every byte
-			server := start(t, l, "soft:10.1.0.1"+c.options, append(args, "-B", port)...)
+			server := start(t, "soft:10.1.0.1"+c.options, append(args, "-B", port)...)
 			server.listens(port)
-			client := start(t, l, "soft:10.1.0.2"+c.options, append(args, "-P", port, "10.1.0.1")...)
+			client := start(t, "soft:10.1.0.2"+c.options, append(args, "-P", port, "10.1.0.1")...)
 			require.Contains(t, client.ends(0), "Mxfers/sec")
 			server.ends(0)
 		})

@@ -1,0 +1,8 @@
+// Package programs runs programs of rdma-core on the mini kernel, unmodified:
+// the distribution's, its perftest, UCX, libfabric and MPI, pyverbs' tests and
+// those of testdata. It has tests only.
+//
+// command starts a program by one of two ways: with the libraries of package
+// preload in it, or with its system calls held and answered by package
+// supervise. TestSupervisor runs tests of the first way by the second.
+package programs
