@@ -84,3 +84,14 @@ func ofNetlinkRDMA(p []unix.SockFilter, _ Window) []unix.SockFilter {
 		hold,
 		allow)
 }
+
+// Opens returns the address of the path of a call that opens a file.
+func (n *Notification) Opens() (path uint64, ok bool) {
+	switch n.NR {
+	case unix.SYS_OPENAT, unix.SYS_OPENAT2:
+		return n.Args[1], true
+	case oldOpen:
+		return n.Args[0], true
+	}
+	return 0, false
+}

@@ -4,7 +4,10 @@ package notif
 
 import "golang.org/x/sys/unix"
 
-const arch = unix.AUDIT_ARCH_X86_64
+const (
+	arch    = unix.AUDIT_ARCH_X86_64
+	oldOpen = unix.SYS_OPEN
+)
 
 // oldCalls are those that newer architectures do not have.
 var oldCalls = []call{

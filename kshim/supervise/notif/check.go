@@ -92,7 +92,7 @@ func (s *Support) try() error {
 	if err != nil {
 		return named(err)
 	}
-	l := NewListener(fd)
+	l := NewListener(fd, Window{})
 	defer l.Close()
 	// A second listener is refused after the flags have been looked at.
 	_, flagged := setFilter(filter, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)

@@ -3,10 +3,9 @@
 package notif
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"runtime"
 	"syscall"
 
@@ -24,47 +23,27 @@ var (
 	ErrUnsupported = fmt.Errorf("seccomp: no user notification here, it needs Linux 5.9: %w", syscall.ENOTSUP)
 )
 
-// Exec puts the calling thread under the filter, sends the listener over the
-// UNIX socket for Accept, closes both, and becomes the program. It returns only
-// an error, of which Accept has been told unless it is that of the program's
-// file. The process does well to end then: its thread may be under the filter.
-// The number of the socket lies outside the filter's window.
+// Exec puts the calling thread under the filter of a window, sends the listener
+// over a UNIX socket, to Accept, closes both, and becomes the program. It
+// returns only an error: an *fs.PathError for the program's file, else one that
+// Accept returns as well. The process does well to end then: its thread may be
+// under the filter. The number of the socket lies outside the window.
 //
 // Privileges are given up (PR_SET_NO_NEW_PRIVS) where Linux demands it, without
 // CAP_SYS_ADMIN; set-user-ID programs under the filter then run without theirs.
-func Exec(filter []unix.SockFilter, socket int, path string, argv, env []string) error {
+func Exec(w Window, socket int, path string, argv, env []string) error {
 	runtime.LockOSThread()
-	fd, err := install(filter)
+	fd, err := install(Filter(w))
 	if err != nil {
-		var errno syscall.Errno
-		_ = errors.As(err, &errno)
-		_ = Send(socket, binary.NativeEndian.AppendUint32(nil, uint32(errno)))
+		_ = Refuse(socket, err)
 		return named(err)
 	}
-	err = Send(socket, make([]byte, 4), fd)
-	_ = unix.Close(fd)
-	_ = unix.Close(socket)
+	l := NewListener(fd, w)
+	err = errors.Join(l.Send(socket), l.Close(), unix.Close(socket))
 	if err != nil {
 		return err
 	}
-	return unix.Exec(path, argv, env)
-}
-
-// Accept returns the listener of the program that a child becomes by Exec, or
-// the error that kept it. It returns io.EOF when the child has ended.
-func Accept(socket int) (*Listener, error) {
-	var status [4]byte
-	n, fds, err := Receive(socket, status[:])
-	switch errno := syscall.Errno(binary.NativeEndian.Uint32(status[:])); {
-	case err != nil:
-		return nil, err
-	case n == len(status) && errno != 0:
-		return nil, named(errno)
-	case len(fds) != 1:
-		closeAll(fds)
-		return nil, fmt.Errorf("notif: %d descriptors instead of a listener: %w", len(fds), syscall.EPROTO)
-	}
-	return NewListener(fds[0]), nil
+	return &fs.PathError{Op: "exec", Path: path, Err: unix.Exec(path, argv, env)}
 }
 
 // install puts the thread under the filter and returns the listener, with as
@@ -94,62 +73,4 @@ func named(err error) error {
 		return fmt.Errorf("%w (%w)", ErrUnsupported, err)
 	}
 	return fmt.Errorf("seccomp: %w", err)
-}
-
-// mostDescriptors bounds those that one message brings.
-const mostDescriptors = 4
-
-// Send writes a message, of at least one byte, with descriptors to a UNIX
-// socket that keeps messages apart, or is a stream on which each waits for an
-// answer.
-func Send(socket int, data []byte, fds ...int) error {
-	var rights []byte
-	if len(fds) > 0 {
-		rights = unix.UnixRights(fds...)
-	}
-	for {
-		err := unix.Sendmsg(socket, data, rights, nil, unix.MSG_NOSIGNAL)
-		if !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
-}
-
-// Receive reads a message and its descriptors, at most four and closed by exec.
-// It returns io.EOF at the end, and EMSGSIZE for more descriptors.
-func Receive(socket int, data []byte) (n int, fds []int, err error) {
-	rights := make([]byte, unix.CmsgSpace(4*mostDescriptors))
-	var got, flags int
-	for {
-		n, got, flags, _, err = unix.Recvmsg(socket, data, rights, unix.MSG_CMSG_CLOEXEC)
-		if !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	if err != nil {
-		return 0, nil, err
-	}
-	messages, err := unix.ParseSocketControlMessage(rights[:got])
-	for _, m := range messages {
-		if more, err := unix.ParseUnixRights(&m); err == nil {
-			fds = append(fds, more...)
-		}
-	}
-	switch {
-	case flags&unix.MSG_CTRUNC != 0:
-		err = unix.EMSGSIZE
-	case err == nil && n == 0 && len(fds) == 0:
-		err = io.EOF
-	}
-	if err != nil {
-		closeAll(fds)
-		return 0, nil, err
-	}
-	return n, fds, nil
-}
-
-func closeAll(fds []int) {
-	for _, fd := range fds {
-		_ = unix.Close(fd)
-	}
 }

@@ -43,16 +43,26 @@ type addition struct {
 // filter arrive. One goroutine receives; any may answer. When the last
 // duplicate of the descriptor is closed, held calls and those to come fail with
 // ENOSYS, also opens of ordinary files.
-type Listener struct{ fd int }
+type Listener struct {
+	Window  Window // the filter's
+	fd      int
+	journal *journal // of a shared one
+}
 
 // NewListener returns the listener with the descriptor fd, which it owns.
-func NewListener(fd int) *Listener { return &Listener{fd} }
+func NewListener(fd int, w Window) *Listener { return &Listener{Window: w, fd: fd} }
 
 // FD returns the descriptor.
 func (l *Listener) FD() int { return l.fd }
 
 // Close closes the descriptor. It does not end a Receive.
-func (l *Listener) Close() error { return unix.Close(l.fd) }
+func (l *Listener) Close() error {
+	err := unix.Close(l.fd)
+	if l.journal != nil {
+		err = errors.Join(err, l.journal.close())
+	}
+	return err
+}
 
 // Receive waits for the next call and stores it in n. It returns io.EOF when no
 // program under the filter is left: before Linux 6.11 those that ended and have
@@ -77,6 +87,9 @@ func (l *Listener) Receive(n *Notification) error {
 		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EINTR) {
 			continue // the caller was killed or took a signal
 		}
+		if err == nil && l.journal != nil {
+			l.journal.add(l, n)
+		}
 		return err
 	}
 }
@@ -98,7 +111,16 @@ func (l *Listener) Continue(id uint64) error {
 }
 
 func (l *Listener) answer(r *response) error {
-	return ioctl(l.fd, unix.SECCOMP_IOCTL_NOTIF_SEND, r)
+	err := ioctl(l.fd, unix.SECCOMP_IOCTL_NOTIF_SEND, r)
+	l.answered(r.id)
+	return err
+}
+
+// answered takes a call out of the journal.
+func (l *Listener) answered(id uint64) {
+	if l.journal != nil {
+		l.journal.remove(id)
+	}
 }
 
 // Valid reports whether the call is still held. If it is, what was read before
@@ -168,5 +190,6 @@ func (l *Listener) addAndSend(a addition) (int, error) {
 	if err != nil {
 		return -1, err
 	}
+	l.answered(a.id)
 	return n, nil
 }

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 		if as == "nobody" {
 			becomeNobody()
 		}
-		err := Exec(Filter(Window{960, 1024}), 3, "/proc/self/exe", os.Args, os.Environ())
+		err := Exec(Window{960, 1024}, 3, "/proc/self/exe", os.Args, os.Environ())
 		os.Stderr.WriteString("Exec: " + err.Error() + "\n")
 		os.Exit(126)
 	}
@@ -120,8 +120,8 @@ func (p *program) serve(t *testing.T, answer func(*Notification)) {
 	}
 }
 
-// command is the call that tests answer. It makes no other call.
+// command is the call that tests answer.
 func command(arg uintptr) (int, error) {
-	n, _, errno := syscall.RawSyscall(syscall.SYS_IOCTL, 0, abi.RDMAVerbsIoctl, arg)
+	n, _, errno := syscall.Syscall(syscall.SYS_IOCTL, 0, abi.RDMAVerbsIoctl, arg)
 	return int(n), failed(n, 0, errno)
 }

@@ -23,7 +23,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/tests/must"
 )
 
@@ -58,7 +57,7 @@ var parts = map[string]func(){
 		if err != nil {
 			panic(err)
 		}
-		err = Exec(Filter(Window{960, 1024}), sockets[1], "/nowhere", nil, nil)
+		err = Exec(Window{960, 1024}, sockets[1], "/nowhere", nil, nil)
 		_, accepted := Accept(sockets[0])
 		fmt.Println(errors.Is(err, ErrBusy), errors.Is(err, unix.EBUSY), errors.Is(accepted, ErrBusy))
 		_, checked := Check()
@@ -113,12 +112,44 @@ var parts = map[string]func(){
 		fmt.Printf("%s %d\n", regexp.MustCompile(`NoNewPrivs:\s+\d`).Find(status), os.Getuid())
 	},
 	"held": func() { _, _ = command(0) },
+	"queue": func() {
+		var all sync.WaitGroup
+		var wrong atomic.Int64
+		waiting := func() {
+			if n, err := command(keep); err != nil || n != 1 {
+				wrong.Add(1)
+			}
+		}
+		for range queue / 2 {
+			all.Go(waiting)
+		}
+		for range 10_000 {
+			_, _ = command(pass)
+		}
+		for range queue / 2 {
+			all.Go(waiting)
+		}
+		for n := 0; n == 0; {
+			n, _ = command(ask)
+		}
+		all.Wait()
+		fmt.Println(wrong.Load())
+	},
 }
 
 const (
 	threads  = 32
 	commands = 150
 	storms   = 400
+	queue    = 40
+)
+
+// what the program "queue" commands: to be held, to be answered, to look at
+// what is held.
+const (
+	keep = iota
+	pass
+	ask
 )
 
 // TestAnswers: a held call returns the value, the error, or what Linux does.
@@ -438,6 +469,3 @@ func filtered(t *testing.T) bool {
 	}
 	return false
 }
-
-// TestVerbsIoctl: the table's request is the ABI's.
-func TestVerbsIoctl(t *testing.T) { require.EqualValues(t, abi.RDMAVerbsIoctl, rdmaVerbsIoctl) }

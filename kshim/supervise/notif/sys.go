@@ -45,3 +45,8 @@ func failed(_, _ uintptr, errno syscall.Errno) error {
 func remote(b *[1]byte) unix.RemoteIovec {
 	return unix.RemoteIovec{Base: uintptr(unsafe.Pointer(b)), Len: 1}
 }
+
+const tableSize = int(unsafe.Sizeof(table{}))
+
+// tableOf is the table in mapped memory, of tableSize bytes.
+func tableOf(mem []byte) *table { return (*table)(unsafe.Pointer(unsafe.SliceData(mem))) }
