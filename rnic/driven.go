@@ -10,6 +10,9 @@ import (
 // Progress implements kshim.Driven, as News, Lead and Rouse do.
 func (d *Device) Progress() bool { return d.drive.Progress() }
 
+// Assist is rnic/drive's.
+func (d *Device) Assist(rounds int) { d.drive.Assist(rounds) }
+
 // News is rnic/drive's.
 func (d *Device) News() uint32 { return d.drive.News() }
 

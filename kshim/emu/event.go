@@ -240,7 +240,7 @@ func (q *eventQueue) pushTo(f func(element uint64, event abi.EventType) bool) {
 
 // refill hands over events that wait. Preconditions: mu is held.
 func (q *eventQueue) refill() {
-	for q.head != nil && q.push(q.head.source.element, q.head.source.event) {
+	for q.push != nil && q.head != nil && q.push(q.head.source.element, q.head.source.event) {
 		q.head.source.reported++
 		if q.head.n--; q.head.n == 0 {
 			q.unlink(q.head)
@@ -342,6 +342,13 @@ func (f *eventFile) pushToSink(s EventSink) {
 		f.encode(buf, element, event)
 		return s.Put(buf)
 	})
+}
+
+// Refill gives events that wait to the host's sink, which has room again.
+func (f *eventFile) Refill() {
+	f.queue.mu.Lock()
+	defer f.queue.mu.Unlock()
+	f.queue.refill()
 }
 
 func (f *eventFile) Close() error {

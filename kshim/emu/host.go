@@ -52,6 +52,8 @@ type HostFile interface {
 	// Offset tells where in a device file's descriptor the program maps memory
 	// of Alloc.
 	Offset(mem []byte) uint64
+	// Opened tells which file it is the part of, before a call can come to it.
+	Opened(f kshim.File)
 	// Moved tells that this kernel knows the file by another number from now
 	// on, as another file has its own. A host that closes its files with their
 	// numbers returns false.
@@ -65,7 +67,7 @@ type HostFile interface {
 // EventSink is a HostFile that events are written to as the program reads them.
 type EventSink interface {
 	// Put writes an event, or reports that there is no room. It keeps no
-	// reference. When there is room again the host calls Process.Refill.
+	// reference. When there is room again the host calls the file's Refill.
 	Put(event []byte) bool
 	// Withdraw takes back the unread events that are equal to this one, and
 	// returns how many they were.
@@ -90,17 +92,6 @@ func (p *Process) File(fd int32) (kshim.File, error) {
 		return p.files[i].file, nil
 	}
 	return nil, &Error{Op: "file", Path: p.name, Msg: "descriptor is not open", Errno: syscall.EBADF}
-}
-
-// Refill gives events that wait to the event file of a number, whose sink has
-// room again.
-func (p *Process) Refill(fd int32) {
-	f, err := p.File(fd)
-	if e, ok := f.(*eventFile); err == nil && ok {
-		e.queue.mu.Lock()
-		defer e.queue.mu.Unlock()
-		e.queue.refill()
-	}
 }
 
 // firstMoved is the lowest number of files whose own is another file's, above
@@ -155,6 +146,7 @@ func (p *Process) place(f kshim.File, base *file) (i int, err error) {
 	if base.host, err = p.host.Descriptor(kind); err != nil {
 		return 0, err
 	}
+	base.host.Opened(f)
 	fd := base.host.FD()
 	if i = int(fd) - firstFD; i < 0 {
 		return 0, fail(syscall.EMFILE, "descriptor %d is the process's own", fd)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/tests/kerneltest"
 
+	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/driver"
 )
@@ -41,6 +42,8 @@ type fakeFile struct {
 }
 
 func (f *fakeFile) FD() int32 { return f.fd }
+
+func (f *fakeFile) Opened(kshim.File) {}
 
 func (f *fakeFile) Moved(int32) bool { return false }
 
@@ -229,7 +232,7 @@ func TestEventSink(t *testing.T) {
 	h.sinks = &[]*fakeSink{}
 	c := newHostClient(t, h)
 	must[abi.GetContextResp](c, abi.CmdGetContext, &abi.GetContext{Response: c.addr}, 8)
-	_, fd := c.channel()
+	ch, fd := c.channel()
 	s := (*h.sinks)[1]
 	h.dup = map[int32]int32{1000: fd}
 	handle, _ := c.cq(0xaaaa, 1000)
@@ -248,13 +251,13 @@ func TestEventSink(t *testing.T) {
 	other.Completion()
 	ours.Completion()
 	require.Equal(t, []string{a, b}, s.events)
-	c.proc.Refill(fd)
+	ch.(*eventFile).Refill()
 	require.Equal(t, []string{a, b}, s.events, "no room")
 	s.events = s.events[1:] // the program reads one
-	c.proc.Refill(fd)
+	ch.(*eventFile).Refill()
 	require.Equal(t, []string{b, b}, s.events)
 	s.events = nil
-	c.proc.Refill(fd)
+	ch.(*eventFile).Refill()
 	require.Equal(t, []string{a}, s.events)
 	ours.Completion()
 	ours.Completion()

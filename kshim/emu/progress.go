@@ -24,6 +24,14 @@ func (f *uverbsFile) Progress() bool {
 	return d != nil && d.Progress()
 }
 
+// Assist does the device's work that is there, rounds times at most, for a
+// caller that does not poll: the device's own goroutine is not kept away.
+func (f *uverbsFile) Assist(rounds int) {
+	if d, ok := f.driven().(interface{ Assist(rounds int) }); ok {
+		d.Assist(rounds)
+	}
+}
+
 // News implements kshim.Driven.
 func (f *uverbsFile) News() uint32 {
 	if d := f.driven(); d != nil {

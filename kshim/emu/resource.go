@@ -55,10 +55,11 @@ func (p *Process) CM() *CharDev {
 // ObjectInfo is an object of a device as the kernel's resource tracking shows
 // it (struct rdma_restrack_entry). Fields that a kind does not have are zero.
 type ObjectInfo struct {
-	ID      uint32 // unique on the device, among those of the kind
-	Context uint32 // ID of the open device file
-	PD      uint32 // ID of the protection domain, of regions and queues
-	Users   int    // objects that need this one, of domains and completion queues
+	Owner   *Process // that opened the file
+	ID      uint32   // unique on the device, among those of the kind
+	Context uint32   // ID of the open device file
+	PD      uint32   // ID of the protection domain, of regions and queues
+	Users   int      // objects that need this one, of domains and completion queues
 
 	CQE        uint32 // of completion queues
 	Length     uint64 // of regions, in bytes, as are
@@ -91,7 +92,7 @@ func (p *Process) Objects(of DeviceInfo, name string) (list []ObjectInfo) {
 		context, number := f.context, f.number
 		f.mu.Unlock()
 		if name == "ctx" && context {
-			list = append(list, ObjectInfo{ID: number})
+			list = append(list, ObjectInfo{Owner: f.proc, ID: number})
 		}
 		if k < 0 {
 			continue
@@ -114,7 +115,7 @@ func (o *object) info() (i ObjectInfo, ok bool) {
 	if o.dead {
 		return i, false
 	}
-	i = ObjectInfo{ID: o.number, Users: int(o.users.Load())}
+	i = ObjectInfo{Owner: o.file.proc, ID: o.number, Users: int(o.users.Load())}
 	if len(o.needs) > 0 && o.needs[0].kind == kindPD {
 		i.PD = o.needs[0].number
 	}
@@ -161,7 +162,7 @@ func (c *ucmCore) objects(d *device) (list []ObjectInfo) {
 
 // info describes an id. Preconditions: mu is held.
 func (id *ucmID) info() ObjectInfo {
-	i := ObjectInfo{ID: id.num, Port: 1, QPN: id.qpn, Type: id.typ, State: cmStates[id.state], Space: id.ps, Src: id.srcIB, Dst: id.dstIB}
+	i := ObjectInfo{Owner: id.file.Load().proc, ID: id.num, Port: 1, QPN: id.qpn, Type: id.typ, State: cmStates[id.state], Space: id.ps, Src: id.srcIB, Dst: id.dstIB}
 	if isIB(&id.srcIB) || !id.src.IsValid() {
 		return i
 	}

@@ -14,6 +14,8 @@ import (
 type Server struct {
 	Process *emu.Process
 	PID     int // the owner of its objects
+	// PIDOf returns the PID of another owner of objects; nil is PID for all.
+	PIDOf func(owner *emu.Process) int
 	// Beside returns the attributes of the messages by which other processes
 	// answer the same request; nil is none.
 	Beside func(request []byte) [][]byte

@@ -36,6 +36,14 @@ func (q *query) beside() [][]byte {
 	return q.server.Beside(q.sent.all)
 }
 
+// pid is the PID of an object's owner.
+func (s *Server) pid(owner *emu.Process) uint32 {
+	if s.PIDOf != nil && owner != s.Process {
+		return uint32(s.PIDOf(owner))
+	}
+	return uint32(s.PID)
+}
+
 // one is a request for an object (res_get_common_doit).
 func (k *kind) one(q *query) ([]byte, error) {
 	id := k.id(&q.attrs)
@@ -52,7 +60,7 @@ func (k *kind) one(q *query) ([]byte, error) {
 			if port != 0 && o.Port != port {
 				return nil, syscall.EAGAIN
 			}
-			return append(handle(d), k.fill(&o, uint32(q.server.PID))...), nil
+			return append(handle(d), k.fill(&o, q.server.pid(o.Owner))...), nil
 		}
 	}
 	if others := q.beside(); len(others) > 0 {
@@ -83,7 +91,7 @@ func (k *kind) dump(q *query) (list [][]byte, err error) {
 		if port != 0 && k.perPort && o.Port != port {
 			continue
 		}
-		entry := nldev.Encode(k.table+"_ENTRY", k.fill(&o, uint32(q.server.PID)))
+		entry := nldev.Encode(k.table+"_ENTRY", k.fill(&o, q.server.pid(o.Owner)))
 		if len(table)+len(entry) > messageRoom {
 			end()
 		}

@@ -140,3 +140,6 @@ func portOf(fd int) (uint32, error) {
 	}
 	return 0, syscall.EINVAL
 }
+
+// Close closes the socket. Answers that wait for room are not sent.
+func (s *Socket) Close() { unix.Close(s.fd) }

@@ -53,6 +53,19 @@ func (d *Driver) Progress() bool {
 	return did
 }
 
+// Assist receives the link's packets and does all that follows from them, until
+// there are none or rounds times, unless another goroutine receives. Its caller
+// does not poll: the listener does not stay away.
+func (d *Driver) Assist(rounds int) {
+	for ; rounds > 0 && d.Receiver.TryLock(); rounds-- {
+		did := d.poll()
+		d.Receiver.Unlock()
+		if !did {
+			return
+		}
+	}
+}
+
 // poll receives, or does other work that is due. Preconditions: Receiver is
 // held.
 func (d *Driver) poll() bool {

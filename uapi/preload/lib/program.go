@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/cmemory"
 	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/kshim/emu"
@@ -63,6 +64,9 @@ type openFile struct {
 
 // FD implements emu.HostFile.
 func (f openFile) FD() int32 { return f.fd }
+
+// Opened implements emu.HostFile.
+func (f openFile) Opened(kshim.File) {}
 
 // Moved implements emu.HostFile: the stub closes files here first.
 func (f openFile) Moved(int32) bool { return false }
