@@ -13,8 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -36,11 +34,8 @@ var kernel struct {
 	host    *program
 	tree    *planted.Tree
 	netlink *rdmanl.Socket // nil: it could not be had
-	devices []string       // their names
-
-	mu     sync.RWMutex                   // held for writing while the devices are exchanged
-	bound  bool                           // guarded by mu: they have their addresses
-	polled atomic.Pointer[[]kshim.Driven] // open device files
+	devices *preload.Devices
+	polled  atomic.Pointer[[]kshim.Driven] // open device files
 }
 
 // at once is the context of calls that do not wait.
@@ -68,8 +63,7 @@ func number(err error) int {
 func rdmashimStart(kinds *C.uint32_t, moved *C.int, n C.int) C.int {
 	env := preload.FromEnvironment()
 	machine := minikernel.Machine()
-	kernel.devices = env.Devices
-	_ = insmod(func(int) string { return "bind=off" })
+	kernel.devices = preload.NewDevices(machine, env.Devices)
 	host, err := newProgram(unsafe.Slice((*uint32)(unsafe.Pointer(kinds)), int(n)), unsafe.Slice((*int32)(unsafe.Pointer(moved)), int(n)))
 	if err != nil {
 		return C.int(number(err))
@@ -88,54 +82,10 @@ func rdmashimStart(kinds *C.uint32_t, moved *C.int, n C.int) C.int {
 	return 0
 }
 
-// insmod makes the devices, with one more option each. rdma-core finds the
-// provider by the name, which begins with rxe.
-func insmod(option func(i int) string) error {
-	var list []string
-	for i, name := range kernel.devices {
-		param := strings.TrimPrefix(strings.TrimPrefix(name, "soft"), ":")
-		sep := "?"
-		if strings.Contains(param, "?") {
-			sep = "&"
-		}
-		list = append(list, fmt.Sprintf("%s%sname=rxe%d&stats=off&%s", param, sep, i, option(i)))
-	}
-	err := minikernel.Machine().Insmod("soft", list...)
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "rdmashim: no RDMA device: %v\n", err)
-	}
-	return err
-}
-
-// bind puts devices that have their addresses in the place of those that can
-// only be looked at, with the same GUIDs. When it fails it may be tried again.
-func bind() error {
-	kernel.mu.Lock()
-	defer kernel.mu.Unlock()
-	if kernel.bound {
-		return nil
-	}
-	guids := make([]string, len(kernel.devices))
-	for i := range guids {
-		text, err := planted.ReadAll(kernel.process, fmt.Sprintf("/sys/class/infiniband/rxe%d/node_guid", i))
-		if err == nil && !strings.Contains(kernel.devices[i], "guid=") {
-			guids[i] = "guid=" + strings.TrimSpace(string(text))
-		}
-	}
-	if err := minikernel.Machine().Rmmod("soft"); err != nil && !errors.Is(err, syscall.ENOENT) {
-		return err
-	}
-	err := insmod(func(i int) string { return guids[i] })
-	if kernel.bound = err == nil; err != nil {
-		_ = insmod(func(i int) string { return guids[i] + "&bind=off" })
-	}
-	return err
-}
-
 //export rdmashimPlant
 func rdmashimPlant(path, to *C.char, n C.size_t) C.int {
-	kernel.mu.RLock()
-	defer kernel.mu.RUnlock()
+	kernel.devices.RLock()
+	defer kernel.devices.RUnlock()
 	at, err := kernel.tree.Plant(C.GoString(path))
 	if err == nil && len(at) >= int(n) {
 		err = syscall.ENAMETOOLONG
@@ -149,7 +99,7 @@ func rdmashimPlant(path, to *C.char, n C.size_t) C.int {
 
 //export rdmashimOpen
 func rdmashimOpen(path *C.char, flags C.int) C.int {
-	err := bind()
+	err := kernel.devices.Bind()
 	var f kshim.File
 	if err == nil {
 		f, err = kernel.traced.Open(C.GoString(path))
@@ -277,7 +227,7 @@ func rdmashimExit(forked C.int) {
 	go func() {
 		defer close(ended)
 		kernel.process.Exit()
-		_ = minikernel.Machine().Rmmod("soft") // lingers for peers that wait
+		_ = kernel.devices.Remove()
 	}()
 	select {
 	case <-ended:

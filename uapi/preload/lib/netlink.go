@@ -60,8 +60,8 @@ func rdmashimNetlink(fd C.int, buf unsafe.Pointer, n C.size_t) C.long {
 	sent := make([]byte, n)
 	err := cmemory.Guard(func() { copy(sent, mem) })
 	if err == nil {
-		kernel.mu.RLock()
-		defer kernel.mu.RUnlock()
+		kernel.devices.RLock()
+		defer kernel.devices.RUnlock()
 		err = kernel.netlink.Request(int(fd), sent)
 	}
 	if err != nil {
