@@ -100,7 +100,8 @@ const firstMoved = 1 << 16
 
 // move frees a number that an open file has, whose host has closed its
 // descriptor and put another file there: the program reaches the old one by a
-// duplicate. EMFILE when the host does not know that. Preconditions: mu is held.
+// duplicate. EMFILE when the host does not know that. Preconditions: mu is
+// held.
 func (p *Process) move(from int) error {
 	f := p.files[from].file
 	at := firstMoved - firstFD

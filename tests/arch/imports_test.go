@@ -95,7 +95,7 @@ var allowed = map[string][]string{
 	"kshim/cbuild":                       {},
 	"kshim/cmemory":                      {"kshim/fault"},
 	"kshim/planted":                      {"kshim", "kshim/privatefile"},
-	"kshim/preload":                      {"kshim/cbuild", "kshim/planted"},
+	"kshim/preload":                      {"kshim/cbuild", "kshim/emu", "kshim/planted"},
 	"kshim/rdmanl":                       {"kshim/abi", "kshim/emu", "kshim/nldev", "kshim/peercred"},
 	"kshim/supervise/notif":              {},
 	"kshim/trace":                        {"kshim", "kshim/abi", "kshim/fault", "kshim/privatefile"},
