@@ -98,18 +98,6 @@ func TestDestroyAfterUnplug(t *testing.T) {
 	}
 }
 
-// TestNativeDestroyAfterUnplug is the same by the objects' own methods.
-func TestNativeDestroyAfterUnplug(t *testing.T) {
-	c := newClient(t, true)
-	dev := c.m.devices[0]
-	pd := c.pd()
-	require.NoError(t, c.m.Unregister("fake0"))
-	c.m.devices[0] = dev
-	destroy := argument(abi.ObjectPD, abi.MethodPDDestroy, attr(abi.AttrDestroyPDHandle, 0, uint64(pd)))
-	require.NoError(t, c.ioctl(destroy))
-	require.ErrorIs(t, c.ioctl(destroy), syscall.ENOENT)
-}
-
 // TestUnplugWakes: a reader that waits for an event of the device learns of its
 // end, and a file without a context is not told.
 func TestUnplugWakes(t *testing.T) {

@@ -77,45 +77,6 @@ func TestPush(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 }
 
-func TestAsyncEvents(t *testing.T) {
-	c := newClient(t, true)
-	f := c.async()
-	qp, pd, cq := c.rts()
-	c.dev.LastCQ.Events.Error()
-	c.dev.Last.Events.Event(abi.EventQPFatal)
-	c.dev.Last.Events.Event(abi.EventCommEst)
-
-	read := func() abi.AsyncEvent {
-		t.Helper()
-		var b [16]byte
-		n, err := f.Read(t.Context(), b[:])
-		require.NoError(t, err)
-		require.Equal(t, 16, n)
-		var e abi.AsyncEvent
-		require.NoError(t, e.Parse(b[:]))
-		return e
-	}
-	_, err := f.Read(t.Context(), make([]byte, 8))
-	require.ErrorIs(t, err, syscall.EINVAL)
-	require.Equal(t, abi.AsyncEvent{Element: 1, EventType: abi.EventCQErr}, read())
-	require.Equal(t, abi.AsyncEvent{Element: 0x77, EventType: abi.EventQPFatal}, read())
-	c.dev.Last.Events.Event(abi.EventQPFatal)
-	c.dev.LastCQ.Events.Error()
-
-	r := must[abi.DestroyQPResp](c, abi.CmdDestroyQP, &abi.DestroyQP{Response: c.addr, QPHandle: qp}, 4)
-	require.Equal(t, uint32(1), r.EventsReported)
-	require.Equal(t, abi.EventCQErr, read().EventType, "a destroyed queue pair's events are gone")
-	d := must[abi.DestroyCQResp](c, abi.CmdDestroyCQ, &abi.DestroyCQ{Response: c.addr, CQHandle: cq}, 8)
-	require.Equal(t, abi.DestroyCQResp{AsyncEventsReported: 2}, d)
-	none(t, f)
-
-	require.NoError(t, f.Close())
-	cq, _ = c.cq(0, -1) // the context goes on without its file
-	c.dev.LastCQ.Events.Error()
-	c.qp(pd, cq, cq)
-	c.dev.Last.Events.Event(abi.EventQPFatal)
-}
-
 // TestBlockingRead: a read waits without a system call, so that time in a
 // bubble stands still until everything else has been done.
 func TestBlockingRead(t *testing.T) {
@@ -182,23 +143,6 @@ func TestBlockingRead(t *testing.T) {
 		require.NoError(t, ch.Close())
 		_, err = ch.Read(t.Context(), make([]byte, 8))
 		require.ErrorIs(t, err, net.ErrClosed, "closed counts more than abandoned")
-	})
-}
-
-// TestAsyncEventsOutliveTheirFile: as on Linux, a reader of asynchronous events
-// does not notice that the device file was closed.
-func TestAsyncEventsOutliveTheirFile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newClient(t, true)
-		async := c.async()
-		require.NoError(t, c.f.Close())
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		_, err := async.Read(ctx, make([]byte, 16))
-		require.Equal(t, context.DeadlineExceeded, err)
-		require.NoError(t, async.Close())
-		_, err = async.Read(t.Context(), make([]byte, 16))
-		require.ErrorIs(t, err, net.ErrClosed)
 	})
 }
 

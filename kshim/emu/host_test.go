@@ -2,7 +2,6 @@ package emu
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -279,100 +278,4 @@ func TestEventSink(t *testing.T) {
 	moved, err := c.proc.File(s.moved)
 	require.NoError(t, err)
 	require.NoError(t, moved.Close())
-}
-
-// cmHost is a connection manager's file of a host, by hand.
-type cmHost struct {
-	t *testing.T
-	h *fakeHost
-	p *Process
-	f *ucmFile
-}
-
-func (c *cmHost) do(cmd abi.UCMCommand, in abi.Struct, size, out int) error {
-	b := make([]byte, abi.UCMHdrSize+size)
-	(&abi.UCMHdr{Cmd: cmd, In: uint16(size), Out: uint16(out)}).Put(b)
-	in.Put(b[abi.UCMHdrSize:])
-	_, err := c.f.Write(b)
-	return err
-}
-
-func (c *cmHost) create(uid uint64) uint32 {
-	require.NoError(c.t, c.do(abi.UCMCmdCreateID, &abi.UCMCreateID{UID: uid, Response: address(c.h.arena), PS: abi.UCMPSTCP}, abi.UCMCreateIDSize, 4))
-	return le.Uint32(c.h.arena)
-}
-
-// event is the uid and the kind of the next event.
-func (c *cmHost) event() (string, error) {
-	if err := c.do(abi.UCMCmdGetEvent, &abi.UCMGetEvent{Response: address(c.h.arena)}, abi.UCMGetEventSize, abi.UCMEventRespSize); err != nil {
-		return "", err
-	}
-	var ev abi.UCMEventResp
-	require.NoError(c.t, ev.Parse(c.h.arena))
-	return fmt.Sprint(ev.UID, " ", ev.Event), nil
-}
-
-func (c *cmHost) migrate(id uint32, fd int) (reported uint32, err error) {
-	err = c.do(abi.UCMCmdMigrateID, &abi.UCMMigrateID{Response: address(c.h.arena), ID: id, FD: uint32(fd)}, abi.UCMMigrateIDSize, abi.UCMMigrateRespSize)
-	return le.Uint32(c.h.arena), err
-}
-
-// TestCMMigrate: an id goes to another file with the events that wait; those of
-// others stay. Descriptors that are none are refused as in Linux.
-func TestCMMigrate(t *testing.T) {
-	bed := newCMBed(t)
-	h := newFakeHost()
-	p := bed.m.ProcessOf(h, "test")
-	t.Cleanup(p.Exit)
-	var file [2]*cmHost
-	for i := range file {
-		f, err := p.Open("/dev/infiniband/rdma_cm")
-		require.NoError(t, err)
-		file[i] = &cmHost{t: t, h: h, p: p, f: f.(*ucmFile)}
-	}
-	from, to := file[0], file[1]
-	moved, stays := from.create(7), from.create(8)
-	for _, id := range []uint32{moved, stays, moved} {
-		bed.m.all.cm.ids[id].post(abi.UCMEventAddrError, 0, nil)
-	}
-	got, err := from.event()
-	require.NoError(t, err)
-	require.Equal(t, "7 ADDR_ERROR", got)
-	require.False(t, h.isReady(int32(to.f.FD())))
-
-	_, err = to.migrate(moved, 999)
-	require.ErrorIs(t, err, syscall.ENOENT, "not open")
-	_, err = to.migrate(moved, to.f.FD())
-	require.ErrorIs(t, err, syscall.EINVAL, "not its file")
-	_, err = to.migrate(99, from.f.FD())
-	require.ErrorIs(t, err, syscall.ENOENT, "no id")
-	device, err := p.Open("/dev/infiniband/uverbs0")
-	require.NoError(t, err)
-	_, err = to.migrate(moved, device.(*uverbsFile).FD())
-	require.ErrorIs(t, err, syscall.EINVAL, "not a connection manager's")
-
-	reported, err := to.migrate(moved, from.f.FD())
-	require.NoError(t, err)
-	require.Equal(t, uint32(1), reported)
-	require.True(t, h.isReady(int32(to.f.FD())))
-	got, err = to.event()
-	require.NoError(t, err)
-	require.Equal(t, "7 ADDR_ERROR", got)
-	require.False(t, h.isReady(int32(to.f.FD())))
-	got, err = from.event()
-	require.NoError(t, err)
-	require.Equal(t, "8 ADDR_ERROR", got)
-	_, err = from.event()
-	require.ErrorIs(t, err, syscall.EAGAIN)
-	reported, err = to.migrate(moved, to.f.FD())
-	require.NoError(t, err, "to where it is")
-	require.Equal(t, uint32(2), reported)
-
-	require.NoError(t, from.f.Close())
-	require.Contains(t, bed.m.all.cm.ids, moved, "it went in time")
-	require.NotContains(t, bed.m.all.cm.ids, stays)
-	bed.m.all.cm.ids[moved].post(abi.UCMEventAddrError, 0, nil)
-	got, err = to.event()
-	require.NoError(t, err)
-	require.Equal(t, "7 ADDR_ERROR", got)
 }

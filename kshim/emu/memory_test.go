@@ -190,44 +190,6 @@ func TestRegionHoldsMemory(t *testing.T) {
 	require.Zero(t, mr.pin.users)
 }
 
-func TestRegMRErrors(t *testing.T) {
-	c := newClient(t, true)
-	pd := c.pd()
-	buf := make([]byte, 8192)
-	addr, _ := c.f.Pin(buf)
-	for name, x := range map[string]struct {
-		start, length uint64
-		access        abi.AccessFlags
-		errno         syscall.Errno
-	}{
-		"remote write without local":  {addr, 100, abi.AccessRemoteWrite, syscall.EINVAL},
-		"remote atomic without local": {addr, 100, abi.AccessRemoteAtomic, syscall.EINVAL},
-		"unknown flag":                {addr, 100, 1 << 8, syscall.EINVAL},
-		"on demand":                   {addr, 100, abi.AccessOnDemand, syscall.EINVAL},
-		"empty":                       {addr, 0, 1, syscall.EINVAL},
-		"wraps":                       {addr, 1<<64 - 1, 1, syscall.EINVAL},
-		"too long":                    {addr, 1<<62 + 1, 1, syscall.EINVAL},
-		"beyond":                      {addr, 8193, 1, syscall.EFAULT},
-		"before":                      {addr - 1, 10, 0, syscall.EFAULT},
-		"elsewhere":                   {4096, 10, 0, syscall.EFAULT},
-	} {
-		_, err := c.mr(pd, x.start, x.length, x.access)
-		require.ErrorIs(t, err, x.errno, name)
-	}
-	for _, access := range []abi.AccessFlags{0, 1, 4, 7, 15, 1 | abi.AccessRelaxedOrdering} {
-		_, err := c.mr(pd, addr, 8192, access)
-		require.NoError(t, err, "%v", access)
-	}
-	// The address that peers use may be another, but in the same place of a
-	// page.
-	reg := abi.RegMR{Response: c.addr, Start: addr, Length: 10, HCAVA: addr%4096 + 0x10000, PDHandle: pd}
-	_, err := c.do(abi.CmdRegMR, &reg, 12)
-	require.NoError(t, err)
-	reg.HCAVA++
-	_, err = c.do(abi.CmdRegMR, &reg, 12)
-	require.ErrorIs(t, err, syscall.EINVAL)
-}
-
 // TestProbeKeeps: looking whether memory can be written changes none of it.
 func TestProbeKeeps(t *testing.T) {
 	buf := make([]byte, 3*4096+5)

@@ -17,38 +17,6 @@ func mmap(t *testing.T, pages int) []byte {
 	return b
 }
 
-// TestRegMRProbes holds the errnos measured for pages that are not there, or
-// not writable.
-func TestRegMRProbes(t *testing.T) {
-	c := newClient(t, true)
-	pd := c.pd()
-	b := mmap(t, 3)
-	addr, _ := c.f.Pin(b)
-	page := uint64(pageSize)
-	all := 3 * page
-	_, err := c.mr(pd, addr, all, abi.AccessLocalWrite)
-	require.NoError(t, err)
-
-	middle := b[page : 2*page]
-	require.NoError(t, syscall.Mprotect(middle, syscall.PROT_READ))
-	_, err = c.mr(pd, addr, all, abi.AccessLocalWrite)
-	require.ErrorIs(t, err, syscall.EFAULT, "read-only page, LOCAL_WRITE")
-	_, err = c.mr(pd, addr+page-1, 2, abi.AccessLocalWrite)
-	require.ErrorIs(t, err, syscall.EFAULT, "one byte of it")
-	_, err = c.mr(pd, addr, page, abi.AccessLocalWrite)
-	require.NoError(t, err, "the page before it")
-	for _, access := range []abi.AccessFlags{0, abi.AccessRemoteRead} {
-		_, err = c.mr(pd, addr, all, access)
-		require.NoError(t, err, "read-only page, %v", access)
-	}
-
-	require.NoError(t, syscall.Mprotect(middle, syscall.PROT_NONE))
-	_, err = c.mr(pd, addr, all, 0)
-	require.ErrorIs(t, err, syscall.EFAULT, "page that cannot be read")
-	_, err = c.mr(pd, addr+2*page, page, abi.AccessLocalWrite)
-	require.NoError(t, err)
-}
-
 // TestVanishedBuffers: memory that is announced but gone is EFAULT, not a
 // crash.
 func TestVanishedBuffers(t *testing.T) {

@@ -193,31 +193,3 @@ func TestReregChangesUsers(t *testing.T) {
 	require.NoError(t, rereg(abi.ReregMR{Flags: abi.ReregAccess, AccessFlags: abi.AccessLocalWrite | abi.AccessRemoteRead}))
 	require.Equal(t, abi.AccessLocalWrite|abi.AccessRemoteRead, c.dev.LastMR.Access)
 }
-
-// TestResizeForgetsRings: of a queue only the newest ring can be mapped.
-func TestResizeForgetsRings(t *testing.T) {
-	c := newClient(t, true)
-	cq, first := c.cq(1, -1)
-	resize := func(cqe uint32) abi.MMInfo {
-		t.Helper()
-		r := must[abi.ResizeCQResp](c, abi.CmdResizeCQ, &abi.ResizeCQ{Response: c.addr, CQHandle: cq, CQE: cqe}, 24)
-		require.Equal(t, cqe, r.CQE)
-		var x abi.RXEResizeCQResp
-		require.NoError(t, x.Parse(c.page[8:]))
-		return x.MI
-	}
-	second := resize(30)
-	third := resize(3)
-	for _, mi := range []abi.MMInfo{first, second} {
-		_, err := c.f.Mmap(mi.Offset, int(mi.Size))
-		require.ErrorIs(t, err, syscall.EINVAL)
-	}
-	c.dev.Refuse = syscall.EINVAL
-	_, err := c.do(abi.CmdResizeCQ, &abi.ResizeCQ{Response: c.addr, CQHandle: cq, CQE: 2}, 24)
-	require.ErrorIs(t, err, syscall.EINVAL)
-	c.dev.Refuse = nil
-	_, err = c.f.Mmap(third.Offset, int(third.Size))
-	require.NoError(t, err, "a refused change leaves what was there")
-	must[abi.DestroyCQResp](c, abi.CmdDestroyCQ, &abi.DestroyCQ{Response: c.addr, CQHandle: cq}, 8)
-	require.Empty(t, c.f.(*uverbsFile).rings.pending)
-}

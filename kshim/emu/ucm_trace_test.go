@@ -22,12 +22,12 @@ func TestCMUnderTrace(t *testing.T) {
 	require.NoError(t, err)
 	go func() {
 		if r, err := l.Accept(context.Background()); err == nil {
-			_ = r.Accept(context.Background(), &qpNote{}, rdmacm.ConnParam{})
+			_ = r.Accept(context.Background(), qpNumber(0), rdmacm.ConnParam{})
 		}
 	}()
 	id, err := c.Resolve(t.Context(), netip.AddrPort{}, cmServer, rdmacm.Options{})
 	require.NoError(t, err)
-	_, err = id.Connect(t.Context(), &qpNote{}, rdmacm.ConnParam{})
+	_, err = id.Connect(t.Context(), qpNumber(0), rdmacm.ConnParam{})
 	require.NoError(t, err)
 	require.NoError(t, id.Destroy())
 }
