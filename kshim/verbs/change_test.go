@@ -1,7 +1,6 @@
 package verbs
 
 import (
-	"net"
 	"sync"
 	"syscall"
 	"testing"
@@ -12,67 +11,6 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
-
-func TestAddressHandles(t *testing.T) {
-	k := newFake(t)
-	c := k.open()
-	pd, err := c.AllocPD()
-	require.NoError(t, err)
-	attr := AHAttr{IsGlobal: 1, PortNum: 1, DLID: 4791}
-	_, err = pd.CreateAH(AHAttr{PortNum: 1})
-	require.ErrorIs(t, err, syscall.EINVAL)
-	ah, err := pd.CreateAH(attr)
-	require.NoError(t, err)
-	require.EqualValues(t, 9, ah.Num(), "the driver's part of the answer")
-	require.Equal(t, attr, ah.Attr())
-
-	k.fail(syscall.EBUSY, abi.CmdDestroyAH)
-	require.ErrorIs(t, ah.Destroy(), syscall.EBUSY)
-	k.fail(nil, abi.CmdDestroyAH)
-	require.NoError(t, ah.Destroy())
-	require.ErrorIs(t, ah.Destroy(), syscall.EBADF)
-	left, err := pd.CreateAH(attr) // Close destroys it
-	require.NoError(t, err)
-	_ = left
-
-	gone, err := c.AllocPD()
-	require.NoError(t, err)
-	require.NoError(t, gone.Dealloc())
-	_, err = gone.CreateAH(attr)
-	require.ErrorIs(t, err, syscall.EBADF)
-	require.NoError(t, c.Close())
-	k.dev.Check(t)
-	require.ErrorIs(t, left.Destroy(), net.ErrClosed)
-}
-
-func TestResize(t *testing.T) {
-	b := newBed(t, eight).connect()
-	wr := SendWR{Opcode: abi.WRRDMAWrite, Flags: abi.SendSignaled}
-	for i := range 5 {
-		wr.ID = uint64(i)
-		_, err := b.qp.Post([]SendWR{wr})
-		require.NoError(t, err)
-	}
-	maps := b.Mapped
-	require.ErrorIs(t, b.scq.Resize(4), syscall.EINVAL, "five wait")
-	require.ErrorIs(t, b.scq.Resize(0), syscall.EINVAL)
-	require.ErrorIs(t, b.scq.Resize(1<<30), syscall.EINVAL)
-	require.Equal(t, 64, b.scq.Cap())
-	require.NoError(t, b.scq.Resize(500))
-	require.Equal(t, 500, b.scq.Cap())
-	require.Equal(t, maps, b.Mapped, "the old ring was given back")
-	wr.ID = 5
-	_, err := b.qp.Post([]SendWR{wr})
-	require.NoError(t, err)
-	require.Equal(t, []uint64{0, 1, 2, 3, 4, 5}, ids(poll(t, b.scq)))
-	require.NoError(t, b.scq.Resize(8), "and back")
-	require.Empty(t, poll(t, b.scq))
-
-	spare, err := b.c.CreateCQ(4)
-	require.NoError(t, err)
-	require.NoError(t, spare.Destroy())
-	require.ErrorIs(t, spare.Resize(8), syscall.EBADF)
-}
 
 // TestResizeThatCannotBeMapped: the kernel has taken the old ring away, and the
 // client does not go on as if it had not.

@@ -205,39 +205,6 @@ func TestMemoryRegions(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EBADF)
 }
 
-func TestCreateRefuses(t *testing.T) {
-	k := newFake(t)
-	c := k.open()
-	for _, n := range []int{-1, 0, 32768, 1 << 30} {
-		_, err := c.CreateCQ(n)
-		require.ErrorIs(t, err, syscall.EINVAL, n)
-	}
-	cq, err := c.CreateCQ(1)
-	require.NoError(t, err)
-	pd, err := c.AllocPD()
-	require.NoError(t, err)
-	other := newFake(t).open()
-	foreign, err := other.CreateCQ(1)
-	require.NoError(t, err)
-	for name, init := range map[string]QPInit{
-		"no queues":     {},
-		"foreign queue": {SendCQ: cq, RecvCQ: foreign},
-		"negative":      {SendCQ: cq, RecvCQ: cq, MaxSendWR: -1},
-		"too deep":      {SendCQ: cq, RecvCQ: cq, MaxSendWR: 1 << 30},
-		"sge":           {SendCQ: cq, RecvCQ: cq, MaxSendSGE: 33},
-		"inline":        {SendCQ: cq, RecvCQ: cq, MaxInline: 513},
-	} {
-		_, err := pd.CreateQP(init)
-		require.ErrorIs(t, err, syscall.EINVAL, name)
-	}
-	require.NoError(t, cq.Destroy())
-	require.ErrorIs(t, cq.Destroy(), syscall.EBADF)
-	_, err = cq.Poll(make([]WC, 1))
-	require.ErrorIs(t, err, syscall.EBADF)
-	_, err = pd.CreateQP(QPInit{SendCQ: cq, RecvCQ: cq})
-	require.ErrorIs(t, err, syscall.EBADF)
-}
-
 // TestQueueThatDoesNotFit gives the client rings whose headers lie, or that
 // cannot be mapped: the object is destroyed again.
 func TestQueueThatDoesNotFit(t *testing.T) {
@@ -275,56 +242,6 @@ func TestQueueThatDoesNotFit(t *testing.T) {
 			require.Equal(t, mapped, k.Mapped)
 		})
 	}
-}
-
-func TestQueuePairLifecycle(t *testing.T) {
-	b := newBed(t, eight)
-	require.NotZero(t, b.qp.Num())
-	require.Equal(t, abi.QPSReset, b.qp.State())
-	one := []SendWR{{Opcode: abi.WRSend}}
-	rone := []RecvWR{{ID: 1}}
-
-	_, err := b.qp.PostRecv(rone)
-	require.ErrorIs(t, err, syscall.EINVAL)
-	for _, s := range []abi.QPState{abi.QPSReset, abi.QPSInit, abi.QPSRTR} {
-		if s != abi.QPSReset {
-			b.modify(s)
-			_, err = b.qp.PostRecv(rone)
-			require.NoError(t, err)
-		}
-		n, err := b.qp.Post(one)
-		require.ErrorIs(t, err, syscall.EINVAL, s)
-		require.Zero(t, n)
-	}
-	require.ErrorIs(t, b.qp.Modify(&QPAttr{State: abi.QPSSQE}, abi.QPMaskState), syscall.EINVAL)
-	require.Equal(t, abi.QPSRTR, b.qp.State(), "a refused transition changes nothing")
-	b.modify(abi.QPSRTS)
-	require.Zero(t, b.kernel.Bells, "no request reached the ring before RTS")
-	ready, err := b.kernel.Sends.Ready()
-	require.NoError(t, err)
-	require.Zero(t, ready)
-	n, err := b.qp.Post(one)
-	require.NoError(t, err)
-	require.Equal(t, 1, n)
-
-	attr, err := b.qp.Query()
-	require.NoError(t, err)
-	require.Equal(t, abi.QPSRTS, attr.State)
-	require.EqualValues(t, 7, attr.RetryCnt)
-	require.EqualValues(t, 9, attr.AV.DLID)
-	require.Equal(t, 8, attr.Cap.MaxSendWR)
-
-	require.ErrorIs(t, b.scq.Destroy(), syscall.EBUSY)
-	require.NoError(t, b.qp.Destroy())
-	require.ErrorIs(t, b.qp.Destroy(), syscall.EBADF)
-	_, err = b.qp.Post(one)
-	require.ErrorIs(t, err, syscall.EBADF)
-	_, err = b.qp.PostRecv(rone)
-	require.ErrorIs(t, err, syscall.EBADF)
-	require.ErrorIs(t, b.qp.Modify(&QPAttr{}, abi.QPMaskState), syscall.EBADF)
-	_, err = b.qp.Query()
-	require.ErrorIs(t, err, syscall.EBADF)
-	require.NoError(t, b.scq.Destroy())
 }
 
 func TestCloseAnswersAndIsIdempotent(t *testing.T) {

@@ -3,11 +3,9 @@ package verbs
 import (
 	"context"
 	"net"
-	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/ring"
@@ -25,34 +23,6 @@ func (b *bed) receive(n int) {
 	})
 }
 
-func TestWaitWakesOnTheEvent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, eight).connect()
-		_, err := b.qp.PostRecv(recvs(1, 2))
-		require.NoError(t, err)
-		got := make(chan []uint64)
-		wc := make([]WC, 4)
-		go func() {
-			for range 2 {
-				n, err := b.rcq.Wait(t.Context(), wc)
-				if err != nil {
-					t.Error(err)
-				}
-				got <- ids(wc[:n])
-			}
-		}()
-		for id := uint64(1); id <= 2; id++ {
-			synctest.Wait()
-			require.True(t, b.krc.Armed)
-			b.receive(1)
-			require.Equal(t, []uint64{id}, <-got)
-		}
-		n, err := b.rcq.Wait(t.Context(), nil)
-		require.NoError(t, err)
-		require.Zero(t, n)
-	})
-}
-
 // TestWaitPollsAgainAfterArming: a completion that came before the arming gets
 // no event.
 func TestWaitPollsAgainAfterArming(t *testing.T) {
@@ -65,64 +35,6 @@ func TestWaitPollsAgainAfterArming(t *testing.T) {
 		n, err := b.rcq.Wait(t.Context(), wc)
 		require.NoError(t, err)
 		require.Equal(t, []uint64{1}, ids(wc[:n]))
-	})
-}
-
-func TestWaitEndsWithItsContextAndLosesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, eight).connect()
-		_, err := b.qp.PostRecv(recvs(1))
-		require.NoError(t, err)
-		wc := make([]WC, 4)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err = b.rcq.Wait(ctx, wc)
-		require.Equal(t, context.DeadlineExceeded, err)
-		_, err = b.rcq.Wait(ctx, wc)
-		require.Equal(t, context.DeadlineExceeded, err)
-		b.receive(1)
-		n, err := b.rcq.Wait(ctx, wc)
-		require.NoError(t, err, "what is there is given even then")
-		require.Equal(t, []uint64{1}, ids(wc[:n]))
-	})
-}
-
-func TestWaitersAllMakeProgress(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, QPInit{MaxSendWR: 1, MaxRecvWR: 32}).connect()
-		const waiters, each = 5, 6
-		var wg sync.WaitGroup
-		var mu sync.Mutex
-		seen := map[uint64]bool{}
-		for range waiters {
-			wg.Go(func() {
-				wc := make([]WC, 1)
-				for range each {
-					n, err := b.rcq.Wait(t.Context(), wc)
-					if err != nil || n != 1 {
-						t.Error(n, err)
-						return
-					}
-					mu.Lock()
-					seen[wc[0].ID] = true
-					mu.Unlock()
-				}
-			})
-		}
-		var list []uint64
-		for i := range uint64(waiters * each) {
-			list = append(list, i)
-		}
-		_, err := b.qp.PostRecv(recvs(list...))
-		require.NoError(t, err)
-		for left := waiters * each; left > 0; {
-			synctest.Wait()
-			n := min(left, 4)
-			b.receive(n)
-			left -= n
-		}
-		wg.Wait()
-		require.Len(t, seen, waiters*each)
 	})
 }
 
