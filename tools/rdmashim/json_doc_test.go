@@ -23,7 +23,6 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/explain"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/sample"
-	"github.com/rdmashim/rdmashim/tools/rdmashim/samplequic"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/stats"
 )
@@ -188,7 +187,7 @@ var jsonTypes = map[string]reflect.Type{
 	"dump --summary":     reflect.TypeFor[dump.Summary](),
 	"dump --qmux":        reflect.TypeFor[qmux.Line](),
 	"explain":            reflect.TypeFor[explain.Answer](),
-	"sample quic client": reflect.TypeFor[samplequic.Report](),
+	"sample quic client": reflect.TypeFor[echo.SampleReport](),
 	"perf":               reflect.TypeFor[perf.Report](),
 	"echo client":        reflect.TypeFor[echo.Report](),
 	"proxy":              reflect.TypeFor[peer.Line](),

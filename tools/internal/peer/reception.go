@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"sync"
 	"syscall"
 	"time"
@@ -18,6 +19,8 @@ import (
 // where it listens, each that has ended, and at last their total.
 type Reception struct {
 	Seats Seats
+	// Once ends it behind one connection of each listener.
+	Once bool
 	// Refuse ends a connection that is not served, at once.
 	Refuse func(Remote, error)
 	// Serve serves one until it has ended. Its ctx ends with a cause when the
@@ -56,16 +59,22 @@ func (r *Reception) Check() error {
 // errDrained is why a connection is reset that outlasts its server.
 var errDrained = errors.New("the server was told to end, and the connection did not (--drain)")
 
-// Run accepts connections until the command's context ends, and then stops what
-// listens at an address, and waits for the connections.
-func (r *Reception) Run(cmd *cobra.Command, at string, accept func() (Remote, error), stop func()) error {
-	ctx := cmd.Context()
-	stopLater := context.AfterFunc(ctx, stop)
-	defer func() {
-		if stopLater() {
-			stop()
-		}
-	}()
+// Listener is where connections come from. Close ends Accept.
+type Listener struct {
+	Accept func() (Remote, error)
+	Close  func() error
+}
+
+// NetListener is one of byte streams.
+func NetListener(l net.Listener) Listener {
+	return Listener{func() (Remote, error) { return l.Accept() }, l.Close}
+}
+
+// Run accepts connections until the command's context ends, then closes the
+// listeners, and waits for the connections. at is where they listen.
+func (r *Reception) Run(cmd *cobra.Command, at string, listeners ...Listener) error {
+	ctx, end := context.WithCancel(cmd.Context())
+	defer end()
 	r.out, r.failed.W = cli.NewLockedWriter(cmd.OutOrStdout()), cmd.ErrOrStderr()
 	defer r.failed.Close()
 	if err := r.printListening(at); err != nil {
@@ -73,15 +82,26 @@ func (r *Reception) Run(cmd *cobra.Command, at string, accept func() (Remote, er
 	}
 	life, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
-	var served sync.WaitGroup
-	err := Accept(ctx, accept, &r.Seats, &r.failed, r.Refuse, func(c Remote) bool {
-		served.Go(func() { r.serve(life, c) })
-		return true
-	})
-	late := time.AfterFunc(r.drain, func() { cut(errDrained) })
-	served.Wait()
-	late.Stop()
-	return errors.Join(err, r.print(Line{Total: &r.total}))
+	context.AfterFunc(ctx, func() { time.AfterFunc(r.drain, func() { cut(errDrained) }) })
+	var all sync.WaitGroup
+	errs := make([]error, len(listeners))
+	for i, l := range listeners {
+		all.Go(func() {
+			stop := context.AfterFunc(ctx, func() { l.Close() })
+			errs[i] = Accept(ctx, l.Accept, &r.Seats, &r.failed, r.Refuse, func(c Remote) bool {
+				all.Go(func() { r.serve(life, c) })
+				return !r.Once
+			})
+			if stop() {
+				l.Close()
+			}
+			if errs[i] != nil {
+				end()
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(append(errs, r.print(Line{Total: &r.total}))...)
 }
 
 func (r *Reception) printListening(at string) error {

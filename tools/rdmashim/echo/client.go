@@ -14,7 +14,6 @@ import (
 type client struct {
 	link     link
 	exchange Exchange
-	stdin    bool
 	asJSON   bool
 }
 
@@ -31,11 +30,7 @@ type Report struct {
 }
 
 func (c *client) run(cmd *cobra.Command, address string) (err error) {
-	input := cmd.InOrStdin()
-	if !c.stdin {
-		input = nil
-	}
-	if err := c.exchange.Prepare(input); err != nil {
+	if err := c.exchange.prepare(); err != nil {
 		return err
 	}
 	done, err := c.link.prepare(cmd, address, false)
@@ -48,7 +43,7 @@ func (c *client) run(cmd *cobra.Command, address string) (err error) {
 		return err
 	}
 	r := &Report{Server: c.link.at.Address, Over: c.link.over, Network: c.link.network(), TLS: c.link.secure.config != nil}
-	if r.Result, err = c.exchange.Run(cmd.Context(), s); err != nil {
+	if r.Result, err = c.exchange.run(cmd.Context(), s); err != nil {
 		s.end(1, "the client gave up")
 		return err
 	}

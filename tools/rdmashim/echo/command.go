@@ -51,7 +51,9 @@ at all: then the connection fails.`,
   rdmashim echo server --listen 192.0.2.7:7473 --verbose
   rdmashim echo server --over qmux --on tcp --insecure`,
 		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return s.run(cmd, func() (func() error, error) { return s.link.prepare(cmd, s.address, true) })
+		},
 	}
 	s.link.addFlags(cmd, true)
 	cmd.Flags().StringVar(&s.address, "listen", strconv.Itoa(port), "address to listen on, ADDR:PORT, or PORT on the device's address, else on 127.0.0.1; port 0 takes a free one")
@@ -65,24 +67,18 @@ func clientCommand() *cobra.Command {
 		Use:   "client HOST[:PORT]",
 		Short: "Send bytes to an echo server, and check and time what comes back",
 		Long: `Send --count messages of --size bytes on a stream to an echo server, each when
-the last one has come back, then --streams streams of --bytes bytes, or of
-standard input, up to 64 at once, and --datagrams datagrams of 1000 bytes.
-Every byte that comes back is compared; a datagram may be lost, over QMux if a
-program takes too few. The round trips are of the messages; the rate is of the
-streams, of which both directions move at once. With --uni streams of QMux are
-one-way: the server counts them.`,
+the last one has come back, then --streams streams of --bytes bytes, up to 64 at
+once, and --datagrams datagrams of 1000 bytes. Every byte that comes back is
+compared; a datagram may be lost, over QMux if a program takes too few. The
+round trips are of the messages; the rate is of the streams, of which both
+directions move at once. With --uni streams of QMux are one-way: the server
+counts them.`,
 		Example: `  rdmashim echo client 127.0.0.1
   rdmashim echo client 127.0.0.1 --device 'soft?loss=1%'
   rdmashim echo client 192.0.2.7 --over tcp --bytes 1000000000
   rdmashim echo client 192.0.2.7 --over qmux --streams 1000 --bytes 64K
-  rdmashim echo client localhost --over quic --ca server.pem --datagrams 100
-  seq 1000000 | rdmashim echo client 127.0.0.1 --stdin --json`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cli.Usagef("%s needs the HOST of 'rdmashim echo server'", cli.Words(cmd))
-			}
-			return cli.MaxArgs(1)(cmd, args)
-		},
+  rdmashim echo client localhost --over quic --ca server.pem --datagrams 100`,
+		Args: hostOf("rdmashim echo server"),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd, peer.HostPort(args[0], port)) },
 	}
 	c.link.addFlags(cmd, false)
@@ -91,9 +87,18 @@ one-way: the server counts them.`,
 	cli.BytesVar(f, &c.exchange.Size, "size", "S", 64, "bytes of each")
 	f.IntVar(&c.exchange.Streams, "streams", 1, "how many streams")
 	cli.BytesVar(f, &c.exchange.Bytes, "bytes", "n", 64<<20, "bytes of each stream")
-	f.BoolVar(&c.stdin, "stdin", false, "each stream is standard input, which is read to its end first")
 	f.BoolVar(&c.exchange.OneWay, "uni", false, "one-way streams, which do not come back")
 	f.IntVar(&c.exchange.Datagrams, "datagrams", 0, "how many datagrams")
 	cli.JSONFlag(cmd, &c.asJSON)
 	return cmd
+}
+
+// hostOf wants the HOST of a server as the one argument.
+func hostOf(server string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cli.Usagef("%s needs the HOST of '%s'", cli.Words(cmd), server)
+		}
+		return cli.MaxArgs(1)(cmd, args)
+	}
 }

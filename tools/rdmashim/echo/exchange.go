@@ -44,8 +44,7 @@ type Exchange struct {
 	OneWay    bool  `json:"one_way"` // streams do not come back
 	Datagrams int   `json:"datagrams"`
 
-	block  []byte // sent again and again
-	offset int    // of a stream in it behind the stream before
+	block []byte // sent again and again
 }
 
 // Result is what an exchange measured.
@@ -57,36 +56,28 @@ type Result struct {
 	DatagramsBack  int     `json:"datagrams_back"`
 }
 
-// Prepare checks the wishes and makes the bytes to send, which are input's if
-// there is one.
-func (e *Exchange) Prepare(input io.Reader) (err error) {
+// prepare checks the wishes and makes the bytes to send.
+func (e *Exchange) prepare() error {
 	if e.Count < 0 || e.Count > maxCount || e.Size < 1 || e.Size > maxSize || e.Streams < 0 || e.Bytes < 0 || e.Datagrams < 0 || e.Datagrams > maxCount {
 		return cli.Usagef("want messages and datagrams up to %d, messages of 1 … %d bytes, and no negative number", maxCount, maxSize)
 	}
-	e.offset = 7919
-	if input == nil {
-		input = io.LimitReader(rand.NewChaCha8([32]byte{}), blockSize)
-	} else {
-		defer func() { e.Bytes, e.offset = int64(len(e.block)), 0 }()
-	}
-	if e.block, err = io.ReadAll(input); err != nil {
-		return fmt.Errorf("read what to send: %w", err)
-	}
+	e.block = make([]byte, blockSize)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(e.block)
 	return nil
 }
 
-// Run does it: the messages on the first stream, then all streams, up to 64 at
+// run sends the messages on the first stream, then all streams, up to 64 at
 // once, then the datagrams. The error is the first difference.
-func (e *Exchange) Run(ctx context.Context, s *Session) (r Result, err error) {
+func (e *Exchange) run(ctx context.Context, s *Session) (r Result, err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	if err := e.run(ctx, stop, s, &r); err != nil {
+	if err := e.exchange(ctx, stop, s, &r); err != nil {
 		stop(err)
 	}
 	return r, context.Cause(ctx)
 }
 
-func (e *Exchange) run(ctx context.Context, fail context.CancelCauseFunc, s *Session, r *Result) (err error) {
+func (e *Exchange) exchange(ctx context.Context, fail context.CancelCauseFunc, s *Session, r *Result) (err error) {
 	first, err := s.open(ctx)
 	if err != nil {
 		return err
@@ -171,7 +162,7 @@ func (e *Exchange) stream(ctx context.Context, s *Session, first Stream, i int) 
 
 // data gives the bytes of the i-th stream.
 func (e *Exchange) data(i int) io.Reader {
-	return &cycle{e.block, i * e.offset % max(len(e.block), 1)}
+	return &cycle{e.block, i * 7919 % blockSize}
 }
 
 // there sends n bytes and the end of data, and reads at the same time, until
@@ -196,7 +187,10 @@ func there(s Stream, data, want io.Reader, n int64) error {
 		<-sent
 		return err
 	}
-	return <-sent
+	if err = <-sent; err == nil {
+		leave(s)
+	}
+	return err
 }
 
 // check reads n bytes and compares them with those of want.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +16,6 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/stream"
 	"github.com/rdmashim/rdmashim/uapi/qmux"
 	"github.com/rdmashim/rdmashim/uapi/registration"
-	"github.com/rdmashim/rdmashim/uapi/registration/quicudp"
 )
 
 const (
@@ -36,8 +34,8 @@ type link struct {
 	devices  stream.Devices
 	secure   secure
 
-	at   stream.Place
-	quic *registration.Registration
+	at         stream.Place
+	registered registrations // of QUIC, or of the sample
 }
 
 // overs are the words of --over, ons those of --on.
@@ -59,13 +57,7 @@ func (l *link) addFlags(cmd *cobra.Command, server bool) {
 
 // network is what connections are of.
 func (l *link) network() string {
-	switch l.over {
-	case "qmux":
-		return l.on
-	case "quic":
-		return "udp"
-	}
-	return l.over
+	return cmp.Or(map[string]string{"qmux": l.on, "quic": "udp"}[l.over], l.over)
 }
 
 // prepare opens devices and certificates for a server at an address, or on the
@@ -88,14 +80,23 @@ func (l *link) prepare(cmd *cobra.Command, address string, server bool) (done fu
 	if err != nil {
 		return nil, err
 	}
+	if err := l.secure.prepare(server, address, cmp.Or(map[string]string{"qmux": qmuxALPN}[l.over], defaultALPN)); err != nil {
+		return nil, err
+	}
+	if l.secure.insecure {
+		fmt.Fprintln(cmd.ErrOrStderr(), "rdmashim: --insecure: the server made its certificate for this run, and no client checks it")
+	}
 	if l.over == "quic" {
-		return l.prepareQUIC(cmd, address, server)
+		if l.secure.config == nil {
+			return nil, cli.Usagef("QUIC is always encrypted: the server wants --cert and --key, or --insecure, the client --tls, --ca or --insecure")
+		}
+		if !strings.Contains(address, ":") {
+			address = "127.0.0.1:" + address
+		}
+		return l.register(cmd.Context(), []transport{quic}, address, server)
 	}
 	if err := l.at.Set(l.network() + ":" + address); err != nil {
 		return nil, cli.Usagef("%q: %w", address, err)
-	}
-	if err := l.secure.prepare(server, cmp.Or(map[string]string{"qmux": qmuxALPN}[l.over], defaultALPN), cmd.ErrOrStderr()); err != nil {
-		return nil, err
 	}
 	listen := new(stream.Place)
 	if server {
@@ -104,66 +105,19 @@ func (l *link) prepare(cmd *cobra.Command, address string, server bool) (done fu
 	if err := l.devices.Open(listen, cmd.ErrOrStderr()); err != nil {
 		return nil, err
 	}
-	return func() error {
-		l.devices.Close()
-		return nil
-	}, nil
+	return l.devices.Close, nil
 }
 
-// prepareQUIC opens the registration.
-func (l *link) prepareQUIC(cmd *cobra.Command, address string, server bool) (done func() error, err error) {
-	if err := l.secure.prepare(server, defaultALPN, cmd.ErrOrStderr()); err != nil {
-		return nil, err
-	}
-	if l.secure.config == nil {
-		return nil, cli.Usagef("QUIC is always encrypted: the server wants --cert and --key, or --insecure, the client --tls, --ca or --insecure")
-	}
-	var local netip.AddrPort
-	if !strings.Contains(address, ":") {
-		address = "127.0.0.1:" + address
-	}
-	if server {
-		if local, err = netip.ParseAddrPort(address); err != nil {
-			return nil, cli.Usagef("--listen %s: it is the literal ADDR:PORT of an interface", address)
-		}
-	} else if address, local, err = Toward(cmd.Context(), address); err != nil {
-		return nil, err
-	}
-	l.at.Address = address
-	l.quic, err = registration.Open(cmd.Context(), registration.Config{
-		Name: "quic", Transport: quicudp.UDP{Addr: local.Addr().String()}, TLS: l.secure.config, DialOnly: !server,
-		Streams: qmux.Config{EnableDatagrams: true},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return l.quic.Close, nil
-}
-
-// Toward gives the address of HOST:PORT, and that of this machine on the way.
-func Toward(ctx context.Context, address string) (there string, here netip.AddrPort, err error) {
-	way, err := new(net.Dialer).DialContext(ctx, "udp", address)
-	if err != nil {
-		return "", here, err
-	}
-	defer way.Close()
-	return way.RemoteAddr().String(), way.LocalAddr().(*net.UDPAddr).AddrPort(), nil
-}
-
-// listen listens for clients until stop.
-func (l *link) listen(ctx context.Context) (at string, accept func() (peer.Remote, error), stop func(), err error) {
-	if l.quic != nil {
-		q, err := l.quic.Listen(ctx, int(netip.MustParseAddrPort(l.at.Address).Port()))
-		if err != nil {
-			return "", nil, nil, err
-		}
-		return q.Addr().String(), func() (peer.Remote, error) { return q.Accept(ctx) }, func() { q.Close() }, nil
+// listen listens for clients.
+func (l *link) listen(ctx context.Context) (at string, listeners []peer.Listener, err error) {
+	if l.registered != nil {
+		return l.registered.listen(ctx, l.at.Address)
 	}
 	b, err := l.devices.Listen(ctx, l.at)
 	if err != nil {
-		return "", nil, nil, err
+		return "", nil, err
 	}
-	return b.Addr().String(), func() (peer.Remote, error) { return b.Accept() }, func() { b.Close() }, nil
+	return b.Addr().String(), []peer.Listener{peer.NetListener(b)}, nil
 }
 
 // refuse ends a connection that listen's accept gave.
@@ -182,8 +136,8 @@ func (l *link) dial(ctx context.Context) (*Session, error) {
 		defer cancel()
 		var c peer.Remote
 		var err error
-		if l.quic != nil {
-			c, err = l.quic.Dial(ctx, l.at.Address)
+		if l.registered != nil {
+			c, err = l.registered[0].Dial(ctx, l.at.Address)
 		} else {
 			c, err = l.devices.Dial(ctx, l.at)
 		}
@@ -208,10 +162,10 @@ func (l *link) dial(ctx context.Context) (*Session, error) {
 // when the peer has begun to speak it.
 func (l *link) session(ctx context.Context, remote peer.Remote, server bool) (*Session, error) {
 	if q, ok := remote.(*registration.Conn); ok {
-		return NewSession(q), nil
+		return newSession(q), nil
 	}
 	raw := remote.(net.Conn)
-	c, err := l.secure.handshake(ctx, raw, l.at.Address, server)
+	c, err := l.secure.handshake(ctx, raw, server)
 	if err != nil {
 		raw.Close() // behind TLS's alert, if there is one
 		return nil, err
@@ -233,7 +187,7 @@ func (l *link) session(ctx context.Context, remote peer.Remote, server bool) (*S
 		stream.Reset(raw)
 		return nil, err
 	}
-	s := NewSession(q)
+	s := newSession(q)
 	s.opening, s.qmux = o, q
 	return s, nil
 }

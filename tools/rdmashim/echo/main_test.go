@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) {
 	clitest.Main(m, func() []*cobra.Command {
-		return []*cobra.Command{Command(), stream.ProxyCommand(), dump.Command()}
+		return []*cobra.Command{Command(), SampleCommand(), stream.ProxyCommand(), dump.Command()}
 	})
 }
 

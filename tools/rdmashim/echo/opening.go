@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"sync"
 	"time"
 
 	"github.com/rdmashim/rdmashim/uapi/qmux/wire"
@@ -13,8 +12,8 @@ import (
 // opening is a connection that looks at the first bytes that come.
 type opening struct {
 	net.Conn
-	closed chan struct{} // closed with the connection
-	once   sync.Once     // for closed
+	open  context.Context // ends with the connection
+	close context.CancelFunc
 
 	first []byte     // until known, as the one reader sees it
 	known bool       // whether the peer speaks QMux
@@ -22,7 +21,9 @@ type opening struct {
 }
 
 func newOpening(c net.Conn) *opening {
-	return &opening{Conn: c, closed: make(chan struct{}), begun: make(chan error, 1)}
+	o := &opening{Conn: c, begun: make(chan error, 1)}
+	o.open, o.close = context.WithCancel(context.Background())
+	return o
 }
 
 func (o *opening) Read(b []byte) (int, error) {
@@ -32,9 +33,8 @@ func (o *opening) Read(b []byte) (int, error) {
 }
 
 func (o *opening) Close() error {
-	err := o.Conn.Close()
-	o.once.Do(func() { close(o.closed) })
-	return err
+	defer o.close()
+	return o.Conn.Close()
 }
 
 // look finds out from the first bytes whether the peer speaks QMux.
@@ -44,17 +44,11 @@ func (o *opening) look(b []byte) {
 	}
 	o.first = append(o.first, b...)
 	ok, sure := wire.Opens(o.first)
-	if o.known = sure; ok && sure {
+	switch o.known = sure; {
+	case ok && sure:
 		o.begun <- nil
-	} else if sure {
-		hint := ""
-		if len(o.first) > 1 && (o.first[0] == 0x15 || o.first[0] == 0x16) && o.first[1] == 3 {
-			hint = ", as TLS does (--tls)"
-		}
-		o.begun <- fmt.Errorf("%v does not speak QMux: it begins with %q%s", o.RemoteAddr(), o.first[:min(len(o.first), 32)], hint)
-	}
-	if sure {
-		o.first = nil
+	case sure:
+		o.begun <- fmt.Errorf("%v does not speak QMux: it begins with %q", o.RemoteAddr(), o.first[:min(len(o.first), 32)])
 	}
 }
 
@@ -83,7 +77,7 @@ func (o *opening) wait() {
 		return
 	}
 	select {
-	case <-o.closed:
+	case <-o.open.Done():
 	case <-time.After(beginTimeout):
 	}
 }

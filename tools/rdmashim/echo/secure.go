@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"io"
 	"net"
 	"os"
 
@@ -47,18 +46,18 @@ func (s *secure) addFlags(cmd *cobra.Command, server bool) {
 	}
 }
 
-// prepare reads the certificates.
-func (s *secure) prepare(server bool, alpn string, stderr io.Writer) (err error) {
+// prepare reads the certificates of a server, or of a client of HOST:PORT.
+func (s *secure) prepare(server bool, address, alpn string) (err error) {
 	if !s.on && !s.insecure && s.cert == "" && s.key == "" && s.ca == "" {
 		return nil
 	}
 	s.alpn = cmp.Or(s.alpn, alpn)
-	s.config = &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{s.alpn}, ServerName: s.name}
+	host, _, _ := net.SplitHostPort(address)
+	s.config = &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{s.alpn}, ServerName: cmp.Or(s.name, host)}
 	switch {
 	case server:
-		return s.serve(stderr)
+		return s.serve()
 	case s.insecure:
-		fmt.Fprintln(stderr, "rdmashim: --insecure: anybody may be the server, its certificate is not checked")
 		s.config.InsecureSkipVerify = true
 	case s.ca != "":
 		s.config.RootCAs = x509.NewCertPool()
@@ -74,14 +73,13 @@ func (s *secure) prepare(server bool, alpn string, stderr io.Writer) (err error)
 }
 
 // serve chooses a server's certificate.
-func (s *secure) serve(stderr io.Writer) error {
+func (s *secure) serve() error {
 	var own tls.Certificate
 	var err error
 	switch {
 	case s.insecure && (s.cert != "" || s.key != ""):
 		return cli.Usagef("--insecure makes a certificate, --cert and --key name one: choose")
 	case s.insecure:
-		fmt.Fprintln(stderr, "rdmashim: --insecure: the certificate is made for this run, and clients cannot check it")
 		own, err = peer.SelfSigned()
 	case s.cert == "" || s.key == "":
 		return cli.Usagef("TLS wants --cert and --key, or --insecure")
@@ -94,22 +92,16 @@ func (s *secure) serve(stderr io.Writer) error {
 	return err
 }
 
-// handshake brings a byte stream, of a client's to an address, through TLS, if
-// there is any.
-func (s *secure) handshake(ctx context.Context, c net.Conn, address string, server bool) (net.Conn, error) {
+// handshake brings a byte stream through TLS, if there is any.
+func (s *secure) handshake(ctx context.Context, c net.Conn, server bool) (net.Conn, error) {
 	if s.config == nil {
 		return c, nil
 	}
-	var over *tls.Conn
+	side := tls.Client
 	if server {
-		over = tls.Server(c, s.config)
-	} else {
-		config := s.config.Clone()
-		if s.name == "" {
-			config.ServerName, _, _ = net.SplitHostPort(address)
-		}
-		over = tls.Client(c, config)
+		side = tls.Server
 	}
+	over := side(c, s.config)
 	if err := over.HandshakeContext(ctx); err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)

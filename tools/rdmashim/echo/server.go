@@ -21,22 +21,22 @@ type server struct {
 	peer.Reception
 }
 
-// run serves until the command's context ends.
-func (s *server) run(cmd *cobra.Command) (err error) {
+// run serves until the command's context ends, on what open opens.
+func (s *server) run(cmd *cobra.Command, open func() (done func() error, err error)) (err error) {
 	if err := s.Check(); err != nil {
 		return err
 	}
-	done, err := s.link.prepare(cmd, s.address, true)
+	done, err := open()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	at, accept, stop, err := s.link.listen(cmd.Context())
+	at, listeners, err := s.link.listen(cmd.Context())
 	if err != nil {
 		return err
 	}
 	s.Refuse, s.Serve = refuse, s.serve
-	return s.Run(cmd, at, accept, stop)
+	return s.Run(cmd, at, listeners...)
 }
 
 // serve echoes on a connection until it has ended.
@@ -54,7 +54,7 @@ func (s *server) serve(ctx context.Context, c peer.Remote, n *peer.Tally) error 
 	} else {
 		n.Begun.Add(1)
 		stop := context.AfterFunc(ctx, func() { _ = q.CloseWithError(1, cli.OneLine(context.Cause(ctx))) })
-		Echo(q, n)
+		echo(q, n)
 		stop()
 		q.opening.wait()
 		err = ending(context.Cause(q.Context()))
@@ -70,9 +70,9 @@ func (s *server) serve(ctx context.Context, c peer.Remote, n *peer.Tally) error 
 	return err
 }
 
-// Echo sends back the streams and datagrams of a session of many streams until
+// echo sends back the streams and datagrams of a session of many streams until
 // it has ended.
-func Echo(q *Session, n *peer.Tally) {
+func echo(q *Session, n *peer.Tally) {
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {
@@ -125,6 +125,8 @@ func echoStream(s Stream, n *peer.Tally) error {
 	}
 	if err != nil {
 		cancel(s)
+	} else {
+		leave(s)
 	}
 	return err
 }

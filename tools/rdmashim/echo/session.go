@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"sync/atomic"
 
 	"github.com/rdmashim/rdmashim/tools/rdmashim/stream"
 	"github.com/rdmashim/rdmashim/uapi/qmux"
@@ -22,6 +21,14 @@ type Stream interface {
 func cancel(s Stream) {
 	s.CancelRead(1)
 	s.CancelWrite(1)
+}
+
+// leave closes a stream's connection, if it has one of its own. Preconditions:
+// both directions have ended.
+func leave(s Stream) {
+	if s, ok := s.(*byteStream); ok {
+		_ = s.Conn.Close()
+	}
 }
 
 // Session is where a program's streams come from.
@@ -45,8 +52,8 @@ type many interface {
 	RemoteAddr() net.Addr
 }
 
-// NewSession is that of a connection of package qmux or registration.
-func NewSession[S Stream, W io.WriteCloser, R io.Reader](c interface {
+// newSession is that of a connection of package qmux or registration.
+func newSession[S Stream, W io.WriteCloser, R io.Reader](c interface {
 	many
 	OpenStreamSync(context.Context) (S, error)
 	AcceptStream(context.Context) (S, error)
@@ -89,38 +96,16 @@ func ending(err error) error {
 	return err
 }
 
-// byteStream is a connection as a stream. It is closed when both directions
-// have ended.
+// byteStream is a connection as a stream.
 type byteStream struct {
 	net.Conn
-	raw   net.Conn // beneath TLS
-	ended atomic.Uint32
-}
-
-const (
-	readEnded, writeEnded = 1, 2
-	bothEnded             = readEnded | writeEnded
-)
-
-func (s *byteStream) Read(b []byte) (int, error) {
-	n, err := s.Conn.Read(b)
-	if err == io.EOF {
-		s.end(readEnded)
-	}
-	return n, err
+	raw net.Conn // beneath TLS
 }
 
 // Close ends this side's direction. Of an error the reader learns.
 func (s *byteStream) Close() error {
 	_ = s.Conn.(stream.Stream).CloseWrite()
-	s.end(writeEnded)
 	return nil
-}
-
-func (s *byteStream) end(direction uint32) {
-	if s.ended.Or(direction)|direction == bothEnded {
-		_ = s.Conn.Close()
-	}
 }
 
 // CancelRead resets the connection.

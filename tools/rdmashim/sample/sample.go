@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
-	"github.com/rdmashim/rdmashim/tools/rdmashim/samplequic"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/echo"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -65,7 +65,7 @@ gRPC. quic runs QUIC's streams over several transports at once.`,
 		addRoles(c, s, "sample "+s.name, s.port)
 		cmd.AddCommand(c)
 	}
-	cmd.AddCommand(counterCommand(), kvCommand(), samplequic.Command())
+	cmd.AddCommand(counterCommand(), kvCommand(), echo.SampleCommand())
 	return cmd
 }
 

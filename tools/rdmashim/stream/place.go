@@ -108,7 +108,7 @@ func (d *Devices) Open(listen *Place, stderr io.Writer) (err error) {
 }
 
 // Close waits a while for data that is on its way, and closes the devices.
-func (d *Devices) Close() {
+func (d *Devices) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
 	defer cancel()
 	_ = rdmanet.Flush(ctx)
@@ -118,7 +118,7 @@ func (d *Devices) Close() {
 	for _, c := range d.all {
 		_ = c.Close()
 	}
-	_ = uapi.Close() // the device that rdmanet.Listen opened
+	return uapi.Close() // the device that rdmanet.Listen opened
 }
 
 // Listen listens at a place.

@@ -72,8 +72,7 @@ func (p *proxy) run(cmd *cobra.Command) error {
 	}
 	p.Refuse = func(c peer.Remote, _ error) { Reset(c.(Stream)) }
 	p.Serve = p.join
-	accept := func() (peer.Remote, error) { return l.Accept() }
-	return p.Run(cmd, l.Addr().String(), accept, func() { l.Close() })
+	return p.Run(cmd, l.Addr().String(), peer.NetListener(l))
 }
 
 // join joins a client to its target until both have ended.

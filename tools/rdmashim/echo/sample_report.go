@@ -1,7 +1,6 @@
-package samplequic
+package echo
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -9,12 +8,11 @@ import (
 	"text/tabwriter"
 
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
-	"github.com/rdmashim/rdmashim/tools/rdmashim/echo"
 	"github.com/rdmashim/rdmashim/uapi/registration"
 )
 
-// Report is a client's findings.
-type Report struct {
+// SampleReport is the findings of the sample's client.
+type SampleReport struct {
 	Server     string       `json:"server"`
 	Streams    int          `json:"streams"`
 	Size       int64        `json:"size"` // bytes of each
@@ -34,34 +32,7 @@ type Transport struct {
 	Stats         registration.Stats `json:"stats"`
 }
 
-// over runs the exchange over a registration.
-func over(ctx context.Context, e *echo.Exchange, r *registration.Registration, t transport, addr string) (*Transport, error) {
-	c, err := r.Dial(ctx, addr)
-	if err != nil {
-		return nil, err
-	}
-	state := c.ConnectionState()
-	report := &Transport{
-		Transport: t.word, Local: c.LocalAddr().String(), Device: state.Device, LocalQPN: state.LocalQPN, RemoteQPN: state.RemoteQPN,
-	}
-	result, err := e.Run(ctx, echo.NewSession(c))
-	report.Seconds, report.DatagramsBack = result.Seconds, result.DatagramsBack
-	if err == nil && report.DatagramsBack < e.Datagrams && r.Kind() != "udp" {
-		err = fmt.Errorf("%d of %d datagrams came back", report.DatagramsBack, e.Datagrams)
-	}
-	if err != nil {
-		_ = c.CloseWithError(1, "the client found a difference")
-		return nil, fmt.Errorf("%s: %w", t.word, err)
-	}
-	err = c.CloseWithError(0, "")
-	report.Stats = r.Stats()
-	return report, err
-}
-
-func (r *Report) print(out io.Writer, asJSON bool) error {
-	if asJSON {
-		return cli.PrintLine(out, r)
-	}
+func (r *SampleReport) print(out io.Writer) error {
 	for _, t := range r.Transports {
 		where := ""
 		if t.LocalQPN != 0 {

@@ -1,56 +1,33 @@
-package samplequic
+package echo
 
 import (
 	"encoding/json"
 	"fmt"
-	"net/netip"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
-	"github.com/rdmashim/rdmashim/tools/rdmashim/dump"
 )
 
-func TestMain(m *testing.M) {
-	clitest.Main(m, func() []*cobra.Command { return []*cobra.Command{Command(), dump.Command()} })
-}
-
-// start starts a server at an address of its own.
-func start(t *testing.T, args ...string) *clitest.Server {
-	t.Helper()
-	host := "127.0.0.1"
-	if runtime.GOOS == "linux" {
-		host = clitest.Host()
-	}
-	return clitest.Serve(t, append([]string{"quic", "server", "--listen", host + ":0"}, args...)...)
-}
-
-// beside is another address, for the client's devices.
-func beside(addr string) string {
-	host := netip.MustParseAddrPort(addr).Addr().As4()
-	host[3] += 120
-	return netip.AddrFrom4(host).String()
-}
-
-// TestQUIC: one process runs the same streams over all transports at once. Over
-// RDMA and TCP nothing works against loss, and the soft device sends again what
-// it loses; over UDP QUIC's machinery runs. The RDMA packets are on port 4791.
-func TestQUIC(t *testing.T) {
+// TestSample: one process runs the same streams over all transports at once.
+// Over RDMA and TCP nothing works against loss, and the soft device sends again
+// what it loses; over UDP QUIC's machinery runs. The RDMA packets are on port
+// 4791.
+func TestSample(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("other systems have one loopback address; run it on Linux")
 	}
-	s := start(t)
+	s := clitest.Serve(t, "quic", "server", "--listen", clitest.Host()+":0")
 	addr := s.Addr
 	capture := filepath.Join(t.TempDir(), "quic.pcapng")
-	o := clitest.RunTool(t, "quic", "client", addr, "--from", beside(addr), "--json", "--streams", "8", "--size", "300000", "--datagrams", "20",
+	o := clitest.RunTool(t, "quic", "client", addr, "--json", "--streams", "8", "--size", "300000", "--datagrams", "20",
 		"--on", "soft?loss=2%&seed=7&pcap="+capture+",tcp,udp")
 	require.Zero(t, o.Code, o.Stderr)
-	var r Report
+	var r SampleReport
 	d := json.NewDecoder(strings.NewReader(o.Stdout))
 	d.DisallowUnknownFields()
 	require.NoError(t, d.Decode(&r))
@@ -79,7 +56,7 @@ func TestQUIC(t *testing.T) {
 	require.Contains(t, summary.Stdout, fmt.Sprintf("qpn 0x%06x", soft.LocalQPN))
 	require.Contains(t, summary.Stdout, fmt.Sprintf("qpn 0x%06x", soft.RemoteQPN))
 
-	o = clitest.RunTool(t, "quic", "client", addr, "--from", beside(addr), "--on", "soft,udp", "--size", "1000")
+	o = clitest.RunTool(t, "quic", "client", addr, "--on", "soft,udp", "--size", "1000")
 	require.Zero(t, o.Code, o.Stderr)
 	for _, text := range []string{"queue pair ", "4 streams of 1000 B there and back, every byte right; 100 of 100", "sent: ACK", "timers: pto", "below: sent again"} {
 		require.Contains(t, o.Stdout, text)
@@ -87,8 +64,8 @@ func TestQUIC(t *testing.T) {
 	require.Empty(t, s.Stop().Stderr)
 }
 
-// TestUsage: options that cannot work are refused in one line.
-func TestUsage(t *testing.T) {
+// TestSampleUsage: options that cannot work are refused in one line.
+func TestSampleUsage(t *testing.T) {
 	clitest.Refused(t, 2, "", map[string]string{
 		"quic client":                            "needs the HOST",
 		"quic client a b":                        "at most 1",
@@ -101,7 +78,7 @@ func TestUsage(t *testing.T) {
 		"quic server --max-clients 0":            "--max-clients",
 	})
 	clitest.Refused(t, 1, "", map[string]string{
-		"quic client 127.0.0.1 --on nosuch0":        `no device "nosuch0" of the kernel`,
+		"quic client 127.0.0.1 --on nosuch0":        `no such RDMA device`,
 		"quic client 127.0.0.1:9 --on tcp":          "connection refused",
 		"quic server --listen 192.0.2.1:0 --on tcp": "the interfaces have",
 	})
