@@ -97,7 +97,7 @@ func datagramPair(t testing.TB, edit func(*DatagramConfig)) (a, b *dhost) {
 func TestDatagramAsRecorded(t *testing.T) {
 	n := 0
 	for _, file := range []string{"rxe-6.1-uc-ud.pcap", "rxe-6.1-cm.pcap", "soft-rxe-6.1-ipv6-unreliable.pcap"} {
-		frames, err := wiretest.ReadFile(filepath.Join(recordings, file))
+		frames, err := wiretest.ReadFile(filepath.Join("../../tests/testdata", file))
 		require.NoError(t, err)
 		for _, f := range frames {
 			body := f.UDP[:len(f.UDP)-wire.ICRCLen]
