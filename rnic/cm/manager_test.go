@@ -2,6 +2,7 @@ package cm_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"net/netip"
 	"strings"
 	"syscall"
@@ -196,6 +197,30 @@ func TestForged(t *testing.T) {
 		require.Equal(t, forger, o.To)
 	}
 	require.Empty(t, events)
+}
+
+// Datagrams that are not for a manager are dropped and counted.
+func TestStrangeDatagrams(t *testing.T) {
+	w := newWorld(t)
+	h := w.host("a", cm.Config{})
+	from := netip.MustParseAddrPort("10.0.0.77:4791")
+	request := func() []byte { return wiretest.Request(from.Addr(), h.addr.Addr(), 1, 1) }
+	for _, a := range []wire.CMAttribute{wire.AttrLAP, wire.AttrAPR} {
+		b := request()
+		binary.BigEndian.PutUint16(b[16:], uint16(a))
+		h.m.Receive(w.now, from, b)
+	}
+	h.m.Receive(w.now, from, request()[:255])
+	h.m.Receive(w.now, from, append(request(), 0))
+	for at := range 4 { // versions, class, method
+		b := request()
+		b[at]++
+		h.m.Receive(w.now, from, b)
+	}
+	c := h.m.Counters()
+	require.EqualValues(t, []uint64{8, 2, 2, 4}, []uint64{c.Received, c.DropAttribute, c.DropLength, c.DropClass})
+	_, ok := h.m.Transmit()
+	require.False(t, ok)
 }
 
 // A listener is there for its address or for all; without it, requests that
