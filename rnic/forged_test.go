@@ -17,6 +17,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // wiretap records the packets that a device sends, and lets a test send more in
@@ -156,6 +157,7 @@ func TestPacketsFromAnotherPort(t *testing.T) {
 type shared struct {
 	link.Link
 	ring, hears atomic.Bool
+	sent, taken atomic.Uint64
 	gone        func(device uint64)
 }
 
@@ -167,32 +169,37 @@ func (l *shared) Recv(batch []link.Packet) (int, error) {
 	return n, err
 }
 
-func (*shared) Meet(netip.AddrPort) uint64 { return 1 }
-func (*shared) Lease([]byte) *wire.Lease   { return nil }
-func (*shared) Recall(*wire.Lease)         {}
-func (*shared) InUse() bool                { return false }
-func (*shared) Reaches(uint64) bool        { return true }
-func (l *shared) Hears(uint64) bool        { return l.hears.Load() }
+func (*shared) Meet(netip.AddrPort) uint64         { return 1 }
+func (*shared) Lease([]byte) *wire.Lease           { return nil }
+func (*shared) Recall(*wire.Lease)                 {}
+func (*shared) InUse() bool                        { return false }
+func (*shared) Reaches(uint64) bool                { return true }
+func (l *shared) Progress(uint64) (uint64, uint64) { return l.sent.Load(), l.taken.Load() }
+func (l *shared) Hears(uint64) bool                { return l.hears.Load() }
 
 func (l *shared) SetGone(f func(device uint64)) { l.gone = f }
+
+// besideSilent returns a device that is connected by a near way to one that
+// answers nothing.
+func besideSilent(t *testing.T, with attrs) (own, peer *testDevice, way *shared) {
+	t.Helper()
+	net := sim.NewNetwork(sim.Options{})
+	way = &shared{Link: must.Get(net.Attach(netip.AddrPort{}))(t)}
+	own = newDevice(t, way, 1<<16, qpOptions{})
+	peer = newDevice(t, must.Get(net.Attach(netip.AddrPort{}))(t), 1<<16, qpOptions{})
+	own.qp.connectTo(peer.qp, with)
+	require.NoError(t, peer.Close())
+	return own, peer, way
+}
 
 // TestGoneWithoutConnection: where no connection manager tells a program that
 // its peer has gone, a request fails some time later, so that the program reads
 // first what was completed before.
 func TestGoneWithoutConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		net := sim.NewNetwork(sim.Options{})
-		l, err := net.Attach(netip.AddrPort{})
-		require.NoError(t, err)
-		way := &shared{Link: l}
-		own := newDevice(t, way, 1<<16, qpOptions{})
-		l, err = net.Attach(netip.AddrPort{})
-		require.NoError(t, err)
-		peer := newDevice(t, l, 1<<16, qpOptions{})
 		long := defaults()
 		long.timeout = 31 // hours
-		own.qp.connectTo(peer.qp, long)
-		require.NoError(t, peer.Close())
+		own, peer, way := besideSilent(t, long)
 		own.qp.post(write(own, peer, 1, 0, 0, 8))
 		start := time.Now()
 		way.gone(1)

@@ -40,3 +40,34 @@ func TestHearBeforeTimeout(t *testing.T) {
 		close(u.over)
 	})
 }
+
+// TestPeerThatDoesNotRun: a near peer that has not taken what was sent is given
+// four times the time of one that has, and nothing is sent again.
+func TestPeerThatDoesNotRun(t *testing.T) {
+	const patience = 8 * 67108864 * time.Nanosecond // Timeout 14, RetryCnt 7
+	for name, c := range map[string]struct {
+		sent, taken uint64
+		after       time.Duration
+		again       bool
+	}{
+		"taken":     {96, 96, patience, true},
+		"not taken": {96, 88, 4 * patience, false},
+		"no way":    {0, 0, patience, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				with := defaults()
+				with.timeout, with.retry = 14, 7
+				own, peer, way := besideSilent(t, with)
+				way.sent.Store(c.sent)
+				way.taken.Store(c.taken)
+				own.qp.post(write(own, peer, 1, 0, 0, 8))
+				start := time.Now()
+				own.qp.send.waitStatus(1, abi.WCRetryExcErr)
+				require.InDelta(t, c.after, time.Since(start), float64(67*time.Millisecond))
+				require.Equal(t, c.again, own.counter(t, "retransmitted_pkts") > 0)
+				require.NoError(t, own.Close())
+			})
+		})
+	}
+}

@@ -186,8 +186,14 @@ func (d *Device) serveTimers() {
 	now, heard := d.now(), false
 	for d.timers.first() <= now {
 		q := d.timers.pop()
+		rc, is := q.engine.(*engine.QP)
+		suspects := is && rc.Suspects(now)
+		if suspects && q.near != 0 {
+			sent, taken := d.near.Progress(q.near)
+			rc.Taken(now, sent, taken)
+		}
 		t, ok := q.nextTimeout()
-		if rc, is := q.engine.(*engine.QP); !heard && is && rc.Suspects(now) {
+		if suspects && !heard {
 			d.timers.wake(q, t)
 			if heard = true; !d.receiveReady() {
 				return

@@ -6,6 +6,7 @@ type timer struct {
 	retransmit Time // when to go back without having heard anything
 	probe      Time // when to send the oldest packet again, to be told which are missing
 	giveUp     Time // when the peer is believed to be gone
+	longest    Time // giveUp of a peer that does not run
 	paced      Time // when the path lets more go
 	receiver   Time // end of the wait that an RNR NAK asked for
 	unready    Time // when the first RNR NAK came since the peer acknowledged something
@@ -22,6 +23,8 @@ type timer struct {
 	repeated bool // it was sent again
 	sampleAt Time
 	samplePk seq
+
+	mark uint64 // what was on its way to the peer when that was first suspected; 0: it is not
 
 	repeatedAt Time // when the requester last went back
 	believed   int  // answers in time to repeated packets since the last measurement
@@ -166,6 +169,10 @@ func (q *QP) expected() (d, rtt Duration, known bool) {
 	return q.cfg.Tuning.InitialRTO, 0, false
 }
 
+// longest is how many times the ACK timeout a requester may wait before it
+// takes silence for one (IBA 9.7.6.1.3: between one and four).
+const longest = 4
+
 // patience is how long nothing may be acknowledged before the peer is given up,
 // 0 for ever (IBA 9.7.6.1.3).
 func (q *QP) patience() Duration {
@@ -189,11 +196,11 @@ func (q *QP) answerTime() Duration {
 func (q *QP) startTimer(now Time) {
 	t := &q.req.timer
 	if t.retransmit == 0 {
-		t.probes = 0
+		t.probes, t.mark = 0, 0
 		q.startRetransmit(now)
 	}
 	if p := q.patience(); t.giveUp == 0 && p > 0 {
-		t.giveUp = now + Time(p)
+		t.giveUp, t.longest = now+Time(p), now+Time(longest*p)
 	}
 }
 
@@ -280,6 +287,30 @@ func (q *QP) Suspects(now Time) bool {
 		}
 	}
 	return false
+}
+
+// Taken says how many bytes, sent, are on their way to the peer, and how many
+// of them the peer has taken, counted from the way's beginning. Where nothing
+// is lost on the way a peer that has not taken what it is suspected about does
+// not run: its silence is no answer, and there is nothing to send again. Then
+// the timers are put off by the ACK timeout, as long as the specification
+// allows. It is called when Suspects says so, before HandleTimeout.
+func (q *QP) Taken(now Time, sent, taken uint64) {
+	t := &q.req.timer
+	if t.mark == 0 {
+		t.mark = sent
+	}
+	if !q.lossless || sent == 0 || taken >= t.mark {
+		t.mark = 0
+		return
+	}
+	later := now + Time(q.retransmitAfter())
+	if t.retransmit != 0 && t.retransmit <= now {
+		t.retransmit = later
+	}
+	if t.giveUp != 0 && t.giveUp <= now {
+		t.giveUp = max(t.giveUp, min(later, t.longest))
+	}
 }
 
 // HandleTimeout runs the timers that expired by now; it leaves a due ACK to

@@ -29,6 +29,10 @@ type Near interface {
 	// Reaches reports whether packets to a device that was met still take the
 	// near way.
 	Reaches(device uint64) bool
+	// Progress returns how many bytes were put into the near way to a device
+	// that was met, and how many of them that device has taken; 0 where there
+	// is no such way.
+	Progress(device uint64) (sent, taken uint64)
 	// Hears reports whether a device that was met sends by the near way.
 	Hears(device uint64) bool
 	// SetGone sets the function that is called at the end of a device that was

@@ -105,6 +105,18 @@ func (l *Link) Reaches(device uint64) bool {
 	return false
 }
 
+// Progress implements link.Near.
+func (l *Link) Progress(device uint64) (sent, taken uint64) {
+	l.tx.Lock()
+	defer l.tx.Unlock()
+	for _, d := range l.tx.rings {
+		if d.id == device && d.out.look() == nil {
+			return d.out.published, d.out.head
+		}
+	}
+	return 0, 0
+}
+
 // Hears implements link.Near.
 func (l *Link) Hears(id uint64) bool {
 	l.rx.Lock()

@@ -122,6 +122,33 @@ func TestPacketsTakeTheRing(t *testing.T) {
 	require.EqualValues(t, 1, counter(b, "shm_sent_pkts"))
 }
 
+// TestProgress: what a device has not taken from its ring is seen, however it
+// lies about that.
+func TestProgress(t *testing.T) {
+	a, b := listen(t), listen(t)
+	device := a.Meet(b.local)
+	progress := func() [2]uint64 {
+		sent, taken := a.Progress(device)
+		return [2]uint64{sent, taken}
+	}
+	require.NoError(t, a.Send([]link.Packet{packet(b, 0, []byte("one"))}))
+	first := progress()
+	require.NotZero(t, first[0])
+	require.Zero(t, first[1])
+	require.Equal(t, "one", string(receive(t, b, 1)[0]))
+	_, err := b.Recv(make([]link.Packet, 1)) // it gives the room back
+	require.NoError(t, err)
+	require.Equal(t, [2]uint64{first[0], first[0]}, progress())
+	require.NoError(t, a.Send([]link.Packet{packet(b, 1, []byte("two"))}))
+	require.Equal(t, [2]uint64{2 * first[0], first[0]}, progress())
+	a.tx.Lock()
+	word(a.tx.rings[b.local].out.mem, headAt).Store(1 << 40)
+	a.tx.Unlock()
+	require.Zero(t, progress())
+	sent, taken := a.Progress(device + 1)
+	require.Zero(t, sent+taken)
+}
+
 func TestNobodyIsMet(t *testing.T) {
 	a := listen(t)
 	require.Zero(t, a.Meet(netip.MustParseAddrPort("127.0.0.1:1")))
