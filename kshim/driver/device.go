@@ -75,10 +75,10 @@ func Near(b []byte) Memory { return Memory{Bytes: b, Len: uint64(len(b))} }
 type Far interface {
 	// Read fills dst with what lies at addr.
 	Read(dst []byte, addr uint64) error
-	// Write copies src to addr. With last, the last aligned word of eight
-	// bytes, or else of four, appears there after the rest, and at once. A
-	// part may have been written on an error.
-	Write(addr uint64, src []byte, last bool) error
+	// Write copies src to addr. Its process sees what one call wrote before
+	// what the next one writes, and all of an aligned word of eight or four
+	// bytes at once. A part may have been written on an error.
+	Write(addr uint64, src []byte) error
 	// Probe reports EFAULT unless n bytes at addr can be read or, for write,
 	// written. It changes none of them.
 	Probe(addr, n uint64, write bool) error

@@ -22,6 +22,9 @@ import (
 type fakeHost struct {
 	arena []byte
 	bad   func(mem []byte, write bool) bool // the memory that Probe refuses
+	far   driver.Far                        // Region's; nil: arena
+
+	probed []driver.Memory
 
 	rings atomic.Int64 // bytes that are allocated
 
@@ -97,9 +100,15 @@ func (h *fakeHost) Free(mem []byte) { h.rings.Add(-int64(len(mem))) }
 
 func (h *fakeHost) Offset([]byte) uint64 { return 0 }
 
-func (h *fakeHost) Region(addr, n uint64) driver.Memory { return driver.Near(h.Memory(addr, n)) }
+func (h *fakeHost) Region(addr, n uint64) driver.Memory {
+	if h.far != nil {
+		return driver.Memory{Far: h.far, Addr: addr, Len: n}
+	}
+	return driver.Near(h.Memory(addr, n))
+}
 
 func (h *fakeHost) Probe(mem driver.Memory, write bool) error {
+	h.probed = append(h.probed, mem)
 	if h.bad != nil && h.bad(mem.Bytes, write) {
 		return syscall.EFAULT
 	}
@@ -278,4 +287,31 @@ func TestEventSink(t *testing.T) {
 	moved, err := c.proc.File(s.moved)
 	require.NoError(t, err)
 	require.NoError(t, moved.Close())
+}
+
+// farFake is memory of a program in another process, of which only the
+// addresses count here.
+type farFake struct{ driver.Far }
+
+// TestHostFarMemory: a device gets the memory of another process as the host
+// gives it, when it is registered and when it is exchanged.
+func TestHostFarMemory(t *testing.T) {
+	h := newFakeHost()
+	h.far = &farFake{}
+	c := newHostClient(t, h)
+	_, err := c.do(abi.CmdGetContext, &abi.GetContext{Response: c.addr}, 8)
+	require.NoError(t, err)
+	const at = 0x7f00_0000_1000
+	mr, err := c.mr(c.pd(), at, 100, abi.AccessLocalWrite)
+	require.NoError(t, err)
+	require.Equal(t, driver.Memory{Far: h.far, Addr: at, Len: 100}, c.dev.LastMR.Mem)
+	_, err = c.do(abi.CmdReregMR, &abi.ReregMR{Response: c.addr, MRHandle: mr.MRHandle, Flags: abi.ReregTranslation, Start: at + 4096, HCAVA: 4096, Length: 8}, 8)
+	require.NoError(t, err)
+	require.Equal(t, driver.Memory{Far: h.far, Addr: at + 4096, Len: 8}, c.dev.LastMR.Mem)
+	_, err = c.do(abi.CmdReregMR, &abi.ReregMR{Response: c.addr, MRHandle: mr.MRHandle, Flags: abi.ReregAccess}, 8)
+	require.NoError(t, err)
+	exchanged := driver.Memory{Far: h.far, Addr: at + 4096, Len: 8}
+	require.Equal(t, []driver.Memory{{Far: h.far, Addr: at, Len: 100}, exchanged, exchanged}, h.probed)
+	_, err = c.do(abi.CmdDeregMR, &abi.DeregMR{MRHandle: mr.MRHandle}, 0)
+	require.NoError(t, err)
 }

@@ -7,25 +7,19 @@ import (
 
 // read copies from off on into a packet, and sums that where it costs hardly
 // more.
-func (r *Region) read(dst []byte, off uint64) (sum crc.Sum, err error) {
-	if r.mem.Far == nil {
-		return copyOut(dst, r.bytes(off, uint64(len(dst))))
+func (r *Region) read(dst []byte, off uint64) (crc.Sum, error) {
+	if r.mem.Far != nil {
+		return crc.Sum{}, r.mem.readFar(dst, off)
 	}
-	if r.mem.Far.Read(dst, r.mem.Addr+off) != nil {
-		return crc.Sum{}, ErrFault
-	}
-	return crc.Sum{}, nil
+	return copyOut(dst, r.bytes(off, uint64(len(dst))))
 }
 
 // write copies a packet to off. last says that it ends a message.
 func (r *Region) write(off uint64, src []byte, last bool) error {
-	if r.mem.Far == nil {
-		return copyIn(r.bytes(off, uint64(len(src))), src, last)
+	if r.mem.Far != nil {
+		return r.mem.writeFar(off, src, last)
 	}
-	if r.mem.Far.Write(r.mem.Addr+off, src, last) != nil {
-		return ErrFault
-	}
-	return nil
+	return copyIn(r.bytes(off, uint64(len(src))), src, last)
 }
 
 // copyOut copies user memory into a packet, and sums it where that costs

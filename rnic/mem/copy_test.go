@@ -50,7 +50,9 @@ func TestCopyInEveryAlignment(t *testing.T) {
 	}
 }
 
-func TestScatterGather(t *testing.T) {
+func TestScatterGather(t *testing.T) { nearAndFar(t, testScatterGather) }
+
+func testScatterGather(t *testing.T, place func([]byte) Memory) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	tab := NewTable([32]byte{1})
 	for range 500 {
@@ -60,7 +62,7 @@ func TestScatterGather(t *testing.T) {
 		for range 1 + rng.IntN(6) {
 			n := rng.IntN(40)
 			buf := make([]byte, n+8)
-			r, err := tab.Register(1, Near(buf), 0x1000, abi.AccessLocalWrite)
+			r, err := tab.Register(1, place(buf), 0x1000, abi.AccessLocalWrite)
 			require.NoError(t, err)
 			s := SGE{Addr: 0x1004, Length: uint32(n), LKey: r.Key()}
 			if n == 0 {
@@ -96,9 +98,11 @@ func TestScatterGather(t *testing.T) {
 	}
 }
 
-func TestScatterNeedsLocalWrite(t *testing.T) {
+func TestScatterNeedsLocalWrite(t *testing.T) { nearAndFar(t, testScatterNeedsLocalWrite) }
+
+func testScatterNeedsLocalWrite(t *testing.T, place func([]byte) Memory) {
 	tab := NewTable([32]byte{1})
-	r := register(t, tab, 8, 0x1000, abi.AccessRemoteRead)
+	r := registerAt(t, place, tab, 8, 0x1000, abi.AccessRemoteRead)
 	list := []SGE{{0x1000, 8, r.Key()}}
 	require.Equal(t, ErrAccess, tab.Scatter(1, list, 0, []byte{1}, true))
 	require.Equal(t, ErrAccess, tab.CheckList(1, list, abi.AccessLocalWrite))
@@ -106,11 +110,13 @@ func TestScatterNeedsLocalWrite(t *testing.T) {
 	require.Equal(t, ErrPD, gather(tab, 2, list, 0, make([]byte, 8)))
 }
 
-func TestAtomics(t *testing.T) {
+func TestAtomics(t *testing.T) { nearAndFar(t, testAtomics) }
+
+func testAtomics(t *testing.T, place func([]byte) Memory) {
 	tab := NewTable([32]byte{1})
 	words := make([]uint64, 3)
 	buf := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 24)
-	r, err := tab.Register(1, Near(buf), 0x1000, allAccess)
+	r, err := tab.Register(1, place(buf), 0x1000, allAccess)
 	require.NoError(t, err)
 	words[1] = 40
 
@@ -133,11 +139,11 @@ func TestAtomics(t *testing.T) {
 	require.Equal(t, ErrAlign, err)
 	_, err = tab.FetchAdd(1, r.Key(), 0x1018, 1)
 	require.Equal(t, ErrBounds, err)
-	odd, err := tab.Register(1, Near(buf[4:]), 0x1000, allAccess)
+	odd, err := tab.Register(1, place(buf[4:]), 0x1000, allAccess)
 	require.NoError(t, err)
 	_, err = tab.CompareSwap(1, odd.Key(), 0x1000, 0, 1)
 	require.Equal(t, ErrAlign, err, "aligned address, unaligned memory")
-	noAtomic := register(t, tab, 8, 0x1000, allAccess&^abi.AccessRemoteAtomic)
+	noAtomic := registerAt(t, place, tab, 8, 0x1000, allAccess&^abi.AccessRemoteAtomic)
 	_, err = tab.CompareSwap(1, noAtomic.Key(), 0x1000, 0, 1)
 	require.Equal(t, ErrAccess, err)
 }
@@ -146,9 +152,11 @@ func TestOtherPanicsGoOn(t *testing.T) {
 	require.Panics(t, func() { _ = copyIn(make([]byte, 100), make([]byte, 1), true) })
 }
 
-func TestNoAllocations(t *testing.T) {
+func TestNoAllocations(t *testing.T) { nearAndFar(t, testNoAllocations) }
+
+func testNoAllocations(t *testing.T, place func([]byte) Memory) {
 	tab := NewTable([32]byte{1})
-	a, b := register(t, tab, 8192, 0x1000, allAccess), register(t, tab, 8192, 0x9000, allAccess)
+	a, b := registerAt(t, place, tab, 8192, 0x1000, allAccess), registerAt(t, place, tab, 8192, 0x9000, allAccess)
 	list := []SGE{{0x1000, 100, a.Key()}, {0x9000, 8000, b.Key()}}
 	pkt := make([]byte, 4096)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
@@ -162,10 +170,12 @@ func TestNoAllocations(t *testing.T) {
 }
 
 // A peer's write and its owner's read are no race for Go's race detector.
-func TestHiddenFromRaceDetector(t *testing.T) {
+func TestHiddenFromRaceDetector(t *testing.T) { nearAndFar(t, testHiddenFromRaceDetector) }
+
+func testHiddenFromRaceDetector(t *testing.T, place func([]byte) Memory) {
 	tab := NewTable([32]byte{1})
 	buf := make([]byte, 256)
-	r, err := tab.Register(1, Near(buf), 0x1000, allAccess)
+	r, err := tab.Register(1, place(buf), 0x1000, allAccess)
 	require.NoError(t, err)
 	done := make(chan struct{})
 	go func() {

@@ -9,13 +9,15 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-func TestReregister(t *testing.T) {
+func TestReregister(t *testing.T) { nearAndFar(t, testReregister) }
+
+func testReregister(t *testing.T, place func([]byte) Memory) {
 	tab := NewTable([32]byte{1})
 	const local = abi.AccessLocalWrite
 	const all = local | abi.AccessRemoteWrite | abi.AccessRemoteRead
 	a, b := make([]byte, 64), make([]byte, 128)
-	other := Near(b)
-	r, err := tab.Register(1, Near(a), 0x1000, local)
+	other := place(b)
+	r, err := tab.Register(1, place(a), 0x1000, local)
 	require.NoError(t, err)
 	require.ErrorIs(t, tab.Write(1, r.Key(), 0x1000, []byte("x"), true), ErrAccess)
 
@@ -39,10 +41,12 @@ func TestReregister(t *testing.T) {
 }
 
 // TestReregisterRefuses: all of a change or nothing of it.
-func TestReregisterRefuses(t *testing.T) {
+func TestReregisterRefuses(t *testing.T) { nearAndFar(t, testReregisterRefuses) }
+
+func testReregisterRefuses(t *testing.T, place func([]byte) Memory) {
 	tab := NewTable([32]byte{1})
 	mem := make([]byte, 64)
-	r, err := tab.Register(1, Near(mem), 0x1000, abi.AccessLocalWrite)
+	r, err := tab.Register(1, place(mem), 0x1000, abi.AccessLocalWrite)
 	require.NoError(t, err)
 	before := *r
 	pd, bad := PD(2), abi.AccessRemoteWrite

@@ -15,7 +15,12 @@ const allAccess = abi.AccessLocalWrite | abi.AccessRemoteWrite | abi.AccessRemot
 
 func register(t testing.TB, tab *Table, n int, iova uint64, access abi.AccessFlags) *Region {
 	t.Helper()
-	r, err := tab.Register(1, Near(make([]byte, n)), iova, access)
+	return registerAt(t, Near, tab, n, iova, access)
+}
+
+func registerAt(t testing.TB, place func([]byte) Memory, tab *Table, n int, iova uint64, access abi.AccessFlags) *Region {
+	t.Helper()
+	r, err := tab.Register(1, place(make([]byte, n)), iova, access)
 	require.NoError(t, err)
 	return r
 }
@@ -41,9 +46,11 @@ func TestRegisterRefuses(t *testing.T) {
 }
 
 // The order of the checks: IBA 10.6.3.
-func TestLookupErrors(t *testing.T) {
+func TestLookupErrors(t *testing.T) { nearAndFar(t, testLookupErrors) }
+
+func testLookupErrors(t *testing.T, place func([]byte) Memory) {
 	tab := NewTable([32]byte{7})
-	r := register(t, tab, 64, 0x1000, abi.AccessLocalWrite|abi.AccessRemoteRead)
+	r := registerAt(t, place, tab, 64, 0x1000, abi.AccessLocalWrite|abi.AccessRemoteRead)
 	for name, c := range map[string]struct {
 		pd   PD
 		key  uint32
@@ -176,9 +183,11 @@ func TestTableAgainstMap(t *testing.T) {
 	require.LessOrEqual(t, len(tab.slots), 8*restKeys)
 }
 
-func TestInvalidate(t *testing.T) {
+func TestInvalidate(t *testing.T) { nearAndFar(t, testInvalidate) }
+
+func testInvalidate(t *testing.T, place func([]byte) Memory) {
 	tab := NewTable([32]byte{1})
-	r := register(t, tab, 8, 0x1000, allAccess)
+	r := registerAt(t, place, tab, 8, 0x1000, allAccess)
 	require.Equal(t, ErrAccess, tab.Invalidate(1, 0, r.Key()))
 	r.AllowInvalidate()
 	require.Equal(t, ErrPD, tab.Invalidate(2, 0, r.Key()))

@@ -11,11 +11,13 @@ import (
 const remoteAll = abi.AccessRemoteWrite | abi.AccessRemoteRead | abi.AccessRemoteAtomic
 
 // TestWindow reaches memory by a window's key within its bounds and rights.
-func TestWindow(t *testing.T) {
+func TestWindow(t *testing.T) { nearAndFar(t, testWindow) }
+
+func testWindow(t *testing.T, place func([]byte) Memory) {
 	for _, access := range []abi.AccessFlags{0, abi.AccessZeroBased} {
 		tab := NewTable([32]byte{1})
 		buf := make([]byte, 4096)
-		r, err := tab.Register(1, Near(buf), 0x10000, abi.AccessLocalWrite|abi.AccessMWBind)
+		r, err := tab.Register(1, place(buf), 0x10000, abi.AccessLocalWrite|abi.AccessMWBind)
 		require.NoError(t, err)
 		w, err := tab.AllocateWindow(1, true)
 		require.NoError(t, err)
@@ -75,10 +77,12 @@ func TestWindow(t *testing.T) {
 }
 
 // TestBindRefuses: nothing changes.
-func TestBindRefuses(t *testing.T) {
+func TestBindRefuses(t *testing.T) { nearAndFar(t, testBindRefuses) }
+
+func testBindRefuses(t *testing.T, place func([]byte) Memory) {
 	tab := NewTable([32]byte{2})
 	region := func(access abi.AccessFlags) uint32 {
-		r, err := tab.Register(1, Near(make([]byte, 64)), 0x1000, access)
+		r, err := tab.Register(1, place(make([]byte, 64)), 0x1000, access)
 		require.NoError(t, err)
 		return r.Key()
 	}

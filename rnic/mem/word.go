@@ -14,15 +14,19 @@ func aligned(b []byte, n uintptr) bool {
 // lastWord returns where the last aligned word of b, of eight or else four
 // bytes, begins and its size; a size of 0 if there is none.
 func lastWord(b []byte) (at, size int) {
-	start := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
-	end := (start + uintptr(len(b))) &^ 3
+	return lastWordOf(uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))), len(b))
+}
+
+// lastWordOf is lastWord for n bytes at start.
+func lastWordOf(start uint64, n int) (at, size int) {
+	end := (start + uint64(n)) &^ 3
 	switch {
 	case end&7 == 0 && end >= start+8:
 		return int(end - 8 - start), 8
 	case end >= start+4:
 		return int(end - 4 - start), 4
 	}
-	return len(b), 0
+	return n, 0
 }
 
 // storeWord stores the 8, 4 or 0 bytes of src in dst, which is aligned.

@@ -20,6 +20,19 @@ func newArena(r *virtual.Rand, n int) *arena {
 	return a
 }
 
+// farBase is where the arena lies as memory of another process (mem.Far).
+const farBase = 0x7f00_0000_0000
+
+func (a *arena) Read(dst []byte, addr uint64) error {
+	copy(dst, a.mem[addr-farBase:][:len(dst)])
+	return nil
+}
+
+func (a *arena) Write(addr uint64, src []byte) error {
+	copy(a.mem[addr-farBase:][:len(src)], src)
+	return nil
+}
+
 // scribble is the program writing to its own memory: random bytes, which must
 // stay.
 func (a *arena) scribble(r *virtual.Rand, at, n int) {

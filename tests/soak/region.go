@@ -28,13 +28,21 @@ type region struct {
 
 // register makes a region known to its node.
 func (r *region) register() error {
-	reg, err := r.node.Regions.Register(r.pd, mem.Near(r.arena.mem[r.at:r.end()]), r.iova, r.access)
+	reg, err := r.node.Regions.Register(r.pd, r.memory(), r.iova, r.access)
 	if err != nil {
 		return fmt.Errorf("register %d bytes on %s: %w", r.n, r.node.Name, err)
 	}
 	r.handle, r.key = reg, reg.Key()
 	r.gone = false
 	return nil
+}
+
+// memory is the region's part of the arena: half of all regions are far memory.
+func (r *region) memory() mem.Memory {
+	if r.iova>>32&1 == 0 {
+		return mem.Near(r.arena.mem[r.at:r.end()])
+	}
+	return mem.Memory{Far: r.arena, Addr: farBase + uint64(r.at), Len: uint64(r.n)}
 }
 
 // deregister makes its key invalid.
