@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"sync"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,41 +84,6 @@ func TestCloseWithoutPeer(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestAbort: the peer of an end that aborts gets ECONNRESET, also for data that
-// has arrived before.
-func TestAbort(t *testing.T) {
-	onSim(t, "", msgring.Config{}, func(t *testing.T, a, b *msgring.Conn) {
-		_, err := a.Write([]byte("lost"))
-		require.NoError(t, err)
-		require.NoError(t, a.Abort())
-		synctest.Wait()
-		for err == nil {
-			_, err = b.Read(make([]byte, 1))
-		}
-		require.ErrorIs(t, err, syscall.ECONNRESET)
-		_, err = b.Write([]byte("x"))
-		require.ErrorIs(t, err, syscall.ECONNRESET)
-	})
-}
-
-// TestFullRing: a writer whose peer does not read stops at the length of the
-// ring, and goes on when the peer reads.
-func TestFullRing(t *testing.T) {
-	onSim(t, "", msgring.Config{Ring: 16 << 10}, func(t *testing.T, a, b *msgring.Conn) {
-		wrote := make(chan int, 1)
-		go func() {
-			n, _ := a.Write(make([]byte, 40<<10))
-			wrote <- n
-		}()
-		synctest.Wait()
-		require.LessOrEqual(t, a.Stats().BytesSent, uint64(16<<10))
-		require.NotZero(t, a.Stats().WriteWaits)
-		_, err := io.ReadFull(b, make([]byte, 40<<10))
-		require.NoError(t, err)
-		require.Equal(t, 40<<10, <-wrote)
-	})
 }
 
 // TestLoanOutlivesClose: memory that Peek lends stays until Discard.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"os"
 	"sync"
 	"syscall"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/msgring"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -125,55 +123,6 @@ func TestDeadlines(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, a.SetReadDeadline(time.Now().Add(-time.Second)))
 		require.ErrorIs(t, <-read, os.ErrDeadlineExceeded)
-	})
-}
-
-// TestCloseArrives: data written before Close arrives, and Close unblocks this
-// end's calls.
-func TestCloseArrives(t *testing.T) {
-	onSim(t, "loss=5%", msgring.Config{}, func(t *testing.T, a, b *msgring.Conn) {
-		read := make(chan error, 1)
-		go func() {
-			_, err := a.Read(make([]byte, 1))
-			read <- err
-		}()
-		synctest.Wait()
-		data := bytes.Repeat([]byte("abcd"), 50_000)
-		_, err := a.Write(data)
-		require.NoError(t, err)
-		require.NoError(t, a.Close())
-		require.ErrorIs(t, <-read, net.ErrClosed)
-		require.ErrorIs(t, a.Close(), net.ErrClosed)
-		got, err := io.ReadAll(b)
-		require.NoError(t, err)
-		require.True(t, bytes.Equal(data, got))
-	})
-}
-
-// TestCloseUnread: the peer of an end that closes with unread data is told.
-func TestCloseUnread(t *testing.T) {
-	onSim(t, "", msgring.Config{}, func(t *testing.T, a, b *msgring.Conn) {
-		_, err := a.Write([]byte("nobody reads this"))
-		require.NoError(t, err)
-		require.NoError(t, b.SetReadDeadline(time.Now().Add(time.Second)))
-		_, err = b.Peek()
-		require.NoError(t, err)
-		require.NoError(t, b.Close())
-		b.Discard(0)
-		_, err = a.Read(make([]byte, 1))
-		require.ErrorIs(t, err, syscall.ECONNRESET)
-	})
-}
-
-// TestDeadPeer: a Write and a Read end when the peer's queue pair goes without
-// a word.
-func TestDeadPeer(t *testing.T) {
-	onSim(t, "", msgring.Config{Ring: 16 << 10}, func(t *testing.T, a, b *msgring.Conn) {
-		require.NoError(t, b.Device().Disconnect(b.Info().QP))
-		_, err := a.Read(make([]byte, 1))
-		require.ErrorIs(t, err, uapi.ErrPeerDisconnected)
-		_, err = a.Write(make([]byte, 64<<10))
-		require.Error(t, err)
 	})
 }
 

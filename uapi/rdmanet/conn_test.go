@@ -85,25 +85,6 @@ func bothWays(t *testing.T, x, y net.Conn, n int) {
 	all.Wait()
 }
 
-// TestHalfClose: the end of one direction leaves the other.
-func TestHalfClose(t *testing.T) {
-	virtual(t, func(t *testing.T) {
-		x, y := connect(t, rdmanet.Config{})
-		must.Get(x.Write([]byte("question")))(t)
-		require.NoError(t, x.CloseWrite())
-		_, err := x.Write([]byte("more"))
-		require.ErrorIs(t, err, syscall.EPIPE)
-		got := must.Get(io.ReadAll(y))(t)
-		require.Equal(t, "question", string(got))
-		must.Get(y.Write([]byte("answer")))(t)
-		require.NoError(t, y.Close())
-		got = must.Get(io.ReadAll(x))(t)
-		require.Equal(t, "answer", string(got))
-		_, err = x.Read(make([]byte, 1))
-		require.Equal(t, io.EOF, err, "unwrapped, and again")
-	})
-}
-
 // TestCloseRead: the peer goes on writing more than the ring holds, and readers
 // get io.EOF whatever deadline is set.
 func TestCloseRead(t *testing.T) {
@@ -191,31 +172,6 @@ func TestCloseCarriesWhatWasWritten(t *testing.T) {
 		require.ErrorIs(t, x.Close(), net.ErrClosed)
 		got := must.Get(io.ReadAll(y))(t)
 		require.Len(t, got, len(data))
-	})
-}
-
-// TestLingerZero: the peer gets ECONNRESET, and not the end of the data.
-func TestLingerZero(t *testing.T) {
-	virtual(t, func(t *testing.T) {
-		x, y := connect(t, rdmanet.Config{})
-		require.NoError(t, x.SetLinger(0))
-		require.NoError(t, x.Close())
-		_, err := y.Read(make([]byte, 1))
-		requireOpError(t, err, "read", syscall.ECONNRESET)
-	})
-}
-
-// TestUnreadDataResets: a peer that closes without reading all is no orderly
-// end.
-func TestUnreadDataResets(t *testing.T) {
-	virtual(t, func(t *testing.T) {
-		x, y := connect(t, rdmanet.Config{})
-		must.Get(x.Write([]byte("nobody reads this")))(t)
-		require.NoError(t, y.SetReadDeadline(time.Now().Add(patience)))
-		must.Get(io.ReadFull(y, make([]byte, 1)))(t)
-		require.NoError(t, y.Close())
-		_, err := x.Read(make([]byte, 1))
-		requireOpError(t, err, "read", syscall.ECONNRESET)
 	})
 }
 

@@ -1,15 +1,8 @@
 package rdmanet_test
 
 import (
-	"bytes"
 	"fmt"
-	"io"
-	"math/rand/v2"
-	"sync"
 	"testing"
-
-	"github.com/rdmashim/rdmashim/tests/must"
-	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 )
 
 // faults are those of a bad network, in both directions.
@@ -33,14 +26,10 @@ func TestUnderFaults(t *testing.T) {
 			test func(*testing.T)
 		}{
 			{"both ways", TestRival04BothWriteThroughSmallRings},
-			{"half-close", TestHalfClose},
 			{"close read", TestCloseRead},
 			{"deadlines", TestRival11Deadlines},
 			{"copies", TestCopies},
 			{"close", TestCloseCarriesWhatWasWritten},
-			{"both close", TestBothCloseAtOnce},
-			{"linger 0", TestLingerZero},
-			{"unread data", TestUnreadDataResets},
 			{"close during calls", TestRival08CloseDuringCalls},
 			{"leave nothing", TestRival14ConnectionsLeaveNothing},
 			{"HTTP", TestHTTP},
@@ -51,34 +40,5 @@ func TestUnderFaults(t *testing.T) {
 		} {
 			t.Run(fmt.Sprintf("%s/seed %d", c.name, seed+1), c.test)
 		}
-	}
-}
-
-// TestBothCloseAtOnce: data written before Close arrives, from a byte to a
-// whole ring, when both ends close at the same moment.
-func TestBothCloseAtOnce(t *testing.T) {
-	const ring = 16 << 10
-	for _, n := range []int{1, 257, 4096, ring} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			virtual(t, func(t *testing.T) {
-				x, y := connect(t, rdmanet.Config{Ring: ring})
-				data := make([]byte, n)
-				_, _ = rand.NewChaCha8([32]byte{byte(n)}).Read(data)
-				var all sync.WaitGroup
-				for _, c := range []*rdmanet.Conn{x, y} {
-					must.Get(c.Write(data))(t)
-					all.Go(func() {
-						got := make([]byte, n)
-						if _, err := io.ReadFull(c, got); err != nil || !bytes.Equal(got, data) {
-							t.Errorf("read %d bytes: %v", n, err)
-						}
-						if err := c.CloseContext(limited(t)); err != nil {
-							t.Error(err)
-						}
-					})
-				}
-				all.Wait()
-			})
-		})
 	}
 }
