@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"debug/elf"
 	_ "embed"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -44,6 +45,27 @@ func Find(w io.Writer) (Libraries, error) {
 		return Libraries{}, cacheError(err)
 	}
 	return findIn(filepath.Join(cache, "rdmashim", "preload"), w)
+}
+
+// Possible reports why Find would fail: nil when the libraries are there, or
+// the tools that build them.
+func Possible() error {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return cacheError(err)
+	}
+	key, err := programKey()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(cache, "rdmashim", "preload", key)); err == nil {
+		return nil
+	}
+	if _, err := exec.LookPath("go"); err != nil {
+		return errors.New("no go command, which builds the libraries of C programs")
+	}
+	_, err = cbuild.Compiler()
+	return err
 }
 
 func cacheError(err error) error {

@@ -97,6 +97,8 @@ var allowed = map[string][]string{
 	"kshim/planted":                      {"kshim", "kshim/privatefile"},
 	"kshim/preload":                      {"kshim/cbuild", "kshim/emu", "kshim/planted"},
 	"kshim/rdmanl":                       {"kshim/abi", "kshim/emu", "kshim/nldev", "kshim/peercred"},
+	"kshim/far":                          {"kshim/driver"},
+	"kshim/supervise":                    {"kshim", "kshim/abi", "kshim/driver", "kshim/emu", "kshim/far", "kshim/planted", "kshim/rdmanl", "kshim/supervise/notif", "kshim/trace"},
 	"kshim/supervise/notif":              {},
 	"kshim/trace":                        {"kshim", "kshim/abi", "kshim/fault", "kshim/privatefile"},
 	"rnic/crc":                           {},

@@ -1,0 +1,150 @@
+//go:build linux && (amd64 || arm64)
+
+package supervise
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/kshim/emu"
+)
+
+// fileID is what a descriptor leads to, whatever its number and process.
+type fileID struct{ dev, ino uint64 }
+
+// hostFile is a file of one kind: rings, events or manager.
+type hostFile interface {
+	emu.HostFile
+	base() *file
+	// shut closes what this process has of the file.
+	shut()
+}
+
+// file is the part of an open file that all kinds have. The file goes when its
+// last descriptor goes, whoever has it.
+type file struct {
+	program *program
+	id      fileID
+	fd      int32        // the first descriptor in the program
+	number  atomic.Int32 // in emu; fd, but for one that was moved
+	path    string       // "/dev/infiniband/uverbs0"; "[infinibandevent]"
+
+	open atomic.Pointer[kshim.File] // in emu; nil before it is there
+
+	once sync.Once // of release
+	host hostFile
+}
+
+func (f *file) base() *file { return f }
+
+// FD implements emu.HostFile.
+func (f *file) FD() int32 { return f.fd }
+
+// Opened implements emu.HostFile.
+func (f *file) Opened(open kshim.File) { f.open.Store(&open) }
+
+// Moved implements emu.HostFile.
+func (f *file) Moved(to int32) bool {
+	f.number.Store(to)
+	return true
+}
+
+// Alloc, Free, Offset and Ready implement emu.HostFile for files without rings
+// or without readiness.
+
+func (f *file) Alloc(int) ([]byte, error) { return nil, unix.ENODEV }
+func (f *file) Free([]byte)               {}
+func (f *file) Offset([]byte) uint64      { return 0 }
+func (f *file) Ready(bool)                {}
+
+// makeFile makes the host's part of a file that the call opens, and gives the
+// calling process its descriptor.
+func (c *call) makeFile(g *program, kind emu.FileKind) (hostFile, error) {
+	base := file{program: g, path: c.opens}
+	var h hostFile
+	var given int // goes to the program
+	var err error
+	switch kind {
+	case emu.DeviceFile:
+		h, given, err = makeRings(&base)
+	case emu.EventFile:
+		base.path = "[infinibandevent]"
+		h, given, err = makeEvents(&base)
+	default:
+		h, given, err = makeManager(&base)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(given)
+	f := h.base()
+	f.host = h
+	if err := c.give(f, given, kind != emu.EventFile); err != nil {
+		h.shut()
+		return nil, err
+	}
+	return h, nil
+}
+
+// give puts a file's descriptor into the calling process, with a number of the
+// window if its calls are to be held, and makes it known.
+func (c *call) give(f *file, given int, window bool) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(given, &st); err != nil {
+		return err
+	}
+	f.id = fileID{st.Dev, st.Ino}
+	err := unix.SetNonblock(given, c.flags&unix.O_NONBLOCK != 0)
+	at := -1
+	if window && err == nil {
+		at, err = c.process.free()
+	}
+	if err != nil {
+		return err
+	}
+	k := c.process.kernel
+	k.mu.Lock()
+	k.files[f.id] = f.host
+	k.mu.Unlock()
+	n, err := c.listener.Add(c.ID, given, at, c.flags&unix.O_CLOEXEC != 0, false)
+	if err != nil {
+		k.mu.Lock()
+		delete(k.files, f.id)
+		k.mu.Unlock()
+		return err
+	}
+	f.fd = int32(n)
+	f.number.Store(f.fd)
+	return nil
+}
+
+// file is the file behind a descriptor of the calling process, nil for those of
+// Linux.
+func (c *call) file(fd int32) hostFile {
+	id, ok := c.process.identify(fd)
+	if !ok {
+		return nil
+	}
+	k := c.process.kernel
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.files[id]
+}
+
+// release closes the file in emu: its last descriptor has gone.
+func (f *file) release() {
+	f.once.Do(func() {
+		k := f.program.process.kernel
+		k.mu.Lock()
+		delete(k.files, f.id)
+		k.mu.Unlock()
+		if open := f.open.Load(); open != nil {
+			_ = (*open).Close()
+		}
+		f.host.shut()
+		f.program.leave()
+	})
+}

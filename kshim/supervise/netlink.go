@@ -1,0 +1,130 @@
+//go:build linux && (amd64 || arm64)
+
+package supervise
+
+import (
+	"encoding/binary"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/kshim/rdmanl"
+)
+
+// socket is a program's socket of NETLINK_RDMA. In truth it is one of
+// NETLINK_USERSOCK: what is sent is held, and answers come from another such
+// socket, so that all else is Linux's own.
+type socket struct {
+	own int   // a duplicate here
+	at  int32 // its first number in the program
+}
+
+func (s *socket) close() { unix.Close(s.own) }
+
+func (c *call) socket() {
+	g, err := c.process.become()
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	kind := int(c.Args[1]) | unix.SOCK_CLOEXEC
+	own, err := unix.Socket(unix.AF_NETLINK, kind, unix.NETLINK_USERSOCK)
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	s := &socket{own: own}
+	if err := c.giveSocket(s); err != nil {
+		s.close()
+		c.fail(err)
+		return
+	}
+	_ = g
+	c.value(int64(s.at))
+}
+
+// giveSocket gives the program its socket, and closes those that it has closed.
+func (c *call) giveSocket(s *socket) error {
+	p := c.process
+	var st unix.Stat_t
+	if err := unix.Fstat(s.own, &st); err != nil {
+		return err
+	}
+	at, err := p.free()
+	if err != nil {
+		return err
+	}
+	if _, err := c.listener.Add(c.ID, s.own, at, c.Args[1]&unix.SOCK_CLOEXEC != 0, false); err != nil {
+		return err
+	}
+	s.at = int32(at)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return syscall.ESRCH
+	}
+	for id, old := range p.sockets {
+		if now, ok := p.identify(old.at); !ok || now != id {
+			old.close()
+			delete(p.sockets, id)
+		}
+	}
+	if p.sockets == nil {
+		p.sockets = map[fileID]*socket{}
+	}
+	p.sockets[fileID{st.Dev, st.Ino}] = s
+	return nil
+}
+
+// netlink is the socket behind the call's descriptor, or nil.
+func (c *call) netlink() *socket {
+	id, ok := c.process.identify(c.fd())
+	if !ok {
+		return nil
+	}
+	p := c.process
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sockets[id]
+}
+
+// writeOther is a write to a descriptor that is no file of emu.
+func (c *call) writeOther(sent func() ([]byte, error)) {
+	s := c.netlink()
+	if s == nil {
+		c.pass()
+		return
+	}
+	go c.request(s, sent)
+}
+
+func (c *call) send(addr, size uint64) {
+	c.writeOther(func() ([]byte, error) { return c.bytes(addr, min(size, rdmanl.MaxRequest+1)) })
+}
+
+// sendmsg sends what struct msghdr names: its pieces are at 16, their number
+// at 24.
+func (c *call) sendmsg() {
+	c.writeOther(func() ([]byte, error) {
+		var header [32]byte
+		if err := c.process.read(header[:], c.Args[1]); err != nil {
+			return nil, err
+		}
+		return c.gather(binary.NativeEndian.Uint64(header[16:]), binary.NativeEndian.Uint64(header[24:]), rdmanl.MaxRequest+1)
+	})
+}
+
+// request answers what a program sends.
+func (c *call) request(s *socket, sent func() ([]byte, error)) {
+	b, err := sent()
+	if err == nil && len(b) > rdmanl.MaxRequest {
+		err = syscall.EMSGSIZE
+	}
+	if err == nil {
+		var g *program
+		if g, err = c.process.become(); err == nil {
+			err = g.netlink.Request(s.own, b)
+		}
+	}
+	c.finish(len(b), err)
+}

@@ -1,0 +1,243 @@
+//go:build linux && (amd64 || arm64)
+
+package supervise
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/kshim/far"
+)
+
+// process is a process that has made a call. Its descriptors are capabilities:
+// they stay this process's, whoever gets its PID later.
+type process struct {
+	kernel *Kernel
+	pid    int
+	open   func(pid int) (*os.File, error) // opens its memory
+	pidfd  int
+	proc   int          // /proc/PID, a directory
+	users  atomic.Int32 // calls, and 1 until its end; at 0 the descriptors are closed
+
+	mem atomic.Pointer[far.Memory]
+
+	mu      sync.Mutex
+	program *program           // guarded by mu: nil before it opened a file
+	sockets map[fileID]*socket // guarded by mu: of netlink
+	old     []*far.Memory      // guarded by mu: from before an execve
+	ended   bool               // guarded by mu
+}
+
+// process finds the process of a thread that is in a call, and holds it until
+// drop.
+func (r *receiver) process(tid int) (*process, error) {
+	k := r.kernel
+	if p, ok := k.threads.Load(tid); ok && p.(*process).hold(tid) {
+		return p.(*process), nil
+	}
+	pid, err := leader(tid)
+	if err != nil {
+		return nil, err
+	}
+	k.mu.Lock()
+	p := k.processes[pid]
+	k.mu.Unlock()
+	if p == nil || !p.hold(tid) {
+		if p, err = r.meet(pid); err != nil {
+			return nil, err
+		}
+	}
+	k.threads.Store(tid, p)
+	return p, nil
+}
+
+// hold keeps the descriptors of the process open until drop, if a thread is one
+// of the process.
+func (p *process) hold(tid int) bool {
+	for n := p.users.Load(); ; n = p.users.Load() {
+		if n == 0 {
+			return false
+		}
+		if p.users.CompareAndSwap(n, n+1) {
+			break
+		}
+	}
+	if unix.Faccessat(p.proc, "task/"+strconv.Itoa(tid), unix.F_OK, 0) == nil {
+		return true
+	}
+	p.drop()
+	return false
+}
+
+func (p *process) drop() {
+	if p.users.Add(-1) > 0 {
+		return
+	}
+	unix.Close(p.pidfd)
+	unix.Close(p.proc)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.sockets {
+		s.close()
+	}
+	if p.program == nil {
+		p.forget()
+	}
+}
+
+// forget closes the process's memory. Preconditions: mu is held.
+func (p *process) forget() {
+	if m := p.mem.Load(); m != nil {
+		m.Close()
+	}
+	for _, m := range p.old {
+		m.Close()
+	}
+}
+
+// leader returns the PID of the process that a thread belongs to.
+func leader(tid int) (int, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(field(status, "Tgid"))
+}
+
+// field returns a value of /proc/PID/status or fdinfo.
+func field(text []byte, name string) string {
+	_, rest, _ := bytes.Cut(append([]byte("\n"), text...), []byte("\n"+name+":"))
+	value, _, _ := bytes.Cut(rest, []byte("\n"))
+	return string(bytes.TrimSpace(value))
+}
+
+// meet makes the process of a PID known.
+func (r *receiver) meet(pid int) (*process, error) {
+	p := &process{kernel: r.kernel, pid: pid, open: r.memory}
+	var err error
+	if p.pidfd, err = unix.PidfdOpen(pid, 0); err != nil {
+		return nil, err
+	}
+	p.proc, err = unix.Open(fmt.Sprintf("/proc/%d", pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		unix.Close(p.pidfd)
+		return nil, err
+	}
+	p.users.Store(2) // its own, and the call's
+	k := r.kernel
+	k.mu.Lock()
+	k.processes[pid] = p
+	k.mu.Unlock()
+	k.watch.add(p.pidfd, unix.EPOLLIN, func(uint32) { p.end() })
+	return p, nil
+}
+
+// identify returns what a descriptor of the process leads to.
+func (p *process) identify(fd int32) (id fileID, ok bool) {
+	var st unix.Stat_t
+	if unix.Fstatat(p.proc, "fd/"+strconv.Itoa(int(fd)), &st, 0) != nil {
+		return fileID{}, false
+	}
+	return fileID{st.Dev, st.Ino}, true
+}
+
+// free returns the lowest number of the window that the process does not use.
+func (p *process) free() (int, error) {
+	w := Window
+	for n := w.Low; n < w.High; n++ {
+		if _, used := p.identify(int32(n)); !used {
+			return n, nil
+		}
+	}
+	return 0, syscall.EMFILE
+}
+
+// memory returns the process's memory as it is since the last execve.
+func (p *process) memory() (*far.Memory, error) {
+	if m := p.mem.Load(); m != nil {
+		return m, nil
+	}
+	return p.reopen(nil)
+}
+
+// reopen takes new memory in the place of old.
+func (p *process) reopen(old *far.Memory) (*far.Memory, error) {
+	f, err := p.open(p.pid)
+	if err != nil {
+		return nil, err
+	}
+	m := far.New(f, p.pid)
+	if !p.mem.CompareAndSwap(old, m) {
+		m.Close()
+		return p.mem.Load(), nil
+	}
+	if old != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.old = append(p.old, old)
+	}
+	return m, nil
+}
+
+// access runs f on the process's memory, again if that has been replaced by
+// execve. Any failure is EFAULT.
+func (p *process) access(f func(m *far.Memory) error) error {
+	m, err := p.memory()
+	if err == nil {
+		if err = f(m); errors.Is(err, far.ErrGone) {
+			if m, err = p.reopen(m); err == nil {
+				err = f(m)
+			}
+		}
+	}
+	if err != nil {
+		return syscall.EFAULT
+	}
+	return nil
+}
+
+// read copies from the process's memory, write to it.
+func (p *process) read(dst []byte, addr uint64) error {
+	return p.access(func(m *far.Memory) error { return m.Read(dst, addr) })
+}
+
+func (p *process) write(addr uint64, src []byte) error {
+	return p.access(func(m *far.Memory) error { return m.Write(addr, src) })
+}
+
+// end is called when the process has ended. Its files live on as long as others
+// have them.
+func (p *process) end() {
+	p.mu.Lock()
+	ended, program := p.ended, p.program
+	p.ended = true
+	p.mu.Unlock()
+	if ended {
+		return
+	}
+	k := p.kernel
+	k.watch.remove(p.pidfd)
+	k.mu.Lock()
+	if k.processes[p.pid] == p {
+		delete(k.processes, p.pid)
+	}
+	k.mu.Unlock()
+	k.threads.Range(func(tid, of any) bool {
+		if of == p {
+			k.threads.CompareAndDelete(tid, p)
+		}
+		return true
+	})
+	if program != nil {
+		go program.leave() // may wait for peers
+	}
+	p.drop()
+}

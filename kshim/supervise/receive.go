@@ -1,0 +1,151 @@
+//go:build linux && (amd64 || arm64)
+
+package supervise
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/kshim/supervise/notif"
+)
+
+// receiver takes the calls of one listener's programs. It never waits: what may
+// has a goroutine.
+type receiver struct {
+	kernel   *Kernel
+	listener *notif.Listener
+	memory   func(pid int) (*os.File, error)
+}
+
+// call is a call that is held. It is answered exactly once, by continue_, value
+// or fail.
+type call struct {
+	notif.Notification
+	listener *notif.Listener
+	process  *process
+
+	opens   string // the file that it opens
+	flags   int    // O_CLOEXEC and O_NONBLOCK of its descriptor
+	bounces []bounced
+}
+
+// loop receives calls until no program is left.
+func (r *receiver) loop() error {
+	for {
+		c := &call{listener: r.listener, flags: unix.O_CLOEXEC}
+		err := r.listener.Receive(&c.Notification)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if c.process, err = r.process(int(c.PID)); err != nil {
+			c.pass() // it has ended, or is of another PID namespace
+			continue
+		}
+		r.answer(c)
+	}
+}
+
+// answer answers a call, at once or by a goroutine.
+func (r *receiver) answer(c *call) {
+	if p, ok := pathCalls[int(c.NR)]; ok {
+		c.path(p)
+		return
+	}
+	switch int(c.NR) {
+	case unix.SYS_WRITE:
+		c.write(c.Args[1], c.Args[2])
+	case unix.SYS_WRITEV:
+		c.writev()
+	case unix.SYS_IOCTL:
+		c.ioctl()
+	case unix.SYS_FSTAT:
+		c.stat(c.Args[1])
+	case unix.SYS_SOCKET:
+		c.socket()
+	case unix.SYS_SENDTO:
+		c.send(c.Args[1], c.Args[2])
+	case unix.SYS_SENDMSG:
+		c.sendmsg()
+	default:
+		c.pass()
+	}
+}
+
+// fd is the descriptor that the call is on.
+func (c *call) fd() int32 { return int32(c.Args[0]) }
+
+// pass has Linux do the call.
+func (c *call) pass() {
+	_ = c.listener.Continue(c.ID)
+	c.done()
+}
+
+func (c *call) value(v int64) {
+	_ = c.listener.Value(c.ID, v)
+	c.done()
+}
+
+func (c *call) fail(err error) {
+	_ = c.listener.Fail(c.ID, number(err))
+	c.done()
+}
+
+// finish answers with a value or an error.
+func (c *call) finish(v int, err error) {
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	c.value(int64(v))
+}
+
+func (c *call) done() {
+	if c.process != nil {
+		c.process.drop()
+		c.process = nil
+	}
+}
+
+// number is the errno of an error.
+func number(err error) syscall.Errno {
+	var errno syscall.Errno
+	if errors.As(err, &errno) && errno != 0 {
+		return errno
+	}
+	return syscall.EIO
+}
+
+// vectors is how many pieces a message of a program has at most.
+const vectors = 64
+
+// gather reads what n struct iovec at addr name, of limit bytes at most.
+func (c *call) gather(addr, n uint64, limit int) ([]byte, error) {
+	if n > vectors {
+		return nil, syscall.EINVAL
+	}
+	list := make([]byte, 16*n)
+	if err := c.process.read(list, addr); err != nil {
+		return nil, err
+	}
+	var all []byte
+	for ; len(list) > 0; list = list[16:] {
+		base, size := binary.NativeEndian.Uint64(list), binary.NativeEndian.Uint64(list[8:])
+		if size > uint64(limit-len(all)) {
+			return nil, syscall.EMSGSIZE
+		}
+		piece := make([]byte, size)
+		if err := c.process.read(piece, base); err != nil {
+			return nil, err
+		}
+		all = append(all, piece...)
+	}
+	return all, nil
+}

@@ -1,0 +1,95 @@
+//go:build linux && (amd64 || arm64)
+
+package supervise
+
+import (
+	"os"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// rings is a device file's memfd, from which the program maps its rings. The
+// program has a description of its own: inotify tells when its last descriptor
+// and mapping have gone, as release in Linux.
+type rings struct {
+	*file
+	memfd int
+
+	mu      sync.Mutex
+	end     int64           // guarded by mu: bytes that were given out
+	offsets map[*byte]int64 // guarded by mu: of memory that is allocated
+}
+
+func makeRings(f *file) (r *rings, given int, err error) {
+	memfd, err := unix.MemfdCreate("rdma-rings", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, 0, err
+	}
+	// A program that made it shorter would have this process die of SIGBUS.
+	_, err = unix.FcntlInt(uintptr(memfd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_SEAL)
+	if err == nil {
+		given, err = unix.Open("/proc/self/fd/"+strconv.Itoa(memfd), unix.O_RDWR|unix.O_CLOEXEC, 0)
+	}
+	if err != nil {
+		unix.Close(memfd)
+		return nil, 0, err
+	}
+	r = &rings{file: f, memfd: memfd, offsets: map[*byte]int64{}}
+	if err := f.program.process.kernel.watch.closed(memfd, func() { go f.release() }); err != nil {
+		unix.Close(memfd)
+		unix.Close(given)
+		return nil, 0, err
+	}
+	return r, given, nil
+}
+
+// Alloc implements emu.HostFile.
+func (r *rings) Alloc(n int) ([]byte, error) {
+	page := os.Getpagesize()
+	size := int64((n + page - 1) &^ (page - 1))
+	if err := r.program.charge(size); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	err := unix.Ftruncate(r.memfd, r.end+size)
+	var mem []byte
+	if err == nil {
+		mem, err = unix.Mmap(r.memfd, r.end, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	}
+	if err != nil {
+		_ = r.program.charge(-size)
+		return nil, err
+	}
+	r.offsets[&mem[0]] = r.end
+	r.end += size
+	return mem, nil
+}
+
+// Offset implements emu.HostFile.
+func (r *rings) Offset(mem []byte) uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return uint64(r.offsets[&mem[0]])
+}
+
+// Free implements emu.HostFile. Memory that the program still has mapped reads
+// as zeroes.
+func (r *rings) Free(mem []byte) {
+	r.mu.Lock()
+	at := r.offsets[&mem[0]]
+	delete(r.offsets, &mem[0])
+	r.mu.Unlock()
+	page := os.Getpagesize()
+	size := int64((len(mem) + page - 1) &^ (page - 1))
+	_ = unix.Fallocate(r.memfd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, at, size)
+	_ = unix.Munmap(mem)
+	_ = r.program.charge(-size)
+}
+
+func (r *rings) shut() {
+	r.program.process.kernel.watch.forget(r.memfd)
+	unix.Close(r.memfd)
+}
