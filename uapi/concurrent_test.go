@@ -58,7 +58,7 @@ func TestSpinningInBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := uapitest.Pair(t, "loss=30%&seed=5")
 		x, _ := uapitest.Connect(t, a, b)
-		for range 20 {
+		for range 5 {
 			id := x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 20000))
 			var wc [1]uapi.WC
 			for {

@@ -35,7 +35,7 @@ func TestListenFlood(t *testing.T) {
 	const rate = 1000
 	seconds := amount.Of(10, 30)
 	if raceEnabled || testing.Short() {
-		seconds = 3
+		seconds = 1
 	}
 	for name, from := range map[string]func(n int) netip.AddrPort{
 		"many addresses": liar,
@@ -179,7 +179,7 @@ func TestListenPending(t *testing.T) {
 func TestListenBurst(t *testing.T) {
 	dials := 3000
 	if raceEnabled || testing.Short() {
-		dials = 1000
+		dials = 300
 	}
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoDevices(t, "")

@@ -18,11 +18,10 @@ import (
 )
 
 // idleHeap is how much the heap may grow, in bytes, while idleObjects come and
-// go: less than a pointer to each.
-const (
-	idleHeap    = 64 << 10
-	idleObjects = 10_000
-)
+// go: less than a pointer to each where all do.
+const idleHeap = 64 << 10
+
+var idleObjects = amount.Of(2_500, 10_000)
 
 // heap returns the bytes in use. Two collections: queues' memory is given back
 // behind the first.

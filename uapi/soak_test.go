@@ -16,6 +16,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
+	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/uapi/internal/device"
 )
 
@@ -30,7 +31,7 @@ import (
 // process's registered memory must never change again. tests/soak looks at the
 // protocol more closely, packet by packet; this looks at all layers together.
 var (
-	soakN    = flag.Int("stack.n", 0, "how many seeds the stack's soak runs; 0: 150, fewer with -short or -race")
+	soakN    = flag.Int("stack.n", 0, "how many seeds the stack's soak runs; 0: 60, all of the 150 with tools/test --all, fewer with -short or -race")
 	soakSeed = flag.Uint64("stack.seed", 0, "run this seed only")
 )
 
@@ -287,9 +288,9 @@ func TestStackSoak(t *testing.T) {
 	case *soakSeed != 0:
 		n, from = 1, *soakSeed
 	case n == 0 && (testing.Short() || raceEnabled):
-		n = 25
+		n = 10
 	case n == 0:
-		n = 150
+		n = amount.Of(60, 150)
 	}
 	var total stackCount
 	start := time.Now()
@@ -304,7 +305,7 @@ func TestStackSoak(t *testing.T) {
 	c := total
 	fmt.Printf("soak: whole stacks: %.1f s for %d seeds, %d packets, %d lost, WRITE %d, READ %d, atomics %d, SEND %d (%d too long), datagrams %d (%d of a group, %d of them without excuse), connections %d, failures %d, servers killed %d, clients killed %d, limits of shared receives %d (%d used by half), completion queues resized %d\n",
 		time.Since(start).Seconds(), c.seeds, c.packets, c.lost, c.writes, c.reads, c.atomics, c.sends, c.tooLong, c.datagrams, c.grouped, c.due, c.connects, c.failures, c.serverKills, c.clientKills, c.limits, c.halfUsed, c.resizes)
-	if t.Failed() || n < 25 {
+	if t.Failed() || n < 60 {
 		return
 	}
 	for _, v := range []uint64{c.packets, c.lost, c.writes, c.reads, c.atomics, c.sends, c.datagrams, c.grouped, c.due, c.connects, c.failures, c.serverKills, c.clientKills, c.limits, c.resizes, c.tooLong} {

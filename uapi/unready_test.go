@@ -44,7 +44,7 @@ func TestWaitForReceiveIsLogged(t *testing.T) {
 		defer a.Close()
 		b := must.Get(Open("sim?net=unready", OpenConfig{}))(t)
 		defer b.Close()
-		qa, qb := linked(t, a, b, 4, 4)
+		qa, qb := linkedWith(t, a, b, QPConfig{SendDepth: 4, RecvDepth: 4, MinRNRTimer: 20 * time.Millisecond})
 		ma := must.Get(a.RegMR(make([]byte, 8), AccessLocalWrite))(t)
 		mb := must.Get(b.RegMR(make([]byte, 8), AccessLocalWrite|AccessRemoteWrite))(t)
 		to := must.Get(b.QueryMR(mb))(t)

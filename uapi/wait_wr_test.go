@@ -60,7 +60,7 @@ func TestWaitWR(t *testing.T) {
 func TestWaitWRSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := uapitest.Pair(t, "")
-		x, y := uapitest.Connect(t, a, b)
+		x, y := uapitest.ConnectWith(t, a, b, uapi.QPConfig{SendDepth: 4, RecvDepth: 4, MinRNRTimer: 20 * time.Millisecond}, uapitest.Size)
 		wait := func(e *uapitest.End, id uapi.WRID) string {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
