@@ -2,8 +2,6 @@ package uapi_test
 
 import (
 	"context"
-	"net"
-	"net/netip"
 	"sync"
 	"syscall"
 	"testing"
@@ -74,24 +72,4 @@ func TestReRegMRAmongDereg(t *testing.T) {
 		require.NoError(t, uapi.Free(first))
 		require.NoError(t, uapi.Free(second))
 	}
-}
-
-func TestAddressHandles(t *testing.T) {
-	t.Parallel()
-	a, _ := uapitest.Pair(t, "")
-	for _, bad := range []string{"0.0.0.0:4791", "[ff0e::1]:4791"} {
-		_, err := a.CreateAH(netip.MustParseAddrPort(bad), uapi.AHConfig{})
-		require.ErrorIs(t, err, syscall.EINVAL, bad)
-	}
-	_, err := a.CreateAH(netip.AddrPort{}, uapi.AHConfig{})
-	require.ErrorIs(t, err, syscall.EINVAL)
-	_, err = a.CreateAH(netip.MustParseAddrPort("[2001:db8::1]:4791"), uapi.AHConfig{})
-	require.ErrorIs(t, err, syscall.EAFNOSUPPORT)
-	require.ErrorIs(t, a.DestroyAH(0), syscall.EBADF)
-
-	left := must.Get(uapi.Open("sim", uapi.OpenConfig{}))(t)
-	ah := must.Get(left.CreateAH(netip.MustParseAddrPort("198.18.0.9:0"), uapi.AHConfig{}))(t)
-	require.Len(t, left.OpenHandles(), 1)
-	require.NoError(t, left.Close())
-	require.ErrorIs(t, left.DestroyAH(ah), net.ErrClosed)
 }

@@ -107,21 +107,6 @@ func TestRefusedByItself(t *testing.T) {
 	}
 }
 
-func TestReceivesAreTooEarlyInReset(t *testing.T) {
-	t.Parallel()
-	a, _ := uapitest.Pair(t, "")
-	qp := mustQP(t, a, uapi.QPConfig{SendDepth: 1, RecvDepth: 1})
-	mr, _ := mustMR(t, a, make([]byte, 8), uapi.AccessLocalWrite)
-	_, err := a.PostRecv(qp, mr, 0, 8)
-	require.ErrorIs(t, err, syscall.EINVAL)
-	require.ErrorContains(t, err, "LocalEndpoint")
-	must.Get(a.LocalEndpoint(qp))(t)
-	must.Get(a.PostRecv(qp, mr, 0, 8))(t)
-	_, err = a.PostSend(qp, mr, 8)
-	require.ErrorIs(t, err, syscall.EINVAL)
-	require.ErrorContains(t, err, "ConnectQP")
-}
-
 // A peer of a queue pair whose Access is None may only send.
 func TestAccessNone(t *testing.T) {
 	t.Parallel()

@@ -141,26 +141,6 @@ func TestWaitAny(t *testing.T) {
 	})
 }
 
-// DestroyCQ wakes a WaitAny; the error names the queue.
-func TestWaitAnyOfADestroyedQueue(t *testing.T) {
-	t.Parallel()
-	a, _ := uapitest.Pair(t, "")
-	var cqs [2]uapi.CQ
-	for i := range cqs {
-		cqs[i] = must.Get(a.CreateCQ(4))(t)
-	}
-	ctx := within(t)
-	got := make(chan error)
-	go func() {
-		_, err := a.WaitAny(ctx, cqs[:], make([]uapi.WC, 1))
-		got <- err
-	}()
-	require.NoError(t, a.DestroyCQ(cqs[1]))
-	err := <-got
-	require.ErrorIs(t, err, syscall.EBADF)
-	require.NoError(t, a.DestroyCQ(cqs[0]))
-}
-
 // A loop over completions: each comes once, a failed request's too, and none is
 // lost by leaving the loop.
 func TestCompletions(t *testing.T) {

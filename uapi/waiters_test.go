@@ -2,7 +2,6 @@ package uapi_test
 
 import (
 	"context"
-	"net"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -62,32 +61,4 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		n, err = x.WaitCQ(t.Context(), 0, wc)
 		ended("WaitCQ", n, syscall.EBADF, err)
 	})
-}
-
-func TestCloseAndDestroyWakeWaiters(t *testing.T) {
-	for name, end := range map[string]func(x *uapitest.End) error{
-		"Close":     func(x *uapitest.End) error { return x.Close() },
-		"DestroyQP": func(x *uapitest.End) error { return x.DestroyQP(x.QP) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b := uapitest.Pair(t, "")
-				x, _ := uapitest.Connect(t, a, b)
-				woken := make(chan error, 3)
-				for range 3 {
-					go func() {
-						_, err := x.WaitCQ(context.Background(), x.QP, make([]uapi.WC, 1))
-						woken <- err
-					}()
-				}
-				synctest.Wait() // all of them wait
-				require.NoError(t, end(x))
-				for range 3 {
-					err := <-woken
-					require.ErrorIs(t, err, net.ErrClosed)
-					require.ErrorIs(t, err, syscall.EBADF)
-				}
-			})
-		})
-	}
 }

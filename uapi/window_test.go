@@ -1,9 +1,6 @@
 package uapi_test
 
 import (
-	"errors"
-	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -43,16 +40,6 @@ func (s *lender) bind(access uapi.Access) uapi.WR {
 	return uapi.WR{Op: uapi.OpBindMW, Flags: uapi.Signaled, MW: s.mw, SGE: []uapi.SGE{piece(s.mem, 500, 100)}, Access: access}
 }
 
-// lent posts it, and returns what the peer is told.
-func (s *lender) lent(t *testing.T, access uapi.Access) uapi.Region {
-	t.Helper()
-	wr := s.bind(access)
-	region := must.Get(s.NextRegion(s.mw, wr.SGE[0], access))(t)
-	must.Get(s.Post(s.QP, []uapi.WR{wr}))(t)
-	require.Equal(t, uapi.WCOpBindMW, s.Next(1)[0].Opcode)
-	return region
-}
-
 func (s *lender) revoke(t *testing.T) {
 	t.Helper()
 	must.Get(s.Post(s.QP, []uapi.WR{{Op: uapi.OpLocalInv, Flags: uapi.Signaled, MW: s.mw}}))(t)
@@ -60,82 +47,6 @@ func (s *lender) revoke(t *testing.T) {
 }
 
 var lending = uapi.QPConfig{SendDepth: 4, RecvDepth: 4, Inline: 16}
-
-// TestWindow: each binding has a key of its own, which opens the window's part
-// of the region and nothing else, until one side revokes it.
-func TestWindow(t *testing.T) {
-	t.Parallel()
-	s, x := lend(t, lending)
-	s.Must(s.PostRecv(s.QP, s.MR, 0, 16))
-	keys := map[uint32]bool{}
-	for range 3 {
-		region := s.lent(t, uapi.AccessRemoteWrite|uapi.AccessRemoteRead)
-		require.NoError(t, region.Validate())
-		require.False(t, keys[region.RKey])
-		keys[region.RKey] = true
-		copy(x.Buf, "into the window")
-		x.Must(x.PostWrite(x.QP, x.MR, 0, region.Addr+10, region.RKey, 15))
-		x.Next(1)
-		require.Equal(t, "into the window", string(s.data[510:525]))
-		require.ErrorIs(t, s.DeregMR(s.mem), syscall.EBUSY)
-		must.Get(s.QueryMR(s.mem))(t) // nothing has changed
-		s.revoke(t)
-	}
-
-	// The peer's answer revokes the key, and says so.
-	region := s.lent(t, uapi.AccessRemoteWrite)
-	must.Get(x.Post(x.QP, []uapi.WR{
-		{Op: uapi.OpWrite, SGE: []uapi.SGE{piece(x.MR, 0, 8)}, RemoteAddr: region.Addr, RKey: region.RKey},
-		{Op: uapi.OpSendInv, Flags: uapi.Signaled | uapi.Inline, SGE: []uapi.SGE{piece(x.MR, 0, 8)}, RKey: region.RKey},
-	}))(t)
-	done := x.Next(1)[0]
-	require.Equal(t, uapi.WCOpSend, done.Opcode)
-	require.Zero(t, done.Flags)
-	got := s.Next(1)[0]
-	require.Equal(t, uapi.WCWithInv, got.Flags)
-	require.Equal(t, region.RKey, got.InvRKey)
-	require.Contains(t, got.String(), "revoked")
-	require.NoError(t, s.DeregMR(s.mem))
-	x.Must(x.PostWrite(x.QP, x.MR, 0, region.Addr, region.RKey, 8))
-	require.Equal(t, uapi.WCRemAccessErr, x.NextUnchecked(1)[0].Status)
-}
-
-// TestWindowOpensNoMore than it was bound to: its bytes, its access, to its
-// queue pair's peer, by its last key; and a region that may be bound is not
-// open.
-func TestWindowOpensNoMore(t *testing.T) {
-	t.Parallel()
-	for name, change := range map[string]func(t *testing.T, s *lender, wr *uapi.WR){
-		"before its begin": func(_ *testing.T, _ *lender, wr *uapi.WR) { wr.RemoteAddr-- },
-		"beyond its end":   func(_ *testing.T, _ *lender, wr *uapi.WR) { wr.RemoteAddr += 93 },
-		"reading":          func(_ *testing.T, _ *lender, wr *uapi.WR) { wr.Op = uapi.OpRead },
-		"the region's key": func(t *testing.T, s *lender, wr *uapi.WR) { wr.RKey = must.Get(s.QueryMR(s.mem))(t).RKey },
-		"a former key": func(t *testing.T, s *lender, _ *uapi.WR) {
-			s.revoke(t)
-			s.lent(t, uapi.AccessRemoteWrite)
-		},
-		"the next key":   func(_ *testing.T, _ *lender, wr *uapi.WR) { wr.RKey++ },
-		"a revoked key":  func(t *testing.T, s *lender, _ *uapi.WR) { s.revoke(t) },
-		"after its end":  func(t *testing.T, s *lender, _ *uapi.WR) { require.NoError(t, s.DestroyMW(s.mw)) },
-		"another's peer": nil,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, x := lend(t, lending)
-			region := s.lent(t, uapi.AccessRemoteWrite)
-			wr := uapi.WR{Op: uapi.OpWrite, Flags: uapi.Signaled, SGE: []uapi.SGE{piece(x.MR, 0, 8)}, RemoteAddr: region.Addr, RKey: region.RKey}
-			if change == nil {
-				_, x = uapitest.Connect(t, s.Device, x.Device)
-				wr.SGE[0].MR = x.MR
-			} else {
-				change(t, s, &wr)
-			}
-			must.Get(x.Post(x.QP, []uapi.WR{wr}))(t)
-			require.Equal(t, uapi.WCRemAccessErr, x.NextUnchecked(1)[0].Status)
-			require.Equal(t, make([]byte, 1000), s.data)
-		})
-	}
-}
 
 // TestWindowRefuses: a mistake that can be seen is an error of the post, which
 // names the object, and the queue pair goes on.
@@ -227,46 +138,4 @@ func TestWindowAndFullQueue(t *testing.T) {
 	}
 	require.Equal(t, first.RKey&^0xff|(first.RKey+9)&0xff, region().RKey, "nine were posted")
 	s.revoke(t)
-}
-
-// TestWindowEnds with its queue pair and with its device, bound or not.
-func TestWindowEnds(t *testing.T) {
-	t.Parallel()
-	s, x := lend(t, lending)
-	s.lent(t, uapi.AccessRemoteRead)
-	free := must.Get(s.CreateMW(s.QP))(t)
-	require.Regexp(t, `mw \d+ of qp \d+ from .*/window_test.go:`, strings.Join(s.OpenHandles(), "\n"))
-	require.NoError(t, s.DestroyQP(s.QP))
-	for _, mw := range []uapi.MW{s.mw, free} {
-		require.ErrorIs(t, s.DestroyMW(mw), syscall.EBADF)
-	}
-	require.NoError(t, s.DeregMR(s.mem), "nothing is bound to it")
-	_, err := x.CreateMW(s.QP)
-	require.ErrorIs(t, err, syscall.EBADF)
-
-	s, _ = lend(t, lending)
-	s.lent(t, uapi.AccessRemoteRead)
-	require.NoError(t, s.Close())
-	require.ErrorIs(t, s.DestroyMW(s.mw), syscall.EBADF)
-
-	// A window made while its queue pair ends belongs to it, or is refused.
-	s, _ = lend(t, lending)
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			for {
-				if _, err := s.CreateMW(s.QP); err != nil {
-					if !errors.Is(err, syscall.EBADF) {
-						t.Error(err)
-					}
-					return
-				}
-			}
-		})
-	}
-	require.NoError(t, s.DestroyQP(s.QP))
-	wg.Wait()
-	for _, h := range s.OpenHandles() {
-		require.NotContains(t, h, "mw ")
-	}
 }
