@@ -45,14 +45,13 @@ type cmEnd struct {
 }
 
 // cmSide is the end that talks to a C program, which is always on rxe: rxe
-// itself, or the soft RNIC over the wire, which loses packets if it is told to.
+// itself, or the soft RNIC over the wire, which loses packets.
 type cmSide struct {
 	name string
 	soft bool
-	loss float64
 }
 
-var cmSides = []cmSide{{name: "rxe"}, {name: "soft", soft: true}, {name: "soft 5 % loss", soft: true, loss: 0.05}}
+var cmSides = []cmSide{{name: "rxe"}, {name: "soft", soft: true}}
 
 // addr is the side's address.
 func (s cmSide) addr(f family) netip.Addr {
@@ -65,7 +64,7 @@ func (s cmSide) addr(f family) netip.Addr {
 // newCMEnd makes this side.
 func newCMEnd(t *testing.T, f family, s cmSide) *cmEnd {
 	if s.soft {
-		return cmProgram(t, softKernel(t, s.addr(f), link.Faults{Loss: s.loss, Seed: 5}), "soft0")
+		return cmProgram(t, softKernel(t, s.addr(f), link.Faults{Loss: 0.05, Seed: 5}), "soft0")
 	}
 	return cmProgram(t, must.Get(host.New(host.Options{}))(t), "rxe0")
 }

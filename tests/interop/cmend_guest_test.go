@@ -16,14 +16,9 @@ import (
 	"github.com/rdmashim/rdmashim/tests/must"
 )
 
-// refusal bounds the time of a refusal by a port without a listener, on a guest
-// that others leave little of the processor.
-const refusal = 20 * time.Second
-
-// TestSoftCMEnds: over the wire, in both directions, a closed port refuses
-// within a second, and a queue pair that is connected a second time is stale to
-// its peer, which ends the first connection. The soft RNIC asks its peer first,
-// and rxe answers.
+// TestSoftCMEnds: over the wire, in both directions, a queue pair that is
+// connected a second time is stale to its peer, which ends the first
+// connection. The soft RNIC asks its peer first, and rxe answers.
 func TestSoftCMEnds(t *testing.T) {
 	for _, f := range families {
 		for _, active := range []string{"soft", "rxe"} {
@@ -33,23 +28,10 @@ func TestSoftCMEnds(t *testing.T) {
 				if active == "rxe" {
 					a, b, server = b, a, netip.AddrPortFrom(f.softAddr(7), 7482)
 				}
-				refusedSoon(t, a, netip.AddrPortFrom(server.Addr(), 9))
 				staleOver(t, a, b, server, active == "rxe" && f == families[0])
 			})
 		}
 	}
-}
-
-func refusedSoon(t *testing.T, a *cmEnd, closed netip.AddrPort) {
-	id := must.Get(a.ch.Resolve(wait(t), netip.AddrPort{}, closed, rdmacm.Options{}))(t)
-	ctx, cancel := context.WithTimeout(t.Context(), refusal)
-	defer cancel()
-	_, err := id.Connect(ctx, a.qp, cmParam)
-	var r *rdmacm.RejectedError
-	require.ErrorAs(t, err, &r)
-	require.Equal(t, abi.UCMRejInvalidServiceID, r.Reason)
-	require.NoError(t, id.Destroy())
-	require.NoError(t, a.qp.Modify(&verbs.QPAttr{State: abi.QPSReset}, abi.QPMaskState))
 }
 
 func staleOver(t *testing.T, a, b *cmEnd, server netip.AddrPort, asks bool) {

@@ -16,8 +16,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/vishvananda/netlink"
-
-	"github.com/rdmashim/rdmashim/tests/amount"
 )
 
 // TestProxy: curl fetches from an HTTP server, and sends there, through two
@@ -27,7 +25,7 @@ func TestProxy(t *testing.T) {
 	if why := os.Getenv("INTEROP_NO_CURL"); why != "" {
 		t.Skip("the host could not bring curl to the guest: ", why)
 	}
-	body := make([]byte, amount.Of(256<<10, 2<<20))
+	body := make([]byte, 256<<10)
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(body)
 	file := filepath.Join(t.TempDir(), "body")
 	require.NoError(t, os.WriteFile(file, body, 0o644))

@@ -19,7 +19,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
@@ -33,11 +32,10 @@ func TestStreams(t *testing.T) {
 		name, options string
 		family        family
 	}{
-		{"IPv4", "", families[0]},
 		{"IPv6", "", families[1]},
 		{"faults", "?loss=1%&reorder=2%&dup=1%&seed=5", families[0]},
 	} {
-		if testing.Short() && c.name != "faults" || !amount.All() && c.name == "IPv4" {
+		if testing.Short() && c.name != "faults" {
 			continue
 		}
 		for _, listener := range []string{"soft", "rxe"} {

@@ -29,7 +29,7 @@ func TestOneThreadsCredentials(t *testing.T) {
 			done <- errno
 			return
 		}
-		id, qp, err := a.dial(ctx, v.l.Addr(), common)
+		id, qp, err := a.dial(ctx, v.l.Addr())
 		if err == nil {
 			if err = id.Destroy(); err == nil {
 				err = qp.close()
@@ -75,7 +75,7 @@ func TestTheProcessCredentials(t *testing.T) {
 	a, b := newSide(t), newSide(t)
 	v := serve(t, b)
 	for range 10 {
-		id, qp, err := a.dial(limited(t), v.l.Addr(), common)
+		id, qp, err := a.dial(limited(t), v.l.Addr())
 		require.NoError(t, err)
 		c := <-v.accepted
 		require.NoError(t, c.err)

@@ -4,7 +4,6 @@ package guesttest
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"os"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim"
-	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/host"
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
@@ -50,21 +48,19 @@ func limited(t testing.TB) context.Context {
 	return ctx
 }
 
-// side is one end: an event channel, a device, memory.
+// side is one end: an event channel, a device.
 type side struct {
 	k   kshim.Kernel
 	ch  *rdmacm.Channel
 	dev *verbs.Context
 	pd  *verbs.PD
-	buf []byte
-	mr  *verbs.MR
 }
 
 // newSide opens everything; it is closed with the test, and nothing of it may
 // be left in the kernel.
 func newSide(t testing.TB) *side {
 	t.Helper()
-	s := &side{k: kernel(t), buf: make([]byte, 4096)}
+	s := &side{k: kernel(t)}
 	var err error
 	s.ch, err = rdmacm.Open(s.k)
 	require.NoError(t, err)
@@ -73,8 +69,6 @@ func newSide(t testing.TB) *side {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.dev.Close()) })
 	s.pd, err = s.dev.AllocPD()
-	require.NoError(t, err)
-	s.mr, err = s.pd.RegMR(s.buf, abi.AccessLocalWrite|abi.AccessRemoteWrite|abi.AccessRemoteRead)
 	require.NoError(t, err)
 	return s
 }
@@ -98,13 +92,6 @@ func (s *side) newQP() (*conn, error) {
 	return &conn{qp, cq}, nil
 }
 
-func (s *side) qp(t testing.TB) *conn {
-	t.Helper()
-	c, err := s.newQP()
-	require.NoError(t, err)
-	return c
-}
-
 func (c *conn) close() error {
 	if err := c.QP.Destroy(); err != nil {
 		return err
@@ -112,51 +99,8 @@ func (c *conn) close() error {
 	return c.cq.Destroy()
 }
 
-func (s *side) receive(c *conn) error {
-	_, err := c.PostRecv([]verbs.RecvWR{{ID: 7, SGE: []verbs.SGE{{Addr: s.mr.Addr(), Length: 64, LKey: s.mr.LKey()}}}})
-	return err
-}
-
-func (c *conn) completion(ctx context.Context) (verbs.WC, error) {
-	wc := make([]verbs.WC, 1)
-	n, err := c.cq.Wait(ctx, wc)
-	switch {
-	case err != nil:
-		return wc[0], err
-	case n != 1:
-		return wc[0], fmt.Errorf("%d completions", n)
-	case wc[0].Status != abi.WCSuccess:
-		return wc[0], fmt.Errorf("completion with %v", wc[0].Status)
-	}
-	return wc[0], nil
-}
-
-func (c *conn) send(ctx context.Context, wr verbs.SendWR) error {
-	wr.Flags |= abi.SendSignaled
-	if _, err := c.Post([]verbs.SendWR{wr}); err != nil {
-		return err
-	}
-	_, err := c.completion(ctx)
-	return err
-}
-
 // common holds the parameters of these tests' connections.
 var common = rdmacm.ConnParam{ResponderResources: 4, InitiatorDepth: 2, RetryCount: 7, RNRRetryCount: 7, MinRNRTimer: 12}
-
-func with(private string) rdmacm.ConnParam {
-	p := common
-	p.Private = []byte(private)
-	return p
-}
-
-// text is private data without the zeroes behind it.
-func text(private []byte) string {
-	n := len(private)
-	for n > 0 && private[n-1] == 0 {
-		n--
-	}
-	return string(private[:n])
-}
 
 // cmIDs lists the kernel's ids of this process.
 func cmIDs(t testing.TB) []netlinkmgr.CMID {

@@ -69,13 +69,13 @@ func (c *served) close() error {
 
 // dial connects a queue pair and returns the objects, for a caller that expects
 // no error.
-func (s *side) dial(ctx context.Context, to netip.AddrPort, p rdmacm.ConnParam) (id *rdmacm.ID, qp *conn, err error) {
+func (s *side) dial(ctx context.Context, to netip.AddrPort) (id *rdmacm.ID, qp *conn, err error) {
 	id, err = s.ch.Resolve(ctx, netip.AddrPort{}, to, rdmacm.Options{})
 	if err != nil {
 		return nil, nil, err
 	}
 	if qp, err = s.newQP(); err == nil {
-		if _, err = id.Connect(ctx, qp, p); err == nil {
+		if _, err = id.Connect(ctx, qp, common); err == nil {
 			return id, qp, nil
 		}
 		_ = qp.close()

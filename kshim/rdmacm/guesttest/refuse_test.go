@@ -68,7 +68,7 @@ func TestSilentHost(t *testing.T) {
 	to := silent(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	_, _, err := a.dial(ctx, to, common)
+	_, _, err := a.dial(ctx, to)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "10.77.0.66:7471")
 	require.Empty(t, cmIDs(t))
@@ -77,7 +77,7 @@ func TestSilentHost(t *testing.T) {
 		return // the kernel gives up after minutes
 	}
 	start := time.Now()
-	_, _, err = a.dial(t.Context(), to, common)
+	_, _, err = a.dial(t.Context(), to)
 	require.ErrorIs(t, err, syscall.ETIMEDOUT)
 	require.ErrorContains(t, err, "UNREACHABLE")
 	t.Logf("unreachable after %v", time.Since(start))

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"strconv"
@@ -19,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/doctor"
 )
 
@@ -28,10 +30,12 @@ const (
 	patience = time.Minute
 )
 
-// way is how the doctor is run.
+// way is how the doctor is run: by this process, but where the tool is asked
+// for or another user or namespace is.
 type way struct {
+	tool    bool
 	device  string // empty: rxe0
-	peer    string
+	peer    netip.Addr
 	user    uint32
 	netns   bool  // in a network namespace of its own
 	memlock int64 // limit in bytes, if not 0
@@ -49,9 +53,14 @@ func run(t *testing.T, w way) *doctor.Report {
 		require.NoError(t, unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: uint64(w.memlock), Max: old.Max}))
 		defer func() { require.NoError(t, unix.Setrlimit(unix.RLIMIT_MEMLOCK, &old)) }()
 	}
+	if !w.tool && w.user == 0 && !w.netns {
+		r, err := doctor.Run(t.Context(), must.Get(doctor.Running())(t), doctor.Options{Device: w.device, Peer: w.peer})
+		require.NoError(t, err)
+		return r
+	}
 	args := []string{"doctor", "-j", w.device}
-	if w.peer != "" {
-		args = append(args, "--peer", w.peer)
+	if w.peer.IsValid() {
+		args = append(args, "--peer", w.peer.String())
 	}
 	cmd := exec.CommandContext(t.Context(), "rdmashim", args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -113,7 +122,7 @@ func ensure(t *testing.T) *netlinkmgr.Result {
 
 func TestHealthy(t *testing.T) {
 	ensure(t)
-	for _, w := range []way{{}, {user: nobody}} {
+	for _, w := range []way{{tool: true}, {user: nobody}} {
 		r := run(t, w)
 		require.True(t, r.OK, "%+v", r)
 		require.Equal(t, "host:rxe0", r.Device)
@@ -132,7 +141,7 @@ func TestHealthy(t *testing.T) {
 
 func TestNoRoute(t *testing.T) {
 	netdev := ensure(t).NetDev
-	expect(t, way{peer: "203.0.113.9"}, "route", doctor.Fail, "no route to the peer 203.0.113.9", "dev "+netdev)
+	expect(t, way{tool: true, peer: netip.MustParseAddr("203.0.113.9")}, "route", doctor.Fail, "no route to the peer 203.0.113.9", "dev "+netdev)
 }
 
 func TestNetDevDown(t *testing.T) {
@@ -293,7 +302,7 @@ func TestModules(t *testing.T) {
 	require.NoError(t, err)
 	defer holder.Close()
 	pid := strconv.Itoa(os.Getpid())
-	expect(t, way{}, "udp-port", doctor.Fail, "held by process "+pid, "kill "+pid)
+	expect(t, way{tool: true}, "udp-port", doctor.Fail, "held by process "+pid, "kill "+pid)
 }
 
 // TestSoftBesideRXE: rdma_rxe has the port on every address, and an ordinary
