@@ -15,9 +15,9 @@ import (
 // and mapping have gone, as release in Linux.
 type rings struct {
 	*file
-	memfd int
 
 	mu      sync.Mutex
+	memfd   int             // guarded by mu; -1 when the file has gone
 	end     int64           // guarded by mu: bytes that were given out
 	offsets map[*byte]int64 // guarded by mu: of memory that is allocated
 }
@@ -78,18 +78,24 @@ func (r *rings) Offset(mem []byte) uint64 {
 // Free implements emu.HostFile. Memory that the program still has mapped reads
 // as zeroes.
 func (r *rings) Free(mem []byte) {
-	r.mu.Lock()
-	at := r.offsets[&mem[0]]
-	delete(r.offsets, &mem[0])
-	r.mu.Unlock()
 	page := os.Getpagesize()
 	size := int64((len(mem) + page - 1) &^ (page - 1))
-	_ = unix.Fallocate(r.memfd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, at, size)
+	r.mu.Lock()
+	if r.memfd >= 0 { // the collector may come later, when the number is another file's
+		_ = unix.Fallocate(r.memfd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, r.offsets[&mem[0]], size)
+	}
+	delete(r.offsets, &mem[0])
+	r.mu.Unlock()
 	_ = unix.Munmap(mem)
 	_ = r.program.charge(-size)
 }
 
 func (r *rings) shut() {
-	r.program.process.kernel.watch.forget(r.memfd)
-	unix.Close(r.memfd)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.memfd >= 0 {
+		r.program.process.kernel.watch.forget(r.memfd)
+		unix.Close(r.memfd)
+		r.memfd = -1
+	}
 }
