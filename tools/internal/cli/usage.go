@@ -55,3 +55,14 @@ func MaxArgs(n int) cobra.PositionalArgs {
 		return nil
 	}
 }
+
+// Host wants the HOST of a client's server, and up to so many arguments more.
+func Host(more int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			words := Words(cmd)
+			return Usagef("%s needs the HOST of 'rdmashim %sserver'", words, strings.TrimSuffix(words, "client"))
+		}
+		return MaxArgs(1+more)(cmd, args)
+	}
+}

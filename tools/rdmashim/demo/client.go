@@ -43,12 +43,7 @@ everything back by RDMA READ and compare.
 
 Without --device the soft device on the route's source address is used.`,
 		Example: "  rdmashim client 192.0.2.7 FILE\n  rdmashim client 127.0.0.1:7471 FILE --loss 1% --seed 7",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cli.Usagef("client needs the server's HOST; start one with 'rdmashim server'")
-			}
-			return cli.MaxArgs(2)(cmd, args)
-		},
+		Args:    cli.Host(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			addr := peer.HostPort(args[0], defaultPort)
 			r, err := run(cmd.Context(), addr, serverThere(addr), append(args, "")[1], o, cmd.ErrOrStderr())

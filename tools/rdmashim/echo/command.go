@@ -78,7 +78,7 @@ counts them.`,
   rdmashim echo client 192.0.2.7 --over tcp --bytes 1000000000
   rdmashim echo client 192.0.2.7 --over qmux --streams 1000 --bytes 64K
   rdmashim echo client localhost --over quic --ca server.pem --datagrams 100`,
-		Args: hostOf("rdmashim echo server"),
+		Args: cli.Host(0),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd, peer.HostPort(args[0], port)) },
 	}
 	c.link.addFlags(cmd, false)
@@ -91,14 +91,4 @@ counts them.`,
 	f.IntVar(&c.exchange.Datagrams, "datagrams", 0, "how many datagrams")
 	cli.JSONFlag(cmd, &c.asJSON)
 	return cmd
-}
-
-// hostOf wants the HOST of a server as the one argument.
-func hostOf(server string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return cli.Usagef("%s needs the HOST of '%s'", cli.Words(cmd), server)
-		}
-		return cli.MaxArgs(1)(cmd, args)
-	}
 }

@@ -172,7 +172,7 @@ func (l *link) session(ctx context.Context, remote peer.Remote, server bool) (*S
 	}
 	if l.over != "qmux" {
 		s := &byteStream{Conn: c, raw: raw}
-		return &Session{plain: s, accept: func(context.Context) (Stream, error) { return s, nil }}, nil
+		return &Session{plain: s}, nil
 	}
 	o := newOpening(c)
 	side := qmux.Client

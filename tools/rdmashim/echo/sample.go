@@ -83,7 +83,7 @@ back.
 Only over udp may a datagram be lost. Any difference ends it with status 1.`,
 		Example: `  rdmashim sample quic client 127.0.0.1
   rdmashim sample quic client 192.0.2.7 --on tcp,rxe0 --streams 32`,
-		Args: hostOf("rdmashim sample quic server"),
+		Args: cli.Host(0),
 		RunE: func(cmd *cobra.Command, args []string) error { return s.ask(cmd, peer.HostPort(args[0], samplePort)) },
 	}
 	f := cmd.Flags()

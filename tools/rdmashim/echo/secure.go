@@ -54,9 +54,21 @@ func (s *secure) prepare(server bool, address, alpn string) (err error) {
 	s.alpn = cmp.Or(s.alpn, alpn)
 	host, _, _ := net.SplitHostPort(address)
 	s.config = &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{s.alpn}, ServerName: cmp.Or(s.name, host)}
+	own := make([]tls.Certificate, 1)
 	switch {
+	case server && s.insecure && (s.cert != "" || s.key != ""):
+		return cli.Usagef("--insecure makes a certificate, --cert and --key name one: choose")
+	case server && s.insecure:
+		own[0], err = peer.SelfSigned()
+		s.config.Certificates = own
+		return err
+	case server && (s.cert == "" || s.key == ""):
+		return cli.Usagef("TLS wants --cert and --key, or --insecure")
 	case server:
-		return s.serve()
+		if own[0], err = tls.LoadX509KeyPair(s.cert, s.key); err != nil {
+			return fmt.Errorf("--cert, --key: %w", err)
+		}
+		s.config.Certificates = own
 	case s.insecure:
 		s.config.InsecureSkipVerify = true
 	case s.ca != "":
@@ -70,26 +82,6 @@ func (s *secure) prepare(server bool, address, alpn string) (err error) {
 		}
 	}
 	return nil
-}
-
-// serve chooses a server's certificate.
-func (s *secure) serve() error {
-	var own tls.Certificate
-	var err error
-	switch {
-	case s.insecure && (s.cert != "" || s.key != ""):
-		return cli.Usagef("--insecure makes a certificate, --cert and --key name one: choose")
-	case s.insecure:
-		own, err = peer.SelfSigned()
-	case s.cert == "" || s.key == "":
-		return cli.Usagef("TLS wants --cert and --key, or --insecure")
-	default:
-		if own, err = tls.LoadX509KeyPair(s.cert, s.key); err != nil {
-			return fmt.Errorf("--cert, --key: %w", err)
-		}
-	}
-	s.config.Certificates = []tls.Certificate{own}
-	return err
 }
 
 // handshake brings a byte stream through TLS, if there is any.

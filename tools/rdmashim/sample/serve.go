@@ -64,12 +64,7 @@ func addRoles(cmd *cobra.Command, p program, words string, port uint16) (server,
 		Use:     "client HOST[:PORT]",
 		Short:   "Connect to a server, move the data, and check it",
 		Example: "  rdmashim " + words + " client 192.0.2.7",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cli.Usagef("%s needs the server's HOST", cli.Words(cmd))
-			}
-			return cli.MaxArgs(1)(cmd, args)
-		},
+		Args:    cli.Host(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.stdout, c.stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			return c.call(cmd.Context(), peer.HostPort(args[0], c.port))
