@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/driver"
@@ -15,94 +15,73 @@ import (
 // ErrGone is memory of a process that has ended, or executes another program.
 var ErrGone = fmt.Errorf("the process has ended or executes another program: %w", syscall.EFAULT)
 
-// Memory is the memory of one process, up to its next execve.
+// Memory is the memory of one process, up to its next execve. All errors are
+// EFAULT, ErrGone among them, but for ReadString's ENAMETOOLONG. Methods may be
+// called concurrently; after Close all memory is missing.
 type Memory struct {
-	file *os.File
-	pid  int
+	mem, maps *os.File
 }
 
 var _ driver.Far = (*Memory)(nil)
 
-// New returns the memory of a process, by its /proc/PID/mem, which it owns.
-func New(file *os.File, pid int) *Memory { return &Memory{file: file, pid: pid} }
-
-// Close closes the descriptor.
-func (m *Memory) Close() error { return m.file.Close() }
-
-// Read implements driver.Far.
-func (m *Memory) Read(dst []byte, addr uint64) error { return m.all(m.file.ReadAt, dst, addr) }
-
-// Write implements driver.Far.
-func (m *Memory) Write(addr uint64, src []byte) error { return m.all(m.file.WriteAt, src, addr) }
-
-// all copies all of b, or fails.
-func (m *Memory) all(do func([]byte, int64) (int, error), b []byte, addr uint64) error {
-	if len(b) == 0 {
-		return nil
-	}
-	if addr > 1<<63-1-uint64(len(b)) {
-		return syscall.EFAULT
-	}
-	n, err := do(b, int64(addr))
-	switch {
-	case n == len(b):
-		return nil
-	case n == 0 && !errors.Is(err, syscall.EIO):
-		return ErrGone
-	default:
-		return syscall.EFAULT
-	}
+// New returns the memory of a process by its /proc/PID/mem, which is m's from
+// then on. If the number has another process by now, or that another program,
+// Probe errs, but Read and Write find nothing of theirs.
+func New(mem *os.File, pid int) *Memory {
+	maps, _ := os.Open("/proc/" + strconv.Itoa(pid) + "/maps") // without it Probe finds nothing
+	return &Memory{mem, maps}
 }
 
-// ReadString returns the bytes at addr before the first zero: ENAMETOOLONG if
-// there is none among max. It reads no page behind the zero's.
-func (m *Memory) ReadString(addr uint64, most int) (string, error) {
-	var b [256]byte
-	page := os.Getpagesize()
-	var all []byte
-	for len(all) < most {
-		n := min(len(b), most-len(all), page-int(addr%uint64(page)))
-		if err := m.Read(b[:n], addr); err != nil {
+// Close closes the descriptors.
+func (m *Memory) Close() error {
+	_ = m.maps.Close()
+	return m.mem.Close()
+}
+
+// Read implements driver.Far. It reads a command's buffer, too
+// (copy_from_user).
+func (m *Memory) Read(dst []byte, addr uint64) error {
+	_, err := m.mem.ReadAt(dst, int64(addr)) // a negative one is an error: no process has it
+	return fault(err)
+}
+
+// Write implements driver.Far. It writes a command's answer, too
+// (copy_to_user), where Probe says that the program could.
+func (m *Memory) Write(addr uint64, src []byte) error {
+	_, err := m.mem.WriteAt(src, int64(addr))
+	return fault(err)
+}
+
+// fault is the error of a copy. An address space that has gone has no bytes,
+// but another error where it has no memory.
+func fault(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return ErrGone
+	}
+	return syscall.EFAULT
+}
+
+// leastPage is the size in bytes of the smallest pages that there are.
+const leastPage = 4096
+
+// ReadString returns the string at addr up to its NUL (strncpy_from_user). It
+// looks at no page behind that: the next one may be missing. ENAMETOOLONG if
+// there is no NUL among the first max bytes.
+func (m *Memory) ReadString(addr uint64, max int) (string, error) {
+	var s []byte
+	for len(s) < max {
+		at, n := len(s), min(max-len(s), 256, int(leastPage-addr%leastPage))
+		s = append(s, make([]byte, n)...)
+		if err := m.Read(s[at:], addr); err != nil {
 			return "", err
 		}
-		if i := bytes.IndexByte(b[:n], 0); i >= 0 {
-			return string(append(all, b[:i]...)), nil
+		if end := bytes.IndexByte(s[at:], 0); end >= 0 {
+			return string(s[:at+end]), nil
 		}
-		all = append(all, b[:n]...)
 		addr += uint64(n)
 	}
 	return "", syscall.ENAMETOOLONG
-}
-
-// Probe implements driver.Far, by what Linux says of the process's mappings.
-func (m *Memory) Probe(addr, n uint64, write bool) error {
-	if n == 0 {
-		return nil
-	}
-	var b [1]byte
-	if err := m.Read(b[:], addr); err != nil {
-		return syscall.EFAULT
-	}
-	maps, err := os.ReadFile("/proc/" + strconv.Itoa(m.pid) + "/maps")
-	if err != nil {
-		return syscall.EFAULT
-	}
-	at, end := addr, addr+n
-	for line := range strings.Lines(string(maps)) {
-		var from, to uint64
-		var mode string
-		if _, err := fmt.Sscanf(line, "%x-%x %s", &from, &to, &mode); err != nil {
-			return syscall.EFAULT
-		}
-		if to <= at {
-			continue
-		}
-		if from > at || mode[0] != 'r' || write && mode[1] != 'w' {
-			return syscall.EFAULT
-		}
-		if at = to; at >= end {
-			return nil
-		}
-	}
-	return syscall.EFAULT
 }
