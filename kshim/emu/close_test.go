@@ -74,48 +74,6 @@ func TestDescriptors(t *testing.T) {
 	require.Nil(t, c.proc.memory.ranges.Load())
 }
 
-// TestUnregisterInUse: a device that goes while clients hold objects on it.
-func TestUnregisterInUse(t *testing.T) {
-	c := newClient(t, true)
-	async := c.async()
-	ch, fd := c.channel()
-	qp, pd, _ := c.rts()
-	cq, mi := c.cq(9, fd)
-	c.dev.LastCQ.Events.Completion()
-	ring, err := c.f.Mmap(mi.Offset, int(mi.Size))
-	require.NoError(t, err)
-	_, err = c.mr(pd, c.addr, 4096, 1)
-	require.NoError(t, err)
-	dev := c.m.devices[0]
-
-	require.NoError(t, c.m.Unregister("fake0"))
-	require.True(t, c.dev.Closed)
-	c.dev.Check(t)
-	require.Zero(t, dev.counts[kindQP].Load())
-	c.m.devices[0] = dev // for the client's own clean-up
-
-	_, err = c.f.Write(doorbell(c.addr, qp))
-	require.ErrorIs(t, err, syscall.EIO)
-	_, err = c.do(abi.CmdReqNotifyCQ, &abi.ReqNotifyCQ{CQHandle: cq}, 0)
-	require.ErrorIs(t, err, syscall.EIO)
-	_, err = c.f.Mmap(0, 4096)
-	require.ErrorIs(t, err, syscall.EIO)
-	ring[1] = 1
-
-	var b [16]byte
-	n, err := async.Read(t.Context(), b[:])
-	require.NoError(t, err)
-	var e abi.AsyncEvent
-	require.NoError(t, e.Parse(b[:n]))
-	require.Equal(t, abi.AsyncEvent{EventType: abi.EventDeviceFatal}, e)
-	_, err = async.Read(t.Context(), b[:])
-	require.ErrorIs(t, err, syscall.EIO)
-	_, err = ch.Read(t.Context(), b[:])
-	require.ErrorIs(t, err, syscall.EIO)
-	require.NoError(t, c.f.Close())
-	require.NoError(t, c.f.Munmap(ring))
-}
-
 // storm is many goroutines that give commands with whatever handles they saw,
 // until their file has gone. It counts the commands.
 func (c *client) storm(rng *rand.Rand, n int, wg *sync.WaitGroup) (given *atomic.Int64) {

@@ -35,7 +35,9 @@ func TestDestroyAfterUnplug(t *testing.T) {
 			async := c.async()
 			ch, fd := c.channel()
 			qp, pd, cq := c.rts()
-			heard, _ := c.cq(5, fd)
+			heard, mi := c.cq(5, fd)
+			ring, err := c.f.Mmap(mi.Offset, int(mi.Size))
+			require.NoError(t, err)
 			ev := c.dev.LastCQ.Events
 			mr, err := c.mr(pd, c.addr, 4096, 1)
 			require.NoError(t, err)
@@ -47,7 +49,16 @@ func TestDestroyAfterUnplug(t *testing.T) {
 			require.Equal(t, abi.EventQPFatal, readAsync(t, async).EventType)
 
 			require.NoError(t, c.m.Unregister("fake0"))
+			require.True(t, c.dev.Closed)
+			c.dev.Check(t)
+			require.Zero(t, dev.counts[kindQP].Load())
 			c.m.devices[0] = dev // for the client's own clean-up
+			ring[1] = 1
+			require.NoError(t, c.f.Munmap(ring))
+			_, err = c.f.Mmap(0, 4096)
+			require.ErrorIs(t, err, syscall.EIO)
+			_, err = c.f.Write(doorbell(c.addr, qp))
+			require.ErrorIs(t, err, syscall.EIO)
 			require.Equal(t, abi.AsyncEvent{EventType: abi.EventDeviceFatal}, readAsync(t, async), "unread events went with their objects")
 			_, err = async.Read(t.Context(), make([]byte, 16))
 			require.ErrorIs(t, err, syscall.EIO)

@@ -24,17 +24,6 @@ import (
 // nobody is a user without any privilege.
 const nobody = 65534
 
-func TestNoModule(t *testing.T) {
-	m := bare(t)
-	veth(t, "ta", "tb", "10.78.0.1/24")
-	modulesAre(t, t.TempDir())
-	_, err := m.Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: "ta"})
-	var e *netlinkmgr.NoModuleError
-	require.ErrorAs(t, err, &e)
-	require.Equal(t, "rdma_rxe", e.Module)
-	require.Empty(t, loaded(t))
-}
-
 // TestBadModule: a file that is no module of this kernel.
 func TestBadModule(t *testing.T) {
 	m := bare(t)
@@ -99,41 +88,6 @@ func TestNoPermission(t *testing.T) {
 	require.Contains(t, o.stderr, "CAP_NET_ADMIN")
 	require.Zero(t, run(t, nobody, "rdmashim", "link", "show").code, "anybody may look")
 	require.Zero(t, run(t, nobody, "rdmashim", "link", "up", "ta").code, "nor is it needed when the link is there")
-}
-
-func TestNameTaken(t *testing.T) {
-	m := noLinks(t)
-	veth(t, "ta", "tb", "10.78.0.1/24")
-	require.NoError(t, netlink.AddrAdd(link(t, "tb"), mustAddr(t, "10.79.0.1/24")))
-	ensure(t, "ta")
-	_, err := m.Ensure(t.Context(), netlinkmgr.EnsureOptions{Name: "rxe0", NetDev: "tb"})
-	var e *netlinkmgr.NameTakenError
-	require.ErrorAs(t, err, &e)
-	require.Equal(t, "ta", e.NetDev)
-	o := ours(t, "link add rxe0 type rxe netdev tb")
-	require.Equal(t, 1, o.code)
-	require.Contains(t, o.stderr, "the name rxe0 is taken by the RDMA device on ta")
-
-	// A free name is found for a second link.
-	r := must.Get(m.Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: "tb", Timeout: patience}))(t)
-	require.Equal(t, "rxe1", r.Device)
-}
-
-func mustAddr(t *testing.T, s string) *netlink.Addr {
-	return must.Get(netlink.ParseAddr(s))(t)
-}
-
-func TestNetDevHasLink(t *testing.T) {
-	m := noLinks(t)
-	veth(t, "ta", "tb", "10.78.0.1/24")
-	ensure(t, "ta")
-	_, err := m.Ensure(t.Context(), netlinkmgr.EnsureOptions{Name: "other", NetDev: "ta"})
-	var e *netlinkmgr.NetDevHasLinkError
-	require.ErrorAs(t, err, &e)
-	require.Equal(t, "rxe0", e.Device)
-	o := ours(t, "link add other type rxe netdev ta")
-	require.Equal(t, 1, o.code)
-	require.Contains(t, o.stderr, "ta has the rxe link rxe0 already")
 }
 
 // TestNetDevGone: it was never there, or goes just before the link is made.
