@@ -7,13 +7,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // Posting and polling allocate nothing; nor does the device beneath, which
 // runs in the doorbell and in its receive loop.
 func TestPostAndPollAllocateNothing(t *testing.T) {
-	if raceEnabled {
+	if amount.Race {
 		t.Skip("the race detector allocates; run it without -race")
 	}
 	for _, device := range []string{"sim?net=allocs", "soft?port=0"} {

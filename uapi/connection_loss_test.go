@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
+	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/tests/must"
 )
 
@@ -98,7 +99,7 @@ func TestPeerDiesInEachState(t *testing.T) {
 // has given up.
 func TestConnectionsUnderLoss(t *testing.T) {
 	seeds := 1000
-	if testing.Short() || raceEnabled {
+	if testing.Short() || amount.Race {
 		seeds = 100
 	}
 	var made, refused, half, failed int

@@ -34,7 +34,7 @@ func liar(n int) netip.AddrPort {
 func TestListenFlood(t *testing.T) {
 	const rate = 1000
 	seconds := amount.Of(10, 30)
-	if raceEnabled || testing.Short() {
+	if amount.Race || testing.Short() {
 		seconds = 1
 	}
 	for name, from := range map[string]func(n int) netip.AddrPort{
@@ -178,7 +178,7 @@ func TestListenPending(t *testing.T) {
 // one address, are all made. Time is virtual.
 func TestListenBurst(t *testing.T) {
 	dials := 3000
-	if raceEnabled || testing.Short() {
+	if amount.Race || testing.Short() {
 		dials = 300
 	}
 	synctest.Test(t, func(t *testing.T) {

@@ -36,7 +36,7 @@ func heap() uint64 {
 // TestIdleDeviceForgets makes and destroys objects of each kind on a device
 // without any traffic, which would take them out of the lists of what is due.
 func TestIdleDeviceForgets(t *testing.T) {
-	if raceEnabled {
+	if amount.Race {
 		t.Log("the race detector finds nothing in calls one after the other, and takes long")
 		return
 	}
@@ -140,7 +140,7 @@ func requireFlat(t *testing.T, n int, cycle func() error, rest func()) {
 // on both. The state that waits in TIMEWAIT goes when its time is over, though
 // nothing else happens.
 func TestEndedConnectionsAreForgotten(t *testing.T) {
-	if raceEnabled {
+	if amount.Race {
 		t.Log("the race detector finds nothing in connections one after the other, and takes long")
 		return
 	}

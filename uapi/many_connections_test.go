@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/tests/must"
 )
 
@@ -38,7 +39,7 @@ func TestManyConnections(t *testing.T) {
 		t.Skip("this machine has UDP port 4791 in use; end what holds it (ss -ulpn)")
 	}
 	n := 1000
-	if testing.Short() || raceEnabled {
+	if testing.Short() || amount.Race {
 		n = 100
 	}
 	// All at once have a place: how long one that must make way for others has

@@ -287,7 +287,7 @@ func TestStackSoak(t *testing.T) {
 	switch {
 	case *soakSeed != 0:
 		n, from = 1, *soakSeed
-	case n == 0 && (testing.Short() || raceEnabled):
+	case n == 0 && (testing.Short() || amount.Race):
 		n = 10
 	case n == 0:
 		n = amount.Of(60, 150)

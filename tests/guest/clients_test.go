@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/vm"
 	"github.com/rdmashim/rdmashim/vm/vmtest"
 )
@@ -17,7 +18,7 @@ const module = "github.com/rdmashim/rdmashim/"
 // the last: it deletes rxe0 and unloads the modules.
 func TestClients(t *testing.T) {
 	t.Parallel()
-	if vmtest.Race {
+	if amount.Race {
 		t.Skip("TestInterop has the race detector; run this without -race")
 	}
 	c := vmtest.Config(t)

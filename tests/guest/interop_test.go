@@ -50,7 +50,7 @@ func TestInterop(t *testing.T) {
 	t.Parallel()
 	c := vmtest.Config(t)
 	c.Memory, c.Timeout = 768, 20*time.Minute // of the guest's time; it takes seven
-	if vmtest.Race {
+	if amount.Race {
 		c.Memory, c.Timeout = 1800, 3*c.Timeout
 	}
 	c.Out = t.TempDir()
@@ -77,13 +77,13 @@ func TestInterop(t *testing.T) {
 		"MSGRING_TEST_DEVICE=rxe0", "SESSION_TEST_DEVICE=rxe0")
 	g := vmtest.Start(t, c)
 	suites, closing := "^(TestRXE|TestProgramsOnRXE)$", 2
-	if vmtest.Race { // where the client has goroutines; emulators run it all
+	if amount.Race { // where the client has goroutines; emulators run it all
 		suites, closing = "^TestRXE$/^(cm|event|uapi)$", 1
 	}
 	sums := sumUp(g.GoTest(t, "-run="+suites, module+"tests/conform"), "conform:")
 	require.GreaterOrEqual(t, sums, closing, "closing lines of tests/conform")
 
-	if !vmtest.Race { // as above
+	if !amount.Race { // as above
 		g.GoTest(t, "-run="+onKernel, module+"uapi/rdmanet")
 		g.GoTest(t, "-run="+onRXE(), module+"uapi/registration")
 		g.GoTest(t, "-run=^Test(OverTCP|ReadsOnNetwork)$", module+"uapi/msgring")
@@ -91,7 +91,7 @@ func TestInterop(t *testing.T) {
 	}
 
 	run := os.Getenv("INTEROP_RUN")
-	if vmtest.Race && run == "" {
+	if amount.Race && run == "" {
 		run = together
 	}
 	output := g.GoTest(t, "-run="+run, module+"tests/interop")

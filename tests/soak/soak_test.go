@@ -27,7 +27,7 @@ func seeds() int {
 	switch {
 	case *flagN > 0:
 		return *flagN
-	case testing.Short() || raceEnabled:
+	case testing.Short() || amount.Race:
 		return 100
 	}
 	return amount.Of(2000, seedsEverywhere)

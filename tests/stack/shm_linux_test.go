@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/tests/child"
 	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
@@ -185,7 +186,7 @@ func TestSharedMemoryKeepsReceives(t *testing.T) {
 // device that outlives them counts their deaths.
 func victims(t *testing.T, n int, test func(i int, a *uapi.Device, victim *os.Process, port string)) {
 	t.Helper()
-	if testing.Short() || raceEnabled {
+	if testing.Short() || amount.Race {
 		n /= 3
 	}
 	a := shared(t, 0, "")

@@ -5,12 +5,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/amount"
 )
 
 // TestNoAllocations: data costs no allocation for a record, on either side,
 // whichever side waits.
 func TestNoAllocations(t *testing.T) {
-	if raceEnabled {
+	if amount.Race {
 		t.Skip("the race detector allocates; run it without -race")
 	}
 	client, server := tcp(t)

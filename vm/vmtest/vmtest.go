@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/tests/built"
 	"github.com/rdmashim/rdmashim/vm"
 )
@@ -121,7 +122,7 @@ type event struct {
 func (g *Guest) GoTest(t *testing.T, args ...string) string {
 	t.Helper()
 	args = append([]string{"-json", "-vet=off", "-tags=guest", "-timeout=0"}, args...)
-	if Race {
+	if amount.Race {
 		args = append([]string{"-race", "-short"}, args...)
 	}
 	var stdout, stderr bytes.Buffer

@@ -4,11 +4,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/amount"
 )
 
 // TestAllocations: once a connection has its memory, data costs none.
 func TestAllocations(t *testing.T) {
-	if raceEnabled {
+	if amount.Race {
 		t.Skip("the race detector allocates")
 	}
 	p := ready(t, nil)

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/rdmashim/rdmashim/tests/amount"
 )
 
 var (
@@ -27,7 +29,7 @@ func TestSoak(t *testing.T) {
 		return
 	}
 	n := uint64(10_000)
-	if testing.Short() || raceEnabled {
+	if testing.Short() || amount.Race {
 		n = 500
 	}
 	if *flagN > 0 {

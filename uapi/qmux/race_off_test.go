@@ -1,5 +1,0 @@
-//go:build !race
-
-package qmux_test
-
-const raceEnabled = false

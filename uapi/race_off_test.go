@@ -1,5 +1,0 @@
-//go:build !race
-
-package uapi
-
-const raceEnabled = false
