@@ -69,7 +69,7 @@ func named(err error) error {
 	switch {
 	case errors.Is(err, unix.EBUSY):
 		return ErrBusy
-	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EINVAL), errors.Is(err, unix.EPERM):
+	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EINVAL), errors.Is(err, unix.EPERM), errors.Is(err, unix.ENOTSUP):
 		return fmt.Errorf("%w (%w)", ErrUnsupported, err)
 	}
 	return fmt.Errorf("seccomp: %w", err)

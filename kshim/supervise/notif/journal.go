@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// journal is memory that the ends of a shared listener have in common: the calls
-// that one of them has received and not yet answered. Linux gives a call out
-// once, so that without it the calls of a receiver that is killed would be held
-// for ever.
+// journal is memory that the ends of a shared listener have in common: the
+// calls that one of them has received and not yet answered. Linux gives a call
+// out once, so that without it the calls of a receiver that is killed would be
+// held for ever.
 type journal struct {
 	fd    int
 	mem   []byte

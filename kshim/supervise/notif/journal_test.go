@@ -71,8 +71,8 @@ func TestHeldInTheLastInstant(t *testing.T) {
 	})
 }
 
-// TestJournalFull: calls beyond the room are not noted, and a row of a call that
-// ended otherwise is used again.
+// TestJournalFull: calls beyond the room are not noted, and a row of a call
+// that ended otherwise is used again.
 func TestJournalFull(t *testing.T) {
 	p := run(t, "held", "itself")
 	require.NoError(t, p.Share())

@@ -16,7 +16,8 @@ import (
 // 32 bits each; the descriptors of the listener and of its journal, if it has
 // one.
 
-// Send sends the listener over a UNIX socket, to Accept. Both ends have it then.
+// Send sends the listener over a UNIX socket, to Accept. Both ends have it
+// then.
 func (l *Listener) Send(socket int) error {
 	message := make([]byte, 4, 12)
 	message = binary.NativeEndian.AppendUint32(message, uint32(l.Window.Low))

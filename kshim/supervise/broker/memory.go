@@ -1,0 +1,121 @@
+//go:build linux && (amd64 || arm64)
+
+package broker
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/kshim/supervise/notif"
+)
+
+// openMemory is Memory in the ancestor of the programs.
+func openMemory(pid int) (*os.File, error) {
+	dir, err := os.OpenRoot("/proc/" + strconv.Itoa(pid)) // of this process, whichever has the PID later
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	status, err := dir.ReadFile("status")
+	if err != nil {
+		return nil, err
+	}
+	for parent := field(status, "PPid:"); parent != os.Getpid(); {
+		if parent <= 1 {
+			return nil, fmt.Errorf("process %d does not descend from this one: %w", pid, syscall.EPERM)
+		}
+		if status, err = os.ReadFile(fmt.Sprintf("/proc/%d/status", parent)); err != nil {
+			return nil, err
+		}
+		parent = field(status, "PPid:")
+	}
+	return dir.OpenFile("mem", os.O_RDWR, 0)
+}
+
+// field is a number in /proc/PID/status.
+func field(status []byte, name string) int {
+	for line := range strings.Lines(string(status)) {
+		if value, ok := strings.CutPrefix(line, name); ok {
+			n, _ := strconv.Atoi(strings.TrimSpace(value))
+			return n
+		}
+	}
+	return 0
+}
+
+// Messages on the connection with a server: the listener, as package notif
+// sends it; then, as often as the server asks, a PID of 4 bytes, answered by an
+// error number or 0, and the memory's descriptor.
+
+// lend gives a server the listener and memory until it closes the connection.
+func lend(server int, l *notif.Listener, memory Memory) error {
+	defer unix.Close(server)
+	if err := l.Send(server); err != nil {
+		return err
+	}
+	for {
+		pid, err := receiveNumber(server)
+		if err != nil {
+			return err
+		}
+		mem, err := memory(int(pid))
+		if err != nil {
+			err = notif.Refuse(server, err)
+		} else {
+			err = sendNumber(server, 0, int(mem.Fd()))
+			_ = mem.Close()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// Attach is the server's side of a connection that Run has made: it returns the
+// listener, and the way to memory. The server closes the socket when it stops
+// answering, and not before. Memory is for any goroutine.
+func Attach(socket int) (*notif.Listener, Memory, error) {
+	l, err := notif.Accept(socket)
+	if err != nil {
+		return nil, nil, err
+	}
+	var mu sync.Mutex // a request and its answer follow one another
+	return l, func(pid int) (*os.File, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if err := sendNumber(socket, uint32(pid)); err != nil {
+			return nil, err
+		}
+		return receiveMemory(socket, pid)
+	}, nil
+}
+
+func receiveMemory(socket, pid int) (*os.File, error) {
+	var status [4]byte
+	_, fds, err := notif.Receive(socket, status[:])
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	if errno := syscall.Errno(binary.NativeEndian.Uint32(status[:])); err == nil && errno != 0 {
+		err = errno
+	}
+	if err == nil && len(fds) != 1 {
+		err = syscall.EPROTO
+	}
+	if err != nil {
+		for _, fd := range fds {
+			_ = unix.Close(fd)
+		}
+		return nil, fmt.Errorf("memory of process %d: %w", pid, err)
+	}
+	return os.NewFile(uintptr(fds[0]), fmt.Sprintf("/proc/%d/mem", pid)), nil
+}
