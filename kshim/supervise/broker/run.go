@@ -34,7 +34,7 @@ type Config struct {
 // Memory opens the memory of a process, by its PID or that of a thread, for
 // reading and writing: /proc/PID/mem. It ends with the process's next exec.
 // Processes that do not descend from the program are refused: EPERM.
-type Memory func(pid int) (*os.File, error)
+type Memory = func(pid int) (*os.File, error)
 
 // Run runs the program and returns its status once it has ended. Errors are
 // those that kept it from starting under the filter, notif.ErrBusy among them,
