@@ -109,8 +109,9 @@ type QPConfig struct {
 	Timeout time.Duration
 	// Retry is how often a request is repeated after a timeout, 1 … 7 (6). A
 	// silent peer is given up, with WCRetryExcErr, after about
-	// (Retry+1)·timeout: 1.9 s by default. None repeats never. With 7, rdma_rxe
-	// repeats for ever, against the specification.
+	// (Retry+1)·timeout: 1.9 s by default; one in shared memory whose process
+	// does not run, after four times as long at most. None repeats never. With
+	// 7, rdma_rxe repeats for ever, against the specification.
 	Retry int
 	// RNRRetry is how often a request is repeated when the peer has no receive
 	// posted, 1 … 6, 7 for ever (7). None repeats never.
