@@ -24,7 +24,7 @@ func TestEmulatorShared(t *testing.T) {
 		t.Skip("over UDP and the in-memory network only")
 	}
 	sys := emulatorShared(t)
-	runSuite(t, sys, slices.Concat(dataTests, errorTests, eventTests, uapiTests, uapiSharedTests, uapiWaitTests,
+	runSuite(t, sys, slices.Concat(stateTests, dataTests, errorTests, eventTests, uapiTests, uapiSharedTests, uapiWaitTests,
 		changeTests, sharedTests, unreliableTests, windowTests, cmTests, cmConnectionTests))
 	require.Greater(t, sys.counter("shm_rcvd_pkts"), uint64(1000), "packets took the rings")
 }
