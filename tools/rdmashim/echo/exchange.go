@@ -9,8 +9,9 @@ import (
 	"io"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
 )
@@ -69,53 +70,43 @@ func (e *Exchange) prepare() error {
 // run sends the messages on the first stream, then all streams, up to 64 at
 // once, then the datagrams. The error is the first difference.
 func (e *Exchange) run(ctx context.Context, s *Session) (r Result, err error) {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	if err := e.exchange(ctx, stop, s, &r); err != nil {
-		stop(err)
-	}
-	return r, context.Cause(ctx)
-}
-
-func (e *Exchange) exchange(ctx context.Context, fail context.CancelCauseFunc, s *Session, r *Result) (err error) {
 	first, err := s.open(ctx)
 	if err != nil {
-		return err
+		return r, err
 	}
 	stop := context.AfterFunc(ctx, func() { cancel(first) })
 	defer func() {
 		if stop() && err != nil {
 			cancel(first)
+		} else if ctx.Err() != nil {
+			err = context.Cause(ctx)
 		}
 	}()
-	if err := e.messages(first, r); err != nil {
-		return err
+	if err := e.messages(first, &r); err != nil {
+		return r, err
 	}
 	began := time.Now()
-	seats := make(chan struct{}, atOnce)
-	var all sync.WaitGroup
-	for i := range e.Streams {
-		if seats <- struct{}{}; ctx.Err() != nil {
-			break
-		}
-		all.Go(func() {
-			if err := e.stream(ctx, s, first, i); err != nil {
-				fail(fmt.Errorf("stream %d of %d: %w", i+1, e.Streams, err))
+	streams, group := errgroup.WithContext(ctx)
+	streams.SetLimit(atOnce)
+	for i := 0; i < e.Streams && group.Err() == nil; i++ {
+		streams.Go(func() error {
+			if err := e.stream(group, s, first, i); err != nil {
+				return fmt.Errorf("stream %d of %d: %w", i+1, e.Streams, err)
 			}
-			<-seats
+			return nil
 		})
 	}
-	all.Wait()
-	if ctx.Err() == nil && (e.OneWay || e.Streams == 0) { // its end comes back behind all that was sent
+	err = streams.Wait()
+	if err == nil && (e.OneWay || e.Streams == 0) { // its end comes back behind all that was sent
 		err = there(first, e.data(0), e.data(0), 0)
 	}
-	if err != nil || ctx.Err() != nil {
-		return err
+	if err != nil {
+		return r, err
 	}
 	r.Seconds = time.Since(began).Seconds()
 	r.BytesPerSecond = float64(e.Bytes) * float64(e.Streams) / r.Seconds
 	r.DatagramsBack, err = e.datagrams(ctx, s)
-	return err
+	return r, err
 }
 
 // messages measures round trips, one after another.
@@ -155,8 +146,8 @@ func (e *Exchange) stream(ctx context.Context, s *Session, first Stream, i int) 
 		if first, err = s.open(ctx); err != nil {
 			return err
 		}
-		defer context.AfterFunc(ctx, func() { cancel(first) })()
 	}
+	defer context.AfterFunc(ctx, func() { cancel(first) })()
 	return there(first, e.data(i), e.data(i), e.Bytes)
 }
 
