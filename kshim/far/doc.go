@@ -6,8 +6,8 @@
 // right to trace the process when it is opened (ptrace(2), "Ptrace access mode
 // checking"), and no more. So the program's ancestor can open it and send it to
 // a process that may not. It belongs to the address space, not to the number:
-// when the program executes another one, or ends, it is dead, also if the number
-// is given away again. What is asked of the mappings is asked of
+// when the program executes another one, or ends, it is dead, also if the
+// number is given away again. What is asked of the mappings is asked of
 // /proc/PID/maps, which is bound like it.
 //
 // process_vm_readv and process_vm_writev are not used. They name a process by
