@@ -5,28 +5,14 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/crc"
 )
 
-// read copies from off on into a packet, and sums that where it costs hardly
+// copyOut copies from off on into a packet, and sums that where it costs hardly
 // more.
-func (r *Region) read(dst []byte, off uint64) (crc.Sum, error) {
-	if r.mem.Far != nil {
-		return crc.Sum{}, r.mem.readFar(dst, off)
+func (m *Memory) copyOut(dst []byte, off uint64) (sum crc.Sum, err error) {
+	if m.Far != nil {
+		return crc.Sum{}, m.readFar(dst, off)
 	}
-	return copyOut(dst, r.bytes(off, uint64(len(dst))))
-}
-
-// write copies a packet to off. last says that it ends a message.
-func (r *Region) write(off uint64, src []byte, last bool) error {
-	if r.mem.Far != nil {
-		return r.mem.writeFar(off, src, last)
-	}
-	return copyIn(r.bytes(off, uint64(len(src))), src, last)
-}
-
-// copyOut copies user memory into a packet, and sums it where that costs
-// hardly more.
-func copyOut(dst, src []byte) (sum crc.Sum, err error) {
 	defer fault.End(fault.Begin(), &err, ErrFault)
-	return copySum(dst, src), nil
+	return copySum(dst, m.bytes(off, len(dst))), nil
 }
 
 // Readable reports whether user memory that is copied later is there now: a
@@ -49,10 +35,14 @@ func probe(src []byte) (seen byte, err error) {
 // are.
 const leastPage = 4096
 
-// copyIn copies a packet into user memory. At the end of a message the last
-// aligned word is stored atomically after the rest.
-func copyIn(dst, src []byte, last bool) (err error) {
+// copyIn copies a packet to off. At the end of a message the last aligned word
+// is stored atomically after the rest.
+func (m *Memory) copyIn(off uint64, src []byte, last bool) (err error) {
+	if m.Far != nil {
+		return m.writeFar(off, src, last)
+	}
 	defer fault.End(fault.Begin(), &err, ErrFault)
+	dst := m.bytes(off, len(src))
 	if !last {
 		copyBytes(dst, src)
 		return nil
@@ -66,16 +56,19 @@ func copyIn(dst, src []byte, last bool) (err error) {
 	return nil
 }
 
-func fetchAdd(b []byte, add uint64) (orig uint64, err error) {
+// fetchAdd adds to the aligned word at off and returns what it was.
+func (m *Memory) fetchAdd(off, add uint64) (orig uint64, err error) {
 	defer fault.End(fault.Begin(), &err, ErrFault)
 	raceDisable()
 	defer raceEnable()
-	return addWord(b, add), nil
+	return addWord(m.bytes(off, 8), add), nil
 }
 
-func compareSwap(b []byte, compare, swap uint64) (orig uint64, err error) {
+// compareSwap stores swap in the aligned word at off if it is compare, and
+// returns what it was.
+func (m *Memory) compareSwap(off, compare, swap uint64) (orig uint64, err error) {
 	defer fault.End(fault.Begin(), &err, ErrFault)
 	raceDisable()
 	defer raceEnable()
-	return casWord(b, compare, swap), nil
+	return casWord(m.bytes(off, 8), compare, swap), nil
 }

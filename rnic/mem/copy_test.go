@@ -29,7 +29,7 @@ func TestCopyInEveryAlignment(t *testing.T) {
 			for _, last := range []bool{false, true} {
 				clear(all)
 				dst := all[off : off+n]
-				require.NoError(t, copyIn(dst, src[:n], last))
+				require.NoError(t, (&Memory{Bytes: all}).copyIn(uint64(off), src[:n], last))
 				require.Equal(t, src[:n], dst)
 				require.Equal(t, make([]byte, off), all[:off])
 				require.Equal(t, make([]byte, 256-off-n), all[off+n:])
@@ -149,7 +149,7 @@ func testAtomics(t *testing.T, place func([]byte) Memory) {
 }
 
 func TestOtherPanicsGoOn(t *testing.T) {
-	require.Panics(t, func() { _ = copyIn(make([]byte, 100), make([]byte, 1), true) })
+	require.Panics(t, func() { _ = new(Memory).copyIn(0, make([]byte, 1), true) })
 }
 
 func TestNoAllocations(t *testing.T) { nearAndFar(t, testNoAllocations) }

@@ -3,8 +3,8 @@
 // between packets and user memory.
 //
 // It does not pin, map or probe memory: the emulated kernel hands over bytes
-// that stay announced while the region is registered. It knows no queue pair
-// and no packet.
+// that stay announced while the region is registered, or far memory, that of
+// another process. It knows no queue pair and no packet.
 //
 // A packet's payload flows through it in one of four ways, each of which looks
 // the key up anew, so that a region deregistered in the middle of a message is
@@ -28,4 +28,9 @@
 //     else, for a program that spins on it with an atomic load;
 //   - copies run under debug.SetPanicOnFault: memory that has vanished gives
 //     ErrFault, not a crash.
+//
+// Far memory is reached by a Far's copies, which see to the first and the third
+// of these. Its last word is a copy of its own. Its atomics read and write, so
+// that they are atomic among themselves and not beside its program's
+// (IBV_ATOMIC_HCA, as cards have).
 package mem

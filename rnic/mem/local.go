@@ -43,7 +43,7 @@ func (t *Table) Gather(pd PD, list []SGE, off uint64, dst []byte) (sum crc.Sum, 
 		n := min(uint64(s.Length)-off, uint64(len(dst)))
 		r, at, err := t.lookup(pd, s.LKey, s.Addr+off, n, 0)
 		if err == nil {
-			sum, err = r.read(dst[:n], at)
+			sum, err = r.mem.copyOut(dst[:n], at)
 		}
 		if err != nil {
 			return crc.Sum{}, err
@@ -71,7 +71,7 @@ func (t *Table) Locate(pd PD, list []SGE, off, n uint64) (src []byte, tag any, a
 			break
 		}
 		if at, err := r.offset(s.Addr+off, n); err == nil {
-			return r.bytes(at, n), r.tag, at
+			return r.mem.bytes(at, int(n)), r.tag, at
 		}
 		break
 	}
@@ -99,7 +99,7 @@ func (t *Table) Scatter(pd PD, list []SGE, off uint64, src []byte, last bool) er
 		n := min(uint64(s.Length)-off, uint64(len(src)))
 		r, at, err := t.lookup(pd, s.LKey, s.Addr+off, n, abi.AccessLocalWrite)
 		if err == nil {
-			err = r.write(at, src[:n], last && n == uint64(len(src)))
+			err = r.mem.copyIn(at, src[:n], last && n == uint64(len(src)))
 		}
 		if err != nil {
 			return err

@@ -26,6 +26,11 @@ type Memory struct {
 // Near returns the memory that b is.
 func Near(b []byte) Memory { return Memory{Bytes: b, Len: uint64(len(b))} }
 
+// bytes returns n bytes of near memory from off on.
+func (m *Memory) bytes(off uint64, n int) []byte {
+	return m.Bytes[off : off+uint64(n) : off+uint64(n)]
+}
+
 // Region is a registered memory region.
 type Region struct {
 	key       uint32
@@ -64,6 +69,3 @@ func (r *Region) offset(addr, n uint64) (uint64, error) {
 	}
 	return off, nil
 }
-
-// bytes returns n bytes of near memory from off on.
-func (r *Region) bytes(off, n uint64) []byte { return r.mem.Bytes[off : off+n : off+n] }

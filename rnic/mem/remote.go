@@ -15,7 +15,7 @@ func (t *Table) Write(pd PD, key uint32, addr uint64, src []byte, last bool) err
 	if err != nil {
 		return err
 	}
-	return r.write(off, src, last)
+	return r.mem.copyIn(off, src, last)
 }
 
 // Read copies from addr of the region with this remote key into dst, of which
@@ -28,7 +28,7 @@ func (t *Table) Read(pd PD, key uint32, addr uint64, dst []byte) (crc.Sum, error
 	if err != nil {
 		return crc.Sum{}, err
 	}
-	return r.read(dst, off)
+	return r.mem.copyOut(dst, off)
 }
 
 // FetchAdd adds to the 64-bit word at addr, in the host's byte order, and
@@ -41,7 +41,7 @@ func (t *Table) FetchAdd(pd PD, key uint32, addr, add uint64) (uint64, error) {
 	case r.mem.Far != nil:
 		return t.update(&r.mem, off, func(old uint64) uint64 { return old + add })
 	}
-	return fetchAdd(r.bytes(off, 8), add)
+	return r.mem.fetchAdd(off, add)
 }
 
 // CompareSwap stores swap in the 64-bit word at addr if it equals compare, and
@@ -59,7 +59,7 @@ func (t *Table) CompareSwap(pd PD, key uint32, addr, compare, swap uint64) (uint
 			return old
 		})
 	}
-	return compareSwap(r.bytes(off, 8), compare, swap)
+	return r.mem.compareSwap(off, compare, swap)
 }
 
 func (t *Table) atomicWord(pd PD, key uint32, addr uint64) (*Region, uint64, error) {
@@ -70,8 +70,7 @@ func (t *Table) atomicWord(pd PD, key uint32, addr uint64) (*Region, uint64, err
 	if err != nil {
 		return nil, 0, err
 	}
-	// addr is what iova says; the memory may lie elsewhere
-	if r.mem.Far != nil && (r.mem.Addr+off)%8 != 0 || r.mem.Far == nil && !aligned(r.bytes(off, 8), 8) {
+	if (r.mem.start()+off)%8 != 0 { // addr is what iova says; the memory may lie elsewhere
 		return nil, 0, ErrAlign
 	}
 	return r, off, nil

@@ -5,10 +5,12 @@ import (
 	"unsafe"
 )
 
-// aligned reports whether b begins at a multiple of n, a power of two. b is not
-// empty.
-func aligned(b []byte, n uintptr) bool {
-	return uintptr(unsafe.Pointer(unsafe.SliceData(b)))&(n-1) == 0
+// start is where memory begins, in its own process.
+func (m *Memory) start() uint64 {
+	if m.Far != nil {
+		return m.Addr
+	}
+	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(m.Bytes))))
 }
 
 // lastWord returns where the last aligned word of b, of eight or else four
