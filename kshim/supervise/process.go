@@ -27,12 +27,12 @@ type process struct {
 	proc   int          // /proc/PID, a directory
 	users  atomic.Int32 // calls, and 1 until its end; at 0 the descriptors are closed
 
-	mem atomic.Pointer[far.Memory]
+	mem       atomic.Pointer[far.Memory]
+	executing atomic.Int32 // the thread that has called execve, 0 for none
 
 	mu      sync.Mutex
 	program *program           // guarded by mu: nil before it opened a file
 	sockets map[fileID]*socket // guarded by mu: of netlink
-	old     []*far.Memory      // guarded by mu: from before an execve
 	ended   bool               // guarded by mu
 }
 
@@ -96,9 +96,6 @@ func (p *process) drop() {
 // forget closes the process's memory. Preconditions: mu is held.
 func (p *process) forget() {
 	if m := p.mem.Load(); m != nil {
-		m.Close()
-	}
-	for _, m := range p.old {
 		m.Close()
 	}
 }
@@ -180,11 +177,27 @@ func (p *process) reopen(old *far.Memory) (*far.Memory, error) {
 		return p.mem.Load(), nil
 	}
 	if old != nil {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.old = append(p.old, old)
+		old.Close()
 	}
 	return m, nil
+}
+
+// executes notes that a thread calls execve.
+func (p *process) executes(tid int) { p.executing.Store(int32(tid)) }
+
+// returns notes that a thread makes a call. If execve has returned, the
+// process's memory may be another one, while the old one is still there: a
+// child of vfork has its parent's. The thread that called execve has gone then,
+// or it is the one that calls.
+func (p *process) returns(tid int) {
+	by := int(p.executing.Load())
+	if by == 0 || by != tid && unix.Faccessat(p.proc, "task/"+strconv.Itoa(by), unix.F_OK, 0) == nil {
+		return
+	}
+	p.executing.Store(0)
+	if old := p.mem.Swap(nil); old != nil {
+		old.Close()
+	}
 }
 
 // access runs f on the process's memory, again if that has been replaced by

@@ -49,6 +49,7 @@ func (r *receiver) loop() error {
 			c.pass() // it has ended, or is of another PID namespace
 			continue
 		}
+		c.process.returns(int(c.PID))
 		r.answer(c)
 	}
 }
@@ -74,6 +75,9 @@ func (r *receiver) answer(c *call) {
 		c.send(c.Args[1], c.Args[2])
 	case unix.SYS_SENDMSG:
 		c.sendmsg()
+	case unix.SYS_EXECVE, unix.SYS_EXECVEAT:
+		c.process.executes(int(c.PID))
+		c.pass()
 	default:
 		c.pass()
 	}

@@ -28,6 +28,8 @@ var calls = slices.Concat([]call{
 	{unix.SYS_FACCESSAT2, always},
 	{unix.SYS_OPENAT2, always},
 	{unix.SYS_SOCKET, ofNetlinkRDMA},
+	{unix.SYS_EXECVE, always},
+	{unix.SYS_EXECVEAT, always},
 }, oldCalls)
 
 // call is a row: a call's number, and what of it is held.
@@ -39,7 +41,7 @@ type call struct {
 // condition appends instructions that return, whichever way they go.
 type condition func(p []unix.SockFilter, w Window) []unix.SockFilter
 
-// always: the call names a path.
+// always: the call names a path, or has the process another memory.
 func always(p []unix.SockFilter, _ Window) []unix.SockFilter { return append(p, hold) }
 
 // ofWindow: the descriptor, the first argument, has a number in the window.
