@@ -38,8 +38,8 @@ type Devices interface {
 // Kernel answers the system calls of programs. It may serve any number of
 // listeners.
 //
-// Locks, outermost first: a program's mu, emu's own, then those of a file and of
-// Kernel. The receiver takes none but the last two.
+// Locks, outermost first: a program's mu, emu's own, then those of a file and
+// of Kernel. The receiver takes none but the last two.
 type Kernel struct {
 	config Config
 	tree   *planted.Tree

@@ -15,7 +15,7 @@
 //   - The three are in one process group, so that the terminal's signals reach
 //     the program by themselves. A signal sent to the command alone is sent on.
 //     The two are told apart by the keeper: one that has come to it, too, was
-//     sent to the group.
+//     sent to the group. On a busy machine one in thousands is sent on as well.
 //   - When the program stops, the keeper stops the command, and continues it
 //     when the program is continued.
 //   - The command ends when the program ends. If processes that the program has

@@ -202,6 +202,15 @@ func (r *run) start() {
 	})
 }
 
+// through starts the command from a shell that does something first, in a
+// directory that is removed.
+func (r *run) through(first string) {
+	r.t.Helper()
+	r.Path, r.Args = "/bin/sh", append([]string{"sh", "-c", first + `; exec "$@"`, "sh", r.Path}, r.Args[1:]...)
+	r.Dir = r.t.TempDir()
+	r.start()
+}
+
 func pipe(t *testing.T) (*os.File, *os.File) {
 	a, b, err := os.Pipe()
 	require.NoError(t, err)
@@ -211,9 +220,15 @@ func pipe(t *testing.T) (*os.File, *os.File) {
 // says holds that the next line of the program is this.
 func (r *run) says(want string) {
 	r.t.Helper()
-	got, err := r.out.ReadString('\n')
-	require.NoError(r.t, err, "%s, instead of %q", r.errors(), want)
-	require.Equal(r.t, want+"\n", got, r.errors())
+	require.Equal(r.t, want, r.line(), r.errors())
+}
+
+// line is the next line of the program.
+func (r *run) line() string {
+	r.t.Helper()
+	line, err := r.out.ReadString('\n')
+	require.NoError(r.t, err, r.errors())
+	return strings.TrimSuffix(line, "\n")
 }
 
 // errors are what the processes wrote to standard error.
@@ -243,8 +258,8 @@ func (r *run) exits(code int) {
 // self is the test binary, as a program.
 const self = "/proc/self/exe"
 
-// command asks the kernel.
-func ask(fd int, what uintptr, arg uintptr) (int, error) {
+// ask asks the kernel.
+func ask(fd int, what, arg uintptr) (int, error) {
 	n, _, errno := syscall.Syscall6(syscall.SYS_IOCTL, uintptr(fd), abi.RDMAVerbsIoctl, what, arg, 0, 0)
 	if errno != 0 {
 		return -1, errno

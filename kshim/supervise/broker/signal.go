@@ -5,12 +5,12 @@ package broker
 import (
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
 	"syscall"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -21,7 +21,7 @@ import (
 // SIGURG, and those of C libraries, which Go leaves alone.
 var kept = []syscall.Signal{
 	unix.SIGKILL, unix.SIGSTOP, unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, unix.SIGTRAP, unix.SIGSYS,
-	unix.SIGPROF, unix.SIGPIPE, unix.SIGCHLD, unix.SIGURG, 32, 33, 34,
+	unix.SIGPROF, unix.SIGPIPE, unix.SIGCHLD, unix.SIGURG, 32, 33, 34, probe,
 }
 
 // forwarded returns the signals that are.
@@ -56,41 +56,62 @@ type witness struct {
 	seen   map[os.Signal]bool
 }
 
-func newWitness() *witness { return &witness{catch(), map[os.Signal]bool{}} }
-
-// grace is how long a signal may take from Linux through Go's run-time. One
-// that is sent to the command alone comes so much later.
-const grace = 20 * time.Millisecond
-
-// take reports whether a signal that the command has got came here as well,
-// once for each.
-func (w *witness) take(s syscall.Signal) bool {
-	for pending(s) {
-		runtime.Gosched()
-	}
-	late := time.After(grace)
-	for !w.seen[s] {
-		select {
-		case c := <-w.caught:
-			w.seen[c] = true
-		case <-late:
-			return false
-		}
-	}
-	delete(w.seen, s)
-	return true
+func newWitness() *witness {
+	w := &witness{catch(), map[os.Signal]bool{}}
+	signal.Notify(w.caught, probe)
+	return w
 }
 
-var pendingSignals = regexp.MustCompile(`ShdPnd:\t([0-9a-f]{16})`)
+// probe is a signal that the keeper sends to itself. It comes behind all
+// others, since Linux and Go's run-time take the lowest number first.
+const probe syscall.Signal = 64
 
-// pending reports whether Linux has a signal for this process that no thread
-// has taken yet.
-func pending(s syscall.Signal) bool {
-	status, err := os.ReadFile("/proc/self/status")
-	m := pendingSignals.FindSubmatch(status)
-	if err != nil || m == nil {
-		return false
+// take reports whether a signal that the command has got came here as well,
+// once for each. Linux gave it to all processes of the group at once.
+func (w *witness) take(s syscall.Signal) bool {
+	w.flush(s)
+	seen := w.seen[s]
+	delete(w.seen, s)
+	return seen
+}
+
+// flush notes the signals that have come until now. First s leaves Linux, then
+// the handler, and at last, before the probe, Go's run-time.
+func (w *witness) flush(s syscall.Signal) {
+	for len(w.caught) > 0 {
+		w.seen[<-w.caught] = true
 	}
-	set, err := strconv.ParseUint(string(m[1]), 16, 64)
-	return err == nil && set&(1<<(s-1)) != 0
+	for range 10_000 {
+		if !underWay(s) {
+			break
+		}
+		runtime.Gosched()
+	}
+	if unix.Kill(unix.Getpid(), probe) != nil {
+		return
+	}
+	for c := range w.caught {
+		if c == probe {
+			return
+		}
+		w.seen[c] = true
+	}
+}
+
+var signalSets = regexp.MustCompile(`(?:SigPnd|ShdPnd|SigBlk):\t([0-9a-f]{16})`)
+
+// underWay reports whether Linux has a signal for this process that no thread
+// has taken yet, or a thread is in the handler, where it is blocked.
+func underWay(s syscall.Signal) bool {
+	threads, _ := filepath.Glob("/proc/self/task/*/status")
+	for _, t := range threads {
+		status, _ := os.ReadFile(t)
+		for _, m := range signalSets.FindAllSubmatch(status, -1) {
+			set, err := strconv.ParseUint(string(m[1]), 16, 64)
+			if err == nil && set&(1<<(s-1)) != 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
