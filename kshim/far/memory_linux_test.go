@@ -3,6 +3,7 @@ package far
 import (
 	"encoding/binary"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -130,6 +131,8 @@ func gone(t *testing.T, m *Memory) {
 	missing(t, m, fixed)
 	require.ErrorIs(t, m.Read(make([]byte, 1), fixed), ErrGone)
 	require.ErrorIs(t, m.Write(fixed, make([]byte, 1)), ErrGone)
+	require.ErrorIs(t, m.Probe(fixed, 1, true), ErrGone)
+	require.ErrorIs(t, (&rest{fixed, 1, true}).scan(io.NewSectionReader(m.maps, 0, math.MaxInt64)), ErrGone)
 }
 
 // TestVanished: memory that was unmapped, all or its second page, gives EFAULT.

@@ -44,10 +44,13 @@ func (m *Memory) Probe(addr, n uint64, write bool) error {
 	if err == syscall.ENOTTY { // before Linux 6.11
 		err = (&rest{addr, n, write}).scan(io.NewSectionReader(m.maps, 0, math.MaxInt64))
 	}
-	if err != nil {
-		return syscall.EFAULT
+	switch err {
+	case nil, ErrGone:
+		return err
+	case syscall.ESRCH:
+		return ErrGone
 	}
-	return nil
+	return syscall.EFAULT
 }
 
 // ask takes off one mapping after the other.
@@ -63,9 +66,11 @@ func (r *rest) ask(at func(addr uint64) (mapping, error)) error {
 	}
 }
 
-// scan takes them off a list in the order of addresses (proc_pid_maps(5)).
+// scan takes them off a list in the order of addresses (proc_pid_maps(5)), which
+// is empty for an address space that has gone.
 func (r *rest) scan(maps io.Reader) error {
-	for lines := bufio.NewScanner(maps); lines.Scan(); {
+	end := ErrGone
+	for lines := bufio.NewScanner(maps); lines.Scan(); end = syscall.EFAULT {
 		var v mapping
 		var rights string
 		if _, err := fmt.Sscanf(lines.Text(), "%x-%x %s", &v.from, &v.to, &rights); err != nil || len(rights) < 2 {
@@ -79,7 +84,7 @@ func (r *rest) scan(maps io.Reader) error {
 			return err
 		}
 	}
-	return syscall.EFAULT
+	return end
 }
 
 // procmapQuery is struct procmap_query (include/uapi/linux/fs.h).
