@@ -59,8 +59,8 @@ func (q *QP) Modify(a *abi.ModifyQP, mask abi.QPAttrMask) error {
 	if err := q.engine.Modify(d.now(), to, &attr, mask); err != nil {
 		return fmt.Errorf("rnic: modify: %w", err)
 	}
-	// A path to the same peer, given while the send queue is drained, leaves the
-	// way as it is: the peer still listens there.
+	// A path to the same peer, given while the send queue is drained,
+	// leaves the way as it is: the peer still listens there.
 	if mask&abi.QPMaskAV != 0 && (to != abi.QPSSQD || attr.Peer != peer) {
 		q.source = guard.Source{Port: a.Dest.UDPPort(), Receive: attr.Peer.Port()}
 		if near != 0 {

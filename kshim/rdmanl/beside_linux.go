@@ -26,10 +26,34 @@ const (
 	stopLook = 50 * time.Millisecond
 )
 
+// answerFile is the socket in a process's directory at which it answers other
+// processes.
+const answerFile = "netlink"
+
+// Join answers other processes of this user at a socket in dir, a directory of
+// the process, and asks those in the directories beside it. Of a process that
+// is stopped it says on standard error, once, that its objects are not listed.
+// It answers until leave is called.
+func (s *Server) Join(dir string) (leave func()) {
+	own, leave := filepath.Join(dir, answerFile), func() {}
+	if l, err := net.Listen("unix", own); err == nil {
+		leave = func() { _ = l.Close() }
+		go Serve(l, s)
+	}
+	var warned sync.Map
+	s.Beside = Beside(filepath.Join(filepath.Dir(dir), "*", answerFile), own, func(pid int) {
+		if _, again := warned.LoadOrStore(pid, true); !again {
+			comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+			fmt.Fprintf(os.Stderr, "rdmashim: process %d (%s) is stopped: its objects are not listed\n", pid, bytes.TrimSpace(comm))
+		}
+	})
+	return leave
+}
+
 // Serve answers the requests of other processes of this user until l is closed.
 // It does not ask others in turn.
 func Serve(l net.Listener, s *Server) {
-	own := &Server{Process: s.Process, PID: s.PID}
+	own := &Server{Process: s.Process, PID: s.PID, PIDOf: s.PIDOf}
 	for {
 		c, err := l.Accept()
 		if errors.Is(err, net.ErrClosed) {

@@ -154,8 +154,12 @@ func (e *events) Withdraw(event []byte) (n int) {
 }
 
 // End implements emu.EventSink: readers find the end behind the last event. In
-// Linux it is EIO.
-func (e *events) End() { e.shut() }
+// Linux it is EIO. The file goes here and now, since nothing tells any more
+// when the readers have gone.
+func (e *events) End() {
+	e.shut()
+	go e.release()
+}
 
 // manager is the pipe of an open rdma_cm. It holds a packet for each event that
 // waits, as long as there is room, and no program reads it.

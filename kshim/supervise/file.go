@@ -32,7 +32,8 @@ type file struct {
 	number  atomic.Int32 // in emu; fd, but for one that was moved
 	path    string       // "/dev/infiniband/uverbs0"; "[infinibandevent]"
 
-	open atomic.Pointer[kshim.File] // in emu; nil before it is there
+	open     atomic.Pointer[kshim.File] // in emu; nil before it is there
+	released atomic.Bool                // its last descriptor has gone
 
 	once sync.Once // of release
 	host hostFile
@@ -43,8 +44,14 @@ func (f *file) base() *file { return f }
 // FD implements emu.HostFile.
 func (f *file) FD() int32 { return f.fd }
 
-// Opened implements emu.HostFile.
-func (f *file) Opened(open kshim.File) { f.open.Store(&open) }
+// Opened implements emu.HostFile. A program that was killed may have lost the
+// file already.
+func (f *file) Opened(open kshim.File) {
+	f.open.Store(&open)
+	if f.released.Load() {
+		go open.Close()
+	}
+}
 
 // Moved implements emu.HostFile.
 func (f *file) Moved(to int32) bool {
@@ -141,6 +148,7 @@ func (f *file) release() {
 		k.mu.Lock()
 		delete(k.files, f.id)
 		k.mu.Unlock()
+		f.released.Store(true)
 		if open := f.open.Load(); open != nil {
 			_ = (*open).Close()
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/emu"
 	"github.com/rdmashim/rdmashim/kshim/planted"
+	"github.com/rdmashim/rdmashim/kshim/rdmanl"
 	"github.com/rdmashim/rdmashim/kshim/supervise/notif"
 )
 
@@ -41,9 +42,11 @@ type Devices interface {
 // Locks, outermost first: a program's mu, emu's own, then those of a file and
 // of Kernel. The receiver takes none but the last two.
 type Kernel struct {
-	config Config
-	tree   *planted.Tree
-	watch  *watcher
+	config  Config
+	tree    *planted.Tree
+	watch   *watcher
+	netlink *rdmanl.Socket
+	leave   func() // ends the answers to other kernels
 
 	threads sync.Map // tid → *process, as it was seen last
 	owners  sync.Map // *emu.Process → *program
@@ -64,7 +67,10 @@ func New(c Config) (*Kernel, error) {
 	if k.watch, err = newWatcher(); err != nil {
 		return nil, fmt.Errorf("watch programs: %w", err)
 	}
-	return k, nil
+	s := &rdmanl.Server{Process: c.Machine.Process("netlink"), PIDOf: k.pidOf}
+	k.leave = s.Join(k.tree.Dir())
+	k.netlink, err = rdmanl.NewSocket(s)
+	return k, err
 }
 
 // Serve answers the calls that arrive at a listener until no program is left
@@ -100,5 +106,7 @@ func (k *Kernel) Close() error {
 	}
 	k.programs.Wait()
 	k.watch.close()
+	k.netlink.Close()
+	k.leave()
 	return k.tree.Remove()
 }

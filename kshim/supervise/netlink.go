@@ -22,11 +22,6 @@ type socket struct {
 func (s *socket) close() { unix.Close(s.own) }
 
 func (c *call) socket() {
-	g, err := c.process.become()
-	if err != nil {
-		c.fail(err)
-		return
-	}
 	kind := int(c.Args[1]) | unix.SOCK_CLOEXEC
 	own, err := unix.Socket(unix.AF_NETLINK, kind, unix.NETLINK_USERSOCK)
 	if err != nil {
@@ -39,7 +34,6 @@ func (c *call) socket() {
 		c.fail(err)
 		return
 	}
-	_ = g
 	c.value(int64(s.at))
 }
 
@@ -114,6 +108,15 @@ func (c *call) sendmsg() {
 	})
 }
 
+// request answers messages.
+func (k *Kernel) request(own int, b []byte) error {
+	if d := k.config.Devices; d != nil {
+		d.RLock()
+		defer d.RUnlock()
+	}
+	return k.netlink.Request(own, b)
+}
+
 // request answers what a program sends.
 func (c *call) request(s *socket, sent func() ([]byte, error)) {
 	b, err := sent()
@@ -121,10 +124,7 @@ func (c *call) request(s *socket, sent func() ([]byte, error)) {
 		err = syscall.EMSGSIZE
 	}
 	if err == nil {
-		var g *program
-		if g, err = c.process.become(); err == nil {
-			err = g.netlink.Request(s.own, b)
-		}
+		err = c.process.kernel.request(s.own, b)
 	}
 	c.finish(len(b), err)
 }

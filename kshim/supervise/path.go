@@ -3,6 +3,7 @@
 package supervise
 
 import (
+	"cmp"
 	"encoding/binary"
 	"path"
 	"strconv"
@@ -30,6 +31,11 @@ var pathCalls = func() map[int]pathCall {
 		unix.SYS_STATX:      {1, (*call).statxPath},
 		unix.SYS_FACCESSAT:  {1, func(c *call, at string, _ *device) { c.access(at, c.Args[2], 0) }},
 		unix.SYS_FACCESSAT2: {1, func(c *call, at string, _ *device) { c.access(at, c.Args[2], c.Args[3]) }},
+		unix.SYS_STATFS:     {0, func(c *call, at string, _ *device) { c.statfs(at, c.Args[1]) }},
+		unix.SYS_GETXATTR:   {0, noAttribute},
+		unix.SYS_LGETXATTR:  {0, noAttribute},
+		unix.SYS_LISTXATTR:  {0, noAttributes},
+		unix.SYS_LLISTXATTR: {0, noAttributes},
 		unix.SYS_READLINKAT: {1, func(c *call, at string, _ *device) { c.readlink(at, c.Args[2], c.Args[3]) }},
 	}
 	for nr, p := range oldPathCalls {
@@ -218,6 +224,28 @@ func (c *call) putStatx(st *unix.Statx_t, d *device) {
 func (c *call) access(at string, mode, flags uint64) {
 	c.finish(0, unix.Faccessat(unix.AT_FDCWD, at, uint32(mode), int(flags)&unix.AT_EACCESS))
 }
+
+// statfs writes what sysfs and devtmpfs say of themselves.
+func (c *call) statfs(at string, to uint64) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(at, &st); err != nil {
+		c.fail(err)
+		return
+	}
+	st.Type = unix.TMPFS_MAGIC
+	if strings.HasPrefix(c.opens, "/sys/") {
+		st.Type = unix.SYSFS_MAGIC
+	}
+	c.finish(0, c.process.write(to, bytesOf(&st)))
+}
+
+// RDMA's files have no extended attributes.
+
+func noAttribute(c *call, at string, _ *device) {
+	c.finish(0, cmp.Or(unix.Access(at, unix.F_OK), error(unix.ENODATA)))
+}
+
+func noAttributes(c *call, at string, _ *device) { c.finish(0, unix.Access(at, unix.F_OK)) }
 
 func (c *call) readlink(at string, to, size uint64) {
 	buf := make([]byte, min(size, unix.PathMax))

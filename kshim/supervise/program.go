@@ -15,7 +15,6 @@ import (
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/kshim/emu"
-	"github.com/rdmashim/rdmashim/kshim/rdmanl"
 	"github.com/rdmashim/rdmashim/kshim/trace"
 )
 
@@ -26,7 +25,6 @@ type program struct {
 	process *process
 	emu     *emu.Process
 	traced  kshim.Kernel // emu, or what prints its calls (RDMASHIM_TRACE)
-	netlink *rdmanl.Socket
 
 	mu   sync.Mutex // held for each command: they come one by one
 	call *call      // guarded by mu: the command on its way, nil for none
@@ -62,10 +60,6 @@ func (p *process) become() (*program, error) {
 	var err error
 	if g.traced, _, err = trace.Env(g.emu, name, trace.WithMemory(g.Memory)); err != nil {
 		g.traced = g.emu
-	}
-	if g.netlink, err = rdmanl.NewSocket(&rdmanl.Server{Process: g.emu, PID: p.pid, PIDOf: k.pidOf}); err != nil {
-		g.emu.Exit()
-		return nil, err
 	}
 	p.program = g
 	k.owners.Store(g.emu, g)
@@ -176,7 +170,6 @@ func (g *program) leave() {
 		return
 	}
 	g.emu.Exit()
-	g.netlink.Close()
 	p := g.process
 	p.mu.Lock()
 	p.forget()

@@ -18,13 +18,21 @@ type watcher struct {
 	done                 chan struct{}
 
 	mu    sync.Mutex
-	ready map[int32]func(events uint32) // guarded by mu, by descriptor
-	gone  map[int]func()                // guarded by mu, by watch descriptor
-	marks map[int]int                   // guarded by mu: memfd → watch descriptor
+	count int32              // guarded by mu: of calls of add
+	ready map[int32]*watched // guarded by mu, by descriptor
+	gone  map[int]func()     // guarded by mu, by watch descriptor
+	marks map[int]int        // guarded by mu: memfd → watch descriptor
+}
+
+// watched is a descriptor that is watched. Its number tells it from others that
+// had the descriptor: events that were read at once may be of those.
+type watched struct {
+	number int32
+	call   func(events uint32)
 }
 
 func newWatcher() (w *watcher, err error) {
-	w = &watcher{done: make(chan struct{}), ready: map[int32]func(uint32){}, gone: map[int]func(){}, marks: map[int]int{}}
+	w = &watcher{done: make(chan struct{}), ready: map[int32]*watched{}, gone: map[int]func(){}, marks: map[int]int{}}
 	if w.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, err
 	}
@@ -48,12 +56,22 @@ func newWatcher() (w *watcher, err error) {
 func (w *watcher) add(fd int, events uint32, f func(events uint32)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.ready[int32(fd)] = f
-	_ = unix.EpollCtl(w.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events | unix.EPOLLONESHOT, Fd: int32(fd)})
+	w.count++
+	w.ready[int32(fd)] = &watched{w.count, f}
+	w.control(unix.EPOLL_CTL_ADD, fd, events)
+}
+
+// control changes what epoll looks for. Preconditions: mu is held.
+func (w *watcher) control(op, fd int, events uint32) {
+	if r := w.ready[int32(fd)]; r != nil {
+		_ = unix.EpollCtl(w.epoll, op, fd, &unix.EpollEvent{Events: events | unix.EPOLLONESHOT, Fd: int32(fd), Pad: r.number})
+	}
 }
 
 func (w *watcher) modify(fd int, events uint32) {
-	_ = unix.EpollCtl(w.epoll, unix.EPOLL_CTL_MOD, fd, &unix.EpollEvent{Events: events | unix.EPOLLONESHOT, Fd: int32(fd)})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.control(unix.EPOLL_CTL_MOD, fd, events)
 }
 
 func (w *watcher) remove(fd int) {
@@ -100,10 +118,10 @@ func (w *watcher) loop() {
 				return
 			}
 			w.mu.Lock()
-			f := w.ready[e.Fd]
+			r := w.ready[e.Fd]
 			w.mu.Unlock()
-			if f != nil {
-				f(e.Events)
+			if r != nil && r.number == e.Pad {
+				r.call(e.Events)
 			}
 		}
 	}

@@ -66,9 +66,6 @@ func Run(c Config) (Status, error) {
 	panic("unreachable")
 }
 
-// variable tells a process its role.
-const variable = "RDMASHIM_BROKER"
-
 // role is what a process that Run has started is for.
 type role struct {
 	name   string

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"os"
@@ -13,7 +14,8 @@ import (
 
 // Command is rdmashim kernel.
 func Command() *cobra.Command {
-	return &cobra.Command{
+	var server string
+	cmd := &cobra.Command{
 		Use:   "kernel [SCRIPT]",
 		Short: "Try a mini kernel: its modules, files, and RDMA calls by name",
 		Long: `Try the mini kernel of this process, from its modules to the calls of the API: a
@@ -23,15 +25,19 @@ nothing of it is left when the command ends.
 From a terminal the commands are edited. From a SCRIPT (- is standard input)
 each is printed before what it answers; # begins a comment, and '! COMMAND' must
 fail. The first other failure ends the script with its file and line, and exit
-status 1.`,
+status 1.
+
+With --attach the commands go to the kernel of rdmashim kernel serve, which
+stays as it is when this command ends: ps lists its programs.`,
 		Example: `  rdmashim kernel
   rdmashim kernel docs/kernel.rdma
-  printf 'insmod soft 127.0.0.5\nlsmod\n' | rdmashim kernel -`,
+  printf 'insmod soft 127.0.0.5\nlsmod\n' | rdmashim kernel -
+  rdmashim kernel --attach /tmp/k.sock`,
 		Args: cli.MaxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in, name := cmd.InOrStdin(), "-"
 			if file, ok := in.(*os.File); ok && len(args) == 0 && term.IsTerminal(int(file.Fd())) {
-				return interact(file, cmd.OutOrStdout())
+				return interact(file, cmd.OutOrStdout(), server)
 			}
 			if len(args) == 1 && args[0] != "-" {
 				file, err := os.Open(args[0])
@@ -41,13 +47,19 @@ status 1.`,
 				defer file.Close()
 				in, name = file, args[0]
 			}
+			if server != "" {
+				return attach(server, &scriptLines{bufio.NewScanner(in)}, cmd.OutOrStdout())
+			}
 			return Run(name, in, cmd.OutOrStdout())
 		},
 	}
+	cmd.Flags().StringVar(&server, "attach", "", "the socket of a kernel that serves programs")
+	cmd.AddCommand(serveCommand())
+	return cmd
 }
 
 // interact reads commands from a terminal until its end, or exit.
-func interact(tty *os.File, out io.Writer) error {
+func interact(tty *os.File, out io.Writer, server string) error {
 	before, err := term.MakeRaw(int(tty.Fd()))
 	if err != nil {
 		return err
@@ -59,6 +71,9 @@ func interact(tty *os.File, out io.Writer) error {
 	}{tty, out}, "kernel> ")
 	if w, h, err := term.GetSize(int(tty.Fd())); err == nil && w > 0 { // 0 is unknown
 		screen.SetSize(w, h)
+	}
+	if server != "" {
+		return attach(server, screen, screen)
 	}
 	c := newConsole(screen)
 	defer c.end()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/kshim/supervise"
 	"github.com/rdmashim/rdmashim/kshim/trace"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/explain"
 	"github.com/rdmashim/rdmashim/uapi"
@@ -27,6 +28,8 @@ type console struct {
 	machine *emu.Machine
 	proc    *emu.Process // looks at files
 	files   kshim.Kernel // proc, traced
+
+	server *supervise.Kernel // that the machine is of; nil for a console's own machine
 
 	opened  map[string]*uapi.Device
 	current *uapi.Device // of the device that open named last
@@ -78,6 +81,9 @@ func (c *console) end() {
 		uapi.Free(r.buf)
 	}
 	for _, m := range c.machine.Lsmod() {
+		if c.server != nil {
+			break
+		}
 		_ = c.machine.Rmmod(m.Name) // the latest first; modules that others use stay
 	}
 	c.proc.Exit()

@@ -1,7 +1,9 @@
 package kernel
 
 import (
+	"bufio"
 	"bytes"
+	"net"
 	"os"
 	"os/exec"
 	"regexp"
@@ -129,4 +131,24 @@ func TestExamples(t *testing.T) {
 		require.NoError(t, err, cmd.example)
 		c.proc.Exit()
 	}
+}
+
+// TestAttach: a relay's lines are carried out at the other end, which keeps its
+// modules; a script ends with the first failure, and its text.
+func TestAttach(t *testing.T) {
+	here, there := net.Pipe()
+	c := newConsole(there)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		answers(c, there)
+		there.Close()
+	}()
+	var out bytes.Buffer
+	err := relay(here, &scriptLines{bufio.NewScanner(strings.NewReader("lsmod\nps\nlsmod\n"))}, &out)
+	require.ErrorContains(t, err, "this kernel serves no programs")
+	require.Equal(t, 1, strings.Count(out.String(), "Module"))
+	here.Close()
+	<-ended
+	c.end()
 }

@@ -32,6 +32,8 @@ func (c *console) insmod(a *args) error {
 
 func (c *console) rmmod(a *args) error { return c.machine.Rmmod(a.text[0]) }
 
+func (c *console) unregister(a *args) error { return c.machine.Unregister(a.text[0]) }
+
 func (c *console) lsmod(*args) error {
 	c.printf("%-12s %4s by\n", "Module", "Used")
 	for _, m := range c.machine.Lsmod() {

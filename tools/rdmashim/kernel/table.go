@@ -23,6 +23,8 @@ func init() {
 		{"help", "", "lists the commands", "help", (*console).help},
 		{"insmod", "MODULE [PARAM...]", "loads a module; each PARAM of soft or sim is a device", "insmod soft 127.0.0.5", (*console).insmod},
 		{"rmmod", "MODULE", "unloads a module", "rmmod soft", (*console).rmmod},
+		{"unregister", "DEVICE", "takes a device away from its programs", "unregister soft0", (*console).unregister},
+		{"ps", "", "lists the programs that a kernel of serve has", "ps", (*console).ps},
 		{"lsmod", "", "lists the loaded modules", "lsmod", (*console).lsmod},
 		{"dmesg", "", "prints the kernel log", "dmesg", (*console).dmesg},
 		{"ls", "[DIR]", "lists a directory", "ls /dev/infiniband", (*console).ls},

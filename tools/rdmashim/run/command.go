@@ -20,25 +20,31 @@ import (
 func Command() *cobra.Command {
 	var devices []string
 	var faults cli.DeviceFlags
-	var build string
+	var build, way, server string
 	var sweep bool
 	cmd := &cobra.Command{
 		Use:   "run [flags] -- PROGRAM [ARGUMENT...]",
-		Short: "Run a C program of libibverbs on a soft device, without a card",
-		Long: `Run a C program that uses libibverbs or librdmacm, as it is, on soft devices
-that live in its process: perftest, rping, your own. No root, no kernel module.
+		Short: "Run a program of libibverbs on a soft device, without a card",
+		Long: `Run a program that uses libibverbs, librdmacm or the kernel's RDMA files, as it
+is, on soft devices: perftest, rping, MPI, your own. No root, no kernel module.
+Exit status and signals are the program's.
 
-The command becomes the program: exit status and signals are the program's. Each
-process of it that uses RDMA has devices of its own, rxe0, rxe1 and so on. A
-device without an address takes the first free of 127.0.0.1 to 127.0.0.16; peers
-that are to find it give it one: soft:127.0.0.5.
+There are two ways. The library puts the mini kernel into the program's process:
+the fast way, for C programs of glibc. Its first run builds two small libraries,
+which takes a C compiler, the go command and half a minute. The supervisor
+answers the program's system calls from another process, and reaches every
+program: static, musl, Go, Python, children of a fork. Without --way the command
+takes the library where it can, and says when it does not.
 
-The first run builds two small libraries, which takes a C compiler, the go
-command and half a minute. Programs that are static, written in Go, linked with
-musl or privileged cannot be reached; the command says so.`,
+The devices are rxe0, rxe1 and so on: by the library each process has its own,
+by the supervisor all processes of the command share them, and with --kernel all
+programs of a server, rdmashim kernel serve. A device without an address takes
+the first free of 127.0.0.1 to 127.0.0.16; peers that are to find it give it
+one: soft:127.0.0.5.`,
 		Example: `  rdmashim run -- ibv_devinfo
   rdmashim run -d soft:127.0.0.5 -- ibv_rc_pingpong -g 0
-  rdmashim run -d soft:127.0.0.6 --loss 1% -- ibv_rc_pingpong -g 0 127.0.0.5`,
+  rdmashim run -d soft:127.0.0.6 --loss 1% -- ibv_rc_pingpong -g 0 127.0.0.5
+  rdmashim run --kernel /tmp/k.sock -- rping -s -a 127.0.0.1`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if sweep {
@@ -59,10 +65,20 @@ musl or privileged cannot be reached; the command says so.`,
 				}
 				devices[i] = cli.WithOptions(d, faults.Options())
 			}
-			program, err := preload.Look(args[0])
+			if server != "" && cmd.Flags().Changed("device") {
+				return cli.Usagef("the devices of --kernel are the server's: leave out --device")
+			}
+			w, err := choose(way, server, args[0], cmd.ErrOrStderr())
 			if errors.Is(err, exec.ErrNotFound) {
 				return cmp.Or(cli.NotInstalled(args[0]), err)
 			}
+			if err != nil {
+				return err
+			}
+			if w == bySupervisor {
+				return supervised(args, devices, server)
+			}
+			program, err := preload.Look(args[0])
 			if err != nil {
 				return err
 			}
@@ -80,6 +96,8 @@ musl or privileged cannot be reached; the command says so.`,
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&devices, "device", "d", nil, "a soft device, soft or soft:ADDRESS with options; may be repeated")
 	faults.AddFaults(cmd)
+	flags.StringVar(&way, "way", "", "library or supervisor: how the program is reached (default: the library where it can)")
+	flags.StringVar(&server, "kernel", "", "the socket of a mini kernel that programs share (rdmashim kernel serve)")
 	flags.BoolVar(&sweep, preload.Sweep, false, "")
 	_ = flags.MarkHidden(preload.Sweep)
 	flags.StringVar(&build, preload.Build, "", "")

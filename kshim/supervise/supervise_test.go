@@ -1,0 +1,172 @@
+//go:build linux && (amd64 || arm64)
+
+package supervise
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/kshim/driver"
+)
+
+// patience bounds a hang.
+const patience = time.Minute
+
+func eventually(t *testing.T, what func() bool, args ...any) {
+	t.Helper()
+	require.Eventually(t, what, patience, time.Millisecond, args...)
+}
+
+// cq is the queue that a program has just made.
+func (b *bed) cq(p *child, name string) driver.CQEvents {
+	b.t.Helper()
+	require.Equal(b.t, name, p.says())
+	defer p.tell("go on")
+	return b.dev.LastCQ.Events
+}
+
+// kills is how often TestKilled kills.
+const kills = 200
+
+// TestOrdinaryCalls: what is not RDMA's is as without a kernel.
+func TestOrdinaryCalls(t *testing.T) {
+	b := newBed(t)
+	alone := b.begin(false, "ordinary").all()
+	require.NotEmpty(t, alone)
+	require.Equal(t, alone, b.start("ordinary").all())
+}
+
+// TestObjectsStay: what a file holds stays as long as a duplicate or a child
+// has the file, and goes with the last descriptor.
+func TestObjectsStay(t *testing.T) {
+	b := newBed(t)
+	p := b.start("objects")
+	require.Equal(t, "three", p.says())
+	require.Equal(t, "ctx 1 pd 3", b.objects())
+	p.tell("go on")
+	child, err := strconv.Atoi(p.says())
+	require.NoError(t, err)
+	_, err = p.Process.Wait() // the child has the other end of its input
+	require.NoError(t, err)
+	require.Equal(t, "ctx 1 pd 3", b.objects())
+	require.NoError(t, unix.Kill(child, unix.SIGKILL))
+	eventually(t, func() bool { return b.objects() == "" && len(b.k.Programs()) == 0 })
+}
+
+// TestEvents: edge-triggered polls see each event, more come than the pipe has
+// room for, in their order, and a queue's unread ones go with it.
+func TestEvents(t *testing.T) {
+	b := newBed(t)
+	p := b.start("events")
+	b.cq(p, "cq 7")
+	nine := b.cq(p, "cq 9")
+	require.Equal(t, "ready 0 0", p.says())
+	for range 2 { // one of them unread before
+		nine.Completion()
+		p.tell("edges")
+		require.Equal(t, "1 0", p.says())
+	}
+	const many = 10_000
+	for range many {
+		nine.Completion()
+	}
+	p.tell("5")
+	require.Equal(t, "0 5 1", p.says())
+	p.tell(strconv.Itoa(many - 3))
+	require.Equal(t, "0 9997 0", p.says())
+	nine.Completion()
+	nine.Completion()
+	p.tell("destroy")
+	require.Equal(t, "reported 0", p.says(), "of the other queue")
+	p.tell("1")
+	require.Equal(t, "0 1 1", p.says())
+	p.tell("end")
+	p.tell("2")
+	require.Equal(t, "0 <nil>", p.says(), "the end, which in Linux is EIO")
+}
+
+// TestWithdraw: a queue that is destroyed counts the events that were read.
+func TestWithdraw(t *testing.T) {
+	b := newBed(t)
+	p := b.start("events")
+	seven, nine := b.cq(p, "cq 7"), b.cq(p, "cq 9")
+	p.says()
+	for range 3 {
+		seven.Completion()
+		nine.Completion()
+	}
+	p.tell("1")
+	p.says()
+	p.tell("destroy")
+	require.Equal(t, "reported 1", p.says())
+	p.tell("3")
+	require.Equal(t, "0 3 0", p.says())
+}
+
+// TestWaitHoldsNobody: a call that waits for an event holds up no other thread,
+// and ends with its process.
+func TestWaitHoldsNobody(t *testing.T) {
+	b := newCMBed(t)
+	p := b.start("waiter")
+	require.Equal(t, "<nil>", p.says())
+	require.Equal(t, "opened", p.says())
+	require.NoError(t, p.Process.Kill())
+	eventually(t, func() bool { return len(b.k.Programs()) == 0 })
+}
+
+// TestNumbersOfDuplicates: the number of a file that lives on by a duplicate is
+// the next file's; a program without numbers left is told so.
+func TestNumbersOfDuplicates(t *testing.T) {
+	b := newBed(t)
+	p := b.start("reuse")
+	one, two := b.cq(p, "cq 1"), b.cq(p, "cq 2")
+	require.Equal(t, "true", p.says())
+	two.Completion()
+	one.Completion()
+	p.tell("go on")
+	require.Equal(t, "8 <nil> 1", p.says())
+	require.Equal(t, "too many open files true", p.says())
+}
+
+// TestKilled: a program that is killed at any moment leaves nothing.
+func TestKilled(t *testing.T) {
+	b := newCMBed(t)
+	descriptors := func() int {
+		list, err := os.ReadDir("/proc/self/fd")
+		require.NoError(t, err)
+		return len(list)
+	}
+	var before int
+	for i := range kills {
+		p := b.start("churn")
+		p.says()
+		<-time.After(time.Duration(i%20) * time.Millisecond) // any moment
+		require.NoError(t, p.Process.Kill())
+		_ = p.Wait()
+		p.served <- <-p.served
+		eventually(t, func() bool { return b.objects() == "" && len(b.k.Programs()) == 0 })
+		if i == 0 {
+			before = descriptors()
+		}
+	}
+	eventually(t, func() bool { return descriptors() <= before })
+}
+
+// TestHostile: a program that sends nonsense from fifty threads costs the kernel
+// nothing, and another program is served.
+func TestHostile(t *testing.T) {
+	b := newCMBed(t)
+	p := b.start("hostile")
+	other := b.start("events")
+	b.cq(other, "cq 7")
+	b.cq(other, "cq 9")
+	require.Equal(t, "ready 0 0", other.says())
+	lines := p.all()
+	require.True(t, strings.HasSuffix(lines, "done"), "%s", lines)
+}
