@@ -294,6 +294,19 @@ func TestSignals(t *testing.T) {
 	r.exits(4)
 }
 
+// TestInterruptedStart: an interrupt is one, however early it comes.
+func TestInterruptedStart(t *testing.T) {
+	for i := range amount.Of(40, 200) {
+		r := do(t, nil, "sh", "-c", "exit 0")
+		for range i * 20 { // later each time
+			_, _ = os.ReadFile(fmt.Sprintf("/proc/%d/stat", r.Process.Pid))
+		}
+		_ = unix.Kill(-r.Process.Pid, unix.SIGINT)
+		ws := r.ends()
+		require.True(t, ws.Exited() && ws.ExitStatus() == 0 || ws.Signaled() && ws.Signal() == unix.SIGINT, "%v: %s", r.ProcessState, r.errors())
+	}
+}
+
 // TestIgnoredSignals: what nohup ignores stays ignored, in the command too.
 func TestIgnoredSignals(t *testing.T) {
 	r := begin(t, nil, "sh", "-c", `echo ready; read x; exit 2`)

@@ -53,7 +53,9 @@ func command(c Config) (Status, error) {
 	release()
 	l, program, err := greet(keeper)
 	if err != nil {
-		reap(pid)
+		if ws := reap(pid); ws.Signaled() { // the group's, before it could catch it
+			return Status(ws), nil
+		}
 		return 0, err
 	}
 	defer l.Close()
@@ -184,10 +186,10 @@ func children(changed func(pid int, ws unix.WaitStatus)) {
 }
 
 // reap waits for a child that is ending.
-func reap(pid int) {
+func reap(pid int) (ws unix.WaitStatus) {
 	for {
-		if _, err := unix.Wait4(pid, nil, 0, nil); !errors.Is(err, unix.EINTR) {
-			return
+		if _, err := unix.Wait4(pid, &ws, 0, nil); !errors.Is(err, unix.EINTR) {
+			return ws
 		}
 	}
 }

@@ -30,8 +30,8 @@
 // that are ours, ENODEV to opens below /dev/infiniband, also to those that the
 // kernel held. All other calls continue, and so does a call that the kernel
 // received in its last instant, of which nothing is known. Only when command
-// and keeper are killed at once is there nobody, and each held call, also the
-// open of any file, fails with ENOSYS.
+// and keeper are killed at once does no process answer, and each held call,
+// also the open of any file, fails with ENOSYS.
 //
 // A server gets the listener, and then the memory of the processes below the
 // keeper, of no others, as it asks for it by their PIDs: Attach is its side. So

@@ -62,6 +62,9 @@ func (k *keeper) start() (err error) {
 		return err
 	}
 	if k.listener, err = notif.Accept(sockets[0]); err != nil {
+		if ws := reap(k.child); ws.Signaled() {
+			Status(ws).Exit()
+		}
 		_ = notif.Refuse(k.command, err) // the command says it
 		os.Exit(1)
 	}

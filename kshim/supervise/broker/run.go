@@ -59,11 +59,12 @@ func Run(c Config) (Status, error) {
 			unix.CloseOnExec(fd)
 		}
 	}
+	as := become
 	if r.name == "keeper" {
-		os.Exit(keep(c, r))
+		as = keep
 	}
-	os.Exit(become(c, r))
-	panic("unreachable")
+	os.Exit(as(c, r))
+	return 0, nil
 }
 
 // role is what a process that Run has started is for.
