@@ -115,7 +115,8 @@ func (all registrations) listen(ctx context.Context, address string) (at string,
 			return "", nil, err
 		}
 		local = netip.AddrPortFrom(local.Addr(), l.Addr().Port())
-		listeners = append(listeners, peer.Listener{Accept: func() (peer.Remote, error) { return l.Accept(ctx) }, Close: l.Close})
+		accept := func() (peer.Remote, error) { return l.Accept(context.Background()) } // until it is closed
+		listeners = append(listeners, peer.Listener{Accept: accept, Close: l.Close})
 	}
 	return local.String(), listeners, nil
 }

@@ -24,8 +24,8 @@ func TestSample(t *testing.T) {
 	s := clitest.Serve(t, "quic", "server", "--listen", clitest.Host()+":0")
 	addr := s.Addr
 	capture := filepath.Join(t.TempDir(), "quic.pcapng")
-	o := clitest.RunTool(t, "quic", "client", addr, "--json", "--streams", "8", "--size", "300000", "--datagrams", "20",
-		"--on", "soft?loss=2%&seed=7&pcap="+capture+",tcp,udp")
+	o := clitest.RunTool(t, "quic", "client", addr, "--json", "--streams", "8", "--size", "1000000", "--datagrams", "20",
+		"--on", "soft?loss=10%&seed=7&pcap="+capture+",tcp,udp")
 	require.Zero(t, o.Code, o.Stderr)
 	var r SampleReport
 	d := json.NewDecoder(strings.NewReader(o.Stdout))
