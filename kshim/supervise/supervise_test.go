@@ -158,8 +158,8 @@ func TestKilled(t *testing.T) {
 	eventually(t, func() bool { return descriptors() <= before })
 }
 
-// TestHostile: a program that sends nonsense from fifty threads costs the kernel
-// nothing, and another program is served.
+// TestHostile: a program that sends nonsense from fifty threads costs the
+// kernel nothing, and another program is served.
 func TestHostile(t *testing.T) {
 	b := newCMBed(t)
 	p := b.start("hostile")

@@ -263,7 +263,7 @@ func TestKilledWhileStopped(t *testing.T) {
 	var ws syscall.WaitStatus
 	must.Get(syscall.Wait4(r.Process.Pid, &ws, syscall.WUNTRACED, nil))(t)
 	require.NoError(t, unix.Kill(program, unix.SIGKILL))
-	require.Equal(t, unix.SIGKILL, r.ends().Signal())
+	require.Equal(t, unix.SIGKILL, r.ends().Signal(), "%v %s", r.ProcessState, r.errors())
 }
 
 // TestSignals: one to the command is sent on; one to the group comes once.
@@ -391,7 +391,7 @@ func TestWithoutKeeper(t *testing.T) {
 	require.True(t, ws.Stopped())
 	require.NoError(t, unix.Kill(r.Process.Pid, unix.SIGCONT))
 	r.says(unix.SIGCONT.String())
-	require.Equal(t, unix.SIGKILL, r.ends().Signal())
+	require.Equal(t, unix.SIGKILL, r.ends().Signal(), "%v %s", r.ProcessState, r.errors())
 }
 
 // TestKilledCommand: the program of a command that is killed is killed, and
@@ -403,7 +403,7 @@ func TestKilledCommand(t *testing.T) {
 	late := must.Get(os.OpenFile(name, os.O_RDWR, 0))(t)
 	r.says("late")
 	require.NoError(t, r.Process.Kill())
-	require.Equal(t, unix.SIGKILL, r.ends().Signal())
+	require.Equal(t, unix.SIGKILL, r.ends().Signal(), "%v %s", r.ProcessState, r.errors())
 	require.NoError(t, late.Close())
 	r.says("123456789 <nil>")
 	require.Empty(t, must.Get(io.ReadAll(r.out))(t), "the program has gone, and the keeper")

@@ -161,10 +161,10 @@ func takeOver(l *notif.Listener, program int, unanswered []os.Signal, signals <-
 		case s := <-signals:
 			_ = unix.Kill(program, s.(syscall.Signal))
 		case s, ok := <-ended:
+			<-served
 			if !ok {
 				return 0, fmt.Errorf("the kernel and the program were killed: %w", syscall.EIO)
 			}
-			<-served
 			return s, nil
 		}
 	}

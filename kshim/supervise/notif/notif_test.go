@@ -411,6 +411,7 @@ func TestPassing(t *testing.T) {
 	require.NoError(t, unix.Pipe2(pipe[:], unix.O_CLOEXEC))
 	require.NoError(t, Send(sockets[0], []byte("two"), pipe[0], pipe[1]))
 	require.NoError(t, Send(sockets[0], []byte("none")))
+	require.NoError(t, Send(sockets[1], []byte("unread")))
 	require.NoError(t, Send(sockets[0], []byte("many"), slices.Repeat(pipe[:1], mostDescriptors+1)...))
 	require.NoError(t, unix.Close(sockets[0]))
 

@@ -88,7 +88,9 @@ func Receive(socket int, data []byte) (n int, fds []int, err error) {
 	var got, flags int
 	for {
 		n, got, flags, _, err = unix.Recvmsg(socket, data, rights, unix.MSG_CMSG_CLOEXEC)
-		if !errors.Is(err, unix.EINTR) {
+		// The other end was closed before it had read everything: Linux says so
+		// once, ahead of what that end had sent.
+		if !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.ECONNRESET) {
 			break
 		}
 	}
