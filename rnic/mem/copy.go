@@ -8,7 +8,7 @@ import (
 // copyOut copies from off on into a packet, and sums that where it costs hardly
 // more.
 func (m *Memory) copyOut(dst []byte, off uint64) (sum crc.Sum, err error) {
-	if m.Far != nil {
+	if m.isFar() {
 		return crc.Sum{}, m.readFar(dst, off)
 	}
 	defer fault.End(fault.Begin(), &err, ErrFault)
@@ -38,7 +38,7 @@ const leastPage = 4096
 // copyIn copies a packet to off. At the end of a message the last aligned word
 // is stored atomically after the rest.
 func (m *Memory) copyIn(off uint64, src []byte, last bool) (err error) {
-	if m.Far != nil {
+	if m.isFar() {
 		return m.writeFar(off, src, last)
 	}
 	defer fault.End(fault.Begin(), &err, ErrFault)

@@ -67,7 +67,7 @@ func (t *Table) Locate(pd PD, list []SGE, off, n uint64) (src []byte, tag any, a
 			continue
 		}
 		r := t.find(s.LKey)
-		if r == nil || r.tag == nil || r.mem.Far != nil || r.pd != pd || n > uint64(s.Length)-off {
+		if r == nil || r.tag == nil || r.mem.isFar() || r.pd != pd || n > uint64(s.Length)-off {
 			break
 		}
 		if at, err := r.offset(s.Addr+off, n); err == nil {

@@ -18,10 +18,13 @@ type SGE struct {
 // Memory is what a region gives access to: bytes of this process, or Len bytes
 // at Addr of another one.
 type Memory struct {
-	Bytes     []byte
-	Far       Far // nil: Bytes
-	Addr, Len uint64
+	Bytes []byte // nil: far
+	Len   uint64
+	Far   Far
+	Addr  uint64
 }
+
+func (m *Memory) isFar() bool { return m.Bytes == nil }
 
 // Near returns the memory that b is.
 func Near(b []byte) Memory { return Memory{Bytes: b, Len: uint64(len(b))} }
@@ -36,9 +39,9 @@ type Region struct {
 	key       uint32
 	pd        PD
 	iova      uint64
-	mem       Memory
 	access    abi.AccessFlags
 	revocable bool
+	mem       Memory
 	windows   int // bound to it
 	tag       any // of the table's owner; nil: none
 }

@@ -38,7 +38,7 @@ func (t *Table) FetchAdd(pd PD, key uint32, addr, add uint64) (uint64, error) {
 	switch {
 	case err != nil:
 		return 0, err
-	case r.mem.Far != nil:
+	case r.mem.isFar():
 		return t.update(&r.mem, off, func(old uint64) uint64 { return old + add })
 	}
 	return r.mem.fetchAdd(off, add)
@@ -51,7 +51,7 @@ func (t *Table) CompareSwap(pd PD, key uint32, addr, compare, swap uint64) (uint
 	switch {
 	case err != nil:
 		return 0, err
-	case r.mem.Far != nil:
+	case r.mem.isFar():
 		return t.update(&r.mem, off, func(old uint64) uint64 {
 			if old == compare {
 				return swap

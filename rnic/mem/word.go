@@ -7,7 +7,7 @@ import (
 
 // start is where memory begins, in its own process.
 func (m *Memory) start() uint64 {
-	if m.Far != nil {
+	if m.isFar() {
 		return m.Addr
 	}
 	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(m.Bytes))))
