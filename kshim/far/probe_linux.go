@@ -66,8 +66,8 @@ func (r *rest) ask(at func(addr uint64) (mapping, error)) error {
 	}
 }
 
-// scan takes them off a list in the order of addresses (proc_pid_maps(5)), which
-// is empty for an address space that has gone.
+// scan takes them off a list in the order of addresses (proc_pid_maps(5)),
+// which is empty for an address space that has gone.
 func (r *rest) scan(maps io.Reader) error {
 	end := ErrGone
 	for lines := bufio.NewScanner(maps); lines.Scan(); end = syscall.EFAULT {
