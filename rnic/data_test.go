@@ -12,34 +12,6 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link"
 )
 
-func TestWriteAndRead(t *testing.T) {
-	a, b := newPair(t, pairOptions{size: 17 << 20})
-	a.mem.fill(1)
-	id := uint64(100)
-	for _, n := range []int{0, 1, 3, 4, 1023, 1024, 1025, 4096, 100_000, 16<<20 + 1} {
-		clear(b.mem.buf)
-		id++
-		a.qp.post(write(a, b, id, 5, 77, n))
-		wc := a.qp.send.waitStatus(id, abi.WCSuccess)
-		require.Equal(t, abi.WCRDMAWrite, wc.Opcode)
-		require.Equal(t, a.qp.qp.Num(), wc.QPN)
-		require.Equal(t, a.mem.buf[5:5+n], b.mem.buf[77:77+n])
-		require.Zero(t, b.mem.buf[76])
-		require.Zero(t, b.mem.buf[77+n])
-
-		clear(b.mem.buf)
-		id++
-		b.qp.post(&ring.SendWR{ID: id, Opcode: abi.WRRDMARead, Flags: abi.SendSignaled, SGE: []ring.SGE{b.mem.sge(10, n)},
-			RemoteAddr: a.mem.at + 3, RKey: a.mem.mr.RKey()})
-		wc = b.qp.send.waitStatus(id, abi.WCSuccess)
-		require.Equal(t, abi.WCRDMARead, wc.Opcode)
-		require.Equal(t, a.mem.buf[3:3+n], b.mem.buf[10:10+n])
-	}
-	require.Equal(t, uint64(10), a.counter(t, "rdma_writes"))
-	require.Equal(t, uint64(10), b.counter(t, "rdma_reads"))
-	require.Zero(t, b.counter(t, "drop_qpn")+b.counter(t, "drop_icrc")+b.counter(t, "drop_malformed"))
-}
-
 // More work requests with one doorbell than one pull takes.
 func TestDeepQueue(t *testing.T) {
 	send := 4 * pullBatch

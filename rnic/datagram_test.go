@@ -58,47 +58,6 @@ func datagram(from, to *testDevice, id uint64, ah uint32, off, n int) *ring.Send
 		AHNum: ah, RemoteQPN: to.qp.qp.Num(), RemoteQKey: testQKey}
 }
 
-// Datagrams to other devices, on other UDP ports too, over both IP versions,
-// and to oneself.
-func TestDatagrams(t *testing.T) {
-	for name, at := range map[string][]netip.AddrPort{
-		"IPv4":      {netip.MustParseAddrPort("10.0.0.1:4791"), netip.MustParseAddrPort("10.0.0.2:4791")},
-		"IPv6":      {netip.MustParseAddrPort("[fd00::1]:4791"), netip.MustParseAddrPort("[fd00::2]:4791")},
-		"UDP ports": {netip.MustParseAddrPort("10.0.0.1:5000"), netip.MustParseAddrPort("10.0.0.1:60000")},
-	} {
-		t.Run(name, func(t *testing.T) {
-			ds := datagramDevices(t, at...)
-			id := uint64(0)
-			for _, from := range ds {
-				from.mem.fill(byte(from.qp.qp.Num()))
-				for _, to := range ds {
-					_, ah := handle(t, from, to)
-					for i, n := range []int{0, 1, 3, 1023, 4096} {
-						id++
-						to.qp.postRecv(id, to.mem.sge(10_000, wire.GRHLen+n))
-						wr := datagram(from, to, 100+id, ah, 5, n)
-						if i == 2 {
-							wr.Opcode, wr.Imm = abi.WRSendWithImm, 0xcafe0000
-						}
-						from.qp.post(wr)
-						from.qp.send.waitStatus(100+id, abi.WCSuccess)
-						wc := to.qp.recv.waitStatus(id, abi.WCSuccess)
-						require.EqualValues(t, wire.GRHLen+n, wc.ByteLen)
-						require.Equal(t, from.qp.qp.Num(), wc.SrcQP)
-						require.Equal(t, to.qp.qp.Num(), wc.QPN)
-						require.Equal(t, i == 2, wc.Flags&abi.WCWithImm != 0 && wc.Imm == 0xcafe0000)
-						require.NotZero(t, wc.Flags&abi.WCGRH)
-						require.Equal(t, from.mem.buf[5:5+n], to.mem.buf[10_000+wire.GRHLen:][:n])
-						src, dst := route(to.mem.buf[10_000:])
-						require.Equal(t, from.Addr().Addr(), src)
-						require.Equal(t, to.Addr().Addr(), dst)
-					}
-				}
-			}
-		})
-	}
-}
-
 // Every drop is counted, and hurts no queue pair.
 func TestDatagramsDropped(t *testing.T) {
 	ds := datagramDevices(t, netip.AddrPort{}, netip.AddrPort{})
