@@ -12,21 +12,25 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/amount"
 )
 
 var (
 	seedFlag = flag.Uint64("cm.seed", 0, "run this seed only, and say what happens")
-	manyFlag = flag.Uint64("cm.n", 10_000, "how many seeds to run")
+	manyFlag = flag.Uint64("cm.n", 0, "how many seeds to run; 0: 3000, all of the 10000 with tools/test --all, 1000 with -short")
 )
 
 // TestRandom connects and disconnects hosts over a network with faults, and
 // holds that both ends agree on the fate of every connection, within the bound.
 func TestRandom(t *testing.T) {
 	first, last := uint64(1), *manyFlag
-	if *seedFlag != 0 {
+	switch {
+	case *seedFlag != 0:
 		first, last = *seedFlag, *seedFlag
-	} else if testing.Short() {
-		last = min(last, 1000)
+	case testing.Short():
+		last = 1000
+	case last == 0:
+		last = uint64(amount.Of(3_000, 10_000))
 	}
 	var sum tally
 	for seed := first; seed <= last; seed++ {

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	flagN    = flag.Int("core.n", 0, "how many seeds the soak runs; 0: 10000, 500 with -short or -race")
+	flagN    = flag.Int("core.n", 0, "how many seeds the soak runs; 0: 3000, all of the 10000 with tools/test --all, 500 with -short or -race")
 	flagSeed = flag.Uint64("core.seed", 0, "run this seed only, and print every operation with -v")
 )
 
@@ -28,7 +28,7 @@ func TestSoak(t *testing.T) {
 		}
 		return
 	}
-	n := uint64(10_000)
+	n := uint64(amount.Of(3_000, 10_000))
 	if testing.Short() || amount.Race {
 		n = 500
 	}
