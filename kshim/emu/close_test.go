@@ -168,30 +168,6 @@ func TestDyingObject(t *testing.T) {
 	require.NoError(t, o.end(false))
 }
 
-// TestQueueOrder: the lower of two handles is looked at first, whichever queue
-// it is.
-func TestQueueOrder(t *testing.T) {
-	c := newClient(t, true)
-	wrong := c.pd()
-	missing := wrong + 1
-	f := c.f.(*uverbsFile)
-	for _, pair := range [][2]uint32{{wrong, missing}, {missing, wrong}} {
-		_, _, err := f.acquireCQs(pair[0], pair[1])
-		require.ErrorIs(t, err, syscall.EINVAL)
-	}
-	low, _ := c.cq(0, -1)
-	high, _ := c.cq(0, -1)
-	for _, pair := range [][2]uint32{{low, high}, {high, low}, {low, low}} {
-		scq, rcq, err := f.acquireCQs(pair[0], pair[1])
-		require.NoError(t, err)
-		require.Equal(t, pair, [2]uint32{scq.handle, rcq.handle})
-		scq.release()
-		if scq != rcq {
-			rcq.release()
-		}
-	}
-}
-
 // TestDoorbellAfterClose: a doorbell that was under way when its file closed
 // finds no queue pair, and says why.
 func TestDoorbellAfterClose(t *testing.T) {

@@ -29,45 +29,6 @@ func recvs(ids ...uint64) (batch []RecvWR) {
 	return batch
 }
 
-// TestCompletionsCarryWhatTheKernelLeavesOut: the id is the caller's, all 64
-// bits; the opcode stands in error completions, too.
-func TestCompletionsCarryWhatTheKernelLeavesOut(t *testing.T) {
-	b := newBed(t, QPInit{MaxSendWR: 16, MaxRecvWR: 16}).connect()
-	sge := []SGE{{Length: 8}}
-	ops := []struct {
-		op   abi.WROpcode
-		want abi.WCOpcode
-	}{
-		{abi.WRRDMAWrite, abi.WCRDMAWrite}, {abi.WRRDMAWriteWithImm, abi.WCRDMAWrite}, {abi.WRSend, abi.WCSend}, {abi.WRSendWithImm, abi.WCSend},
-		{abi.WRRDMARead, abi.WCRDMARead}, {abi.WRAtomicCmpAndSwp, abi.WCCompSwap}, {abi.WRAtomicFetchAndAdd, abi.WCFetchAdd},
-	}
-	var batch []SendWR
-	for i, o := range ops {
-		batch = append(batch, SendWR{ID: math.MaxUint64 - uint64(i), Opcode: o.op, Flags: sig, SGE: sge})
-	}
-	n, err := b.qp.Post(batch)
-	require.NoError(t, err)
-	require.Equal(t, len(ops), n)
-	require.Equal(t, 1, b.kernel.Bells, "one doorbell a batch")
-	for i, wc := range poll(t, b.scq) {
-		require.Equal(t, WC{ID: math.MaxUint64 - uint64(i), Opcode: ops[i].want, ByteLen: 8, QPN: b.qp.Num()}, wc)
-	}
-
-	_, err = b.qp.PostRecv(recvs(math.MaxUint64, 1<<63, 9))
-	require.NoError(t, err)
-	b.do(func() {
-		b.kernel.Recv(&ring.WC{Opcode: abi.WCRecvRDMAWithImm, ByteLen: 12, Imm: 0x01020304, Flags: abi.WCWithImm | abi.WCGRH, SrcQP: 5})
-		b.kernel.Recv(&ring.WC{Opcode: abi.WCRecv, ByteLen: 3})
-		b.kernel.Recv(&ring.WC{Status: abi.WCLocQPOpErr, VendorErr: 4})
-	})
-	require.Equal(t, []WC{
-		{ID: math.MaxUint64, Opcode: abi.WCRecvRDMAWithImm, ByteLen: 12, Imm: 0x01020304, Flags: abi.WCWithImm | abi.WCGRH, SrcQP: 5, QPN: b.qp.Num()},
-		{ID: 1 << 63, Opcode: abi.WCRecv, ByteLen: 3, QPN: b.qp.Num()},
-		{ID: 9, Status: abi.WCLocQPOpErr, Opcode: abi.WCRecv, VendorErr: 4, QPN: b.qp.Num()},
-	}, poll(t, b.rcq))
-	require.Equal(t, abi.QPSErr, b.qp.State(), "an error completion tells the state")
-}
-
 func TestFailureAndFlush(t *testing.T) {
 	b := newBed(t, eight).connect()
 	b.do(func() { b.dev.Bell = func(qp *kerneltest.QP) { qp.FailFirst(abi.WCRemAccessErr) } })

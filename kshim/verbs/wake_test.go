@@ -111,42 +111,6 @@ func TestWaitersAreUsedAgain(t *testing.T) {
 	})
 }
 
-// WaitAny is woken by each of its queues and gives the completions of all.
-func TestWaitAny(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, eight).connect()
-		_, err := b.qp.PostRecv(recvs(1, 2, 3))
-		require.NoError(t, err)
-		one := wait(t.Context(), b.scq, b.rcq)
-		require.Empty(t, one)
-		b.receive(1)
-		require.Equal(t, waited{n: 1}, <-one)
-
-		one = wait(t.Context(), b.scq, b.rcq)
-		_, err = b.qp.Post(sends(sig, 4))
-		require.NoError(t, err)
-		require.Equal(t, waited{n: 1}, <-one)
-
-		b.receive(1)
-		_, err = b.qp.Post(sends(sig, 5))
-		require.NoError(t, err)
-		require.Equal(t, waited{n: 2}, <-wait(t.Context(), b.scq, b.rcq))
-
-		for _, cq := range []*CQ{b.scq, b.rcq} {
-			one = wait(t.Context(), b.scq, b.rcq)
-			require.Empty(t, one)
-			cq.Wake()
-			require.Equal(t, waited{}, <-one)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		one = wait(ctx, b.rcq, b.scq)
-		cancel()
-		require.Equal(t, waited{err: context.Canceled}, <-one)
-		require.Empty(t, b.scq.waiters)
-		require.Empty(t, b.rcq.waiters)
-	})
-}
-
 // WaitAny begins with another queue each time, so that a busy one does not keep
 // the others' completions back.
 func TestWaitAnyIsFair(t *testing.T) {
