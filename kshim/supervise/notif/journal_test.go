@@ -58,6 +58,26 @@ func TestHeld(t *testing.T) {
 	require.NoError(t, second.Close())
 }
 
+// TestAnswerAfterClose: an answer that comes when the program has ended, and its
+// listener is closed, reaches neither the journal nor another file.
+func TestAnswerAfterClose(t *testing.T) {
+	p := run(t, "held", "itself")
+	require.NoError(t, p.Share())
+	late := duplicate(t, p.Listener)
+	p.serve(t, func(n *Notification) {
+		if late.Valid(n.ID) {
+			require.NoError(t, late.Value(n.ID, 0))
+			require.NoError(t, late.Close())
+		} else {
+			require.NoError(t, p.Value(n.ID, 0))
+		}
+		require.ErrorIs(t, late.Value(n.ID, 0), unix.ENOENT)
+		_, err := late.Add(n.ID, 0, -1, true, true)
+		require.ErrorIs(t, err, unix.ENOENT)
+		require.False(t, late.Valid(n.ID))
+	})
+}
+
 // TestHeldInTheLastInstant: a receiver may end before it has noted the call.
 func TestHeldInTheLastInstant(t *testing.T) {
 	p := run(t, "held", "itself")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"runtime"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -47,6 +48,9 @@ type Listener struct {
 	Window  Window // the filter's
 	fd      int
 	journal *journal // of a shared one
+
+	mu     sync.RWMutex // held for each use of fd and journal but Receive's
+	closed bool         // guarded by mu
 }
 
 // NewListener returns the listener with the descriptor fd, which it owns.
@@ -55,8 +59,12 @@ func NewListener(fd int, w Window) *Listener { return &Listener{Window: w, fd: f
 // FD returns the descriptor.
 func (l *Listener) FD() int { return l.fd }
 
-// Close closes the descriptor. It does not end a Receive.
+// Close closes the descriptor. It does not end a Receive. It waits for answers
+// on their way: a program may have its last one, and end, before that returns.
 func (l *Listener) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
 	err := unix.Close(l.fd)
 	if l.journal != nil {
 		err = errors.Join(err, l.journal.close())
@@ -95,8 +103,8 @@ func (l *Listener) Receive(n *Notification) error {
 }
 
 // Value answers a call with its result. This and the other answers return
-// ENOENT when the call has ended by a signal, and EINPROGRESS when it has been
-// answered already.
+// ENOENT when the call has ended by a signal or the listener is closed, and
+// EINPROGRESS when it has been answered already.
 func (l *Listener) Value(id uint64, v int64) error { return l.answer(&response{id: id, val: v}) }
 
 // Fail answers a call with an error. ERESTARTSYS, 512, restarts the call or
@@ -111,14 +119,26 @@ func (l *Listener) Continue(id uint64) error {
 }
 
 func (l *Listener) answer(r *response) error {
-	err := ioctl(l.fd, unix.SECCOMP_IOCTL_NOTIF_SEND, r)
+	err := request(l, unix.SECCOMP_IOCTL_NOTIF_SEND, r)
 	l.answered(r.id)
 	return err
 }
 
+// request does a request that does not wait.
+func request[T any](l *Listener, number uintptr, arg *T) error {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.closed {
+		return unix.ENOENT
+	}
+	return ioctl(l.fd, number, arg)
+}
+
 // answered takes a call out of the journal.
 func (l *Listener) answered(id uint64) {
-	if l.journal != nil {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.journal != nil && !l.closed {
 		l.journal.remove(id)
 	}
 }
@@ -127,7 +147,7 @@ func (l *Listener) answered(id uint64) {
 // from the process with its PID was the caller's, and not that of a process
 // that got the same PID later.
 func (l *Listener) Valid(id uint64) bool {
-	return ioctl(l.fd, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == nil
+	return request(l, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == nil
 }
 
 // SyncWakeUp makes Linux run the receiver on the caller's processor, and the
@@ -158,7 +178,7 @@ func (l *Listener) Add(id uint64, fd, at int, cloexec, send bool) (int, error) {
 		}
 	}
 	for {
-		n, err := ioctlWait(l.fd, unix.SECCOMP_IOCTL_NOTIF_ADDFD, &a)
+		n, err := l.add(&a)
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue // Linux has taken it back
@@ -185,11 +205,21 @@ func (l *Listener) addAndSend(a addition) (int, error) {
 	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, &old); err != nil {
 		return -1, err
 	}
-	n, err := ioctlWait(l.fd, unix.SECCOMP_IOCTL_NOTIF_ADDFD, &a)
+	n, err := l.add(&a)
 	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &old, nil)
 	if err != nil {
 		return -1, err
 	}
 	l.answered(a.id)
 	return n, nil
+}
+
+// add does ADDFD, which waits for the program.
+func (l *Listener) add(a *addition) (int, error) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.closed {
+		return -1, unix.ENOENT
+	}
+	return ioctlWait(l.fd, unix.SECCOMP_IOCTL_NOTIF_ADDFD, a)
 }
