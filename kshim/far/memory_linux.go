@@ -25,8 +25,8 @@ type Memory struct {
 var _ driver.Far = (*Memory)(nil)
 
 // New returns the memory of a process by its /proc/PID/mem, which is m's from
-// then on. If the number has another process by now, or that another program,
-// Probe errs, but Read and Write find nothing of theirs.
+// then on. If the number is another process's by now, or the process executes
+// another program, Probe tells of that one, and Read and Write fail.
 func New(mem *os.File, pid int) *Memory {
 	maps, _ := os.Open("/proc/" + strconv.Itoa(pid) + "/maps") // without it Probe finds nothing
 	return &Memory{mem, maps}
