@@ -298,7 +298,7 @@ func TestSignals(t *testing.T) {
 func TestInterruptedStart(t *testing.T) {
 	for i := range amount.Of(40, 200) {
 		r := do(t, nil, "sh", "-c", "exit 0")
-		for range i * 20 { // later each time
+		for range i % 40 * 20 { // later each time
 			_, _ = os.ReadFile(fmt.Sprintf("/proc/%d/stat", r.Process.Pid))
 		}
 		_ = unix.Kill(-r.Process.Pid, unix.SIGINT)
