@@ -1,8 +1,6 @@
 package rdmacm
 
 import (
-	"encoding/binary"
-	"fmt"
 	"sync"
 	"testing"
 
@@ -50,23 +48,6 @@ func (c *Channel) inject(resp abi.UCMEventResp) {
 // inject gives an event of the id.
 func (id *ID) inject(ev abi.UCMEvent, status int32) {
 	id.ch.inject(abi.UCMEventResp{UID: id.uid, ID: id.num, Event: ev, Status: status})
-}
-
-// taken returns the recorded commands but GET_EVENT, with their ids, and starts
-// anew.
-func (k *fake) taken() (list []string) {
-	at := map[abi.UCMCommand]int{abi.UCMCmdDestroyID: 8, abi.UCMCmdQuery: 8, abi.UCMCmdInitQPAttr: 8,
-		abi.UCMCmdConnect: abi.UCMConnParamSize, abi.UCMCmdAccept: 8 + abi.UCMConnParamSize}
-	for _, c := range k.Taken() {
-		switch cmd := c.Cmd.(abi.UCMCommand); cmd {
-		case abi.UCMCmdGetEvent:
-		case abi.UCMCmdCreateID: // whose answer was not there yet
-			list = append(list, cmd.String())
-		default:
-			list = append(list, fmt.Sprintf("%v %d", cmd, binary.LittleEndian.Uint32(c.In[at[cmd]:])))
-		}
-	}
-	return list
 }
 
 // fakeQP is a queue pair that notes its calls.

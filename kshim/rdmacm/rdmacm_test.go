@@ -139,32 +139,6 @@ func TestThePeerGivesUp(t *testing.T) {
 	require.NoError(t, id.Destroy())
 }
 
-// TestTheCommands of a connection are those that librdmacm gives.
-func TestTheCommands(t *testing.T) {
-	k := newFake(t)
-	k.Record = true
-	a, b := k.open(), k.open()
-	accepted := make(chan *Request, 1)
-	listen(t, b, func(r *Request) {
-		require.NoError(t, r.Accept(t.Context(), newFakeQP(2), ConnParam{}))
-		accepted <- r
-	})
-	require.Equal(t, []string{"CREATE_ID", "BIND 0", "QUERY 0", "LISTEN 0"}, k.taken())
-	id, err := a.Resolve(t.Context(), nowhere, server, Options{})
-	require.NoError(t, err)
-	_, err = id.Connect(t.Context(), newFakeQP(1), ConnParam{})
-	require.NoError(t, err)
-	r := <-accepted
-	require.NoError(t, id.Destroy())
-	<-r.Context().Done()
-	require.NoError(t, r.Destroy())
-	require.ElementsMatch(t, []string{
-		"CREATE_ID", "RESOLVE_ADDR 1", "RESOLVE_ROUTE 1", "INIT_QP_ATTR 1", "CONNECT 1",
-		"INIT_QP_ATTR 2", "INIT_QP_ATTR 2", "INIT_QP_ATTR 2", "INIT_QP_ATTR 2", "ACCEPT 2",
-		"INIT_QP_ATTR 1", "INIT_QP_ATTR 1", "INIT_QP_ATTR 1", "ACCEPT 1", "DESTROY_ID 1", "DISCONNECT 2", "DESTROY_ID 2",
-	}, k.taken())
-}
-
 func TestReject(t *testing.T) {
 	k := newFake(t)
 	a, b := k.open(), k.open()
