@@ -77,6 +77,11 @@ func (p *program) endsAfter(t *testing.T, said string) string {
 	return p.out.String()
 }
 
+// says waits until the program has printed a text.
+func (p *program) says(t *testing.T, text string) {
+	require.Eventually(t, func() bool { return strings.Contains(p.out.String(), text) }, patience, 10*time.Millisecond, "%q", text)
+}
+
 // ends waits for the program's end, which must be a good one.
 func (p *program) ends(t *testing.T) string {
 	require.NoError(t, p.Wait(), "%s", p.out.String())

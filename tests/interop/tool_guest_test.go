@@ -98,6 +98,7 @@ func toolRun(t *testing.T, f family, name, server, client string) {
 			s = start(t, "rping", "-s", "-v", "-C", strconv.Itoa(pings), "-a", addrOf["C"], "-p", port)
 		} else {
 			s = startPeer(t, "server", name, addrOf["C"], port)
+			s.says(t, "listening ")
 		}
 	}
 	var c *program
@@ -126,7 +127,7 @@ func toolRun(t *testing.T, f family, name, server, client string) {
 	require.NoError(t, s.Wait(), "%s", s.out.String())
 }
 
-// retried runs a client until the server, which is in C and says nothing,
+// retried runs a client until the server, which may be rping and say nothing,
 // listens.
 func retried(t *testing.T, soft bool, args ...string) *program {
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {

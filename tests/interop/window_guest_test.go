@@ -119,7 +119,7 @@ func connected(t *testing.T, f family) (soft, rxe *cmEnd) {
 		}
 		served <- err
 	}()
-	id, _, err := soft.call(ctx, l.Addr(), cmParam)
+	id, err := soft.call(ctx, l.Addr(), cmParam)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = id.Destroy() })
 	require.NoError(t, <-served)
