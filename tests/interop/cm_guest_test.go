@@ -94,8 +94,8 @@ func compiled(t *testing.T) {
 	}
 }
 
-// TestCMRefuses: librdmacm's side and ours refuse each other, and what each says
-// arrives. What they do once they are connected, the tool's samples do
+// TestCMRefuses: librdmacm's side and ours refuse each other, and what each
+// says arrives. What they do once they are connected, the tool's samples do
 // (TestTool).
 func TestCMRefuses(t *testing.T) {
 	for i, f := range families {
