@@ -5,6 +5,7 @@ package supervise
 import (
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -116,7 +117,7 @@ func (c *call) give(f *file, given int, window bool) error {
 	k.mu.Lock()
 	k.files[f.id] = f.host
 	k.mu.Unlock()
-	n, err := c.listener.Add(c.ID, given, at, c.flags&unix.O_CLOEXEC != 0, false)
+	n, err := c.add(given, at)
 	if err != nil {
 		k.mu.Lock()
 		delete(k.files, f.id)
@@ -126,6 +127,23 @@ func (c *call) give(f *file, given int, window bool) error {
 	f.fd = int32(n)
 	f.number.Store(f.fd)
 	return nil
+}
+
+// add puts a descriptor into the calling process, at a number of the window or
+// at the lowest. Where a number is beyond the process's limit that is raised.
+func (c *call) add(given, at int) (int, error) {
+	n, err := c.listener.Add(c.ID, given, at, c.flags&unix.O_CLOEXEC != 0, false)
+	var limit unix.Rlimit
+	if err != unix.EBADF || at < 0 || unix.Prlimit(c.process.pid, unix.RLIMIT_NOFILE, nil, &limit) != nil {
+		return n, err
+	}
+	if limit.Cur = uint64(Window.High); limit.Max < limit.Cur {
+		return 0, syscall.EMFILE
+	}
+	if err := unix.Prlimit(c.process.pid, unix.RLIMIT_NOFILE, &limit, nil); err != nil {
+		return 0, syscall.EMFILE
+	}
+	return c.listener.Add(c.ID, given, at, c.flags&unix.O_CLOEXEC != 0, false)
 }
 
 // file is the file behind a descriptor of the calling process, nil for those of

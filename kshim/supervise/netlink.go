@@ -48,7 +48,8 @@ func (c *call) giveSocket(s *socket) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.listener.Add(c.ID, s.own, at, c.Args[1]&unix.SOCK_CLOEXEC != 0, false); err != nil {
+	c.flags = int(c.Args[1]) & unix.SOCK_CLOEXEC
+	if _, err := c.add(s.own, at); err != nil {
 		return err
 	}
 	s.at = int32(at)

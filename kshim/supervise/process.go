@@ -223,7 +223,12 @@ func (p *process) read(dst []byte, addr uint64) error {
 }
 
 func (p *process) write(addr uint64, src []byte) error {
-	return p.access(func(m *far.Memory) error { return m.Write(addr, src) })
+	return p.access(func(m *far.Memory) error {
+		if err := m.Probe(addr, uint64(len(src)), true); err != nil { // Write passes over page rights
+			return err
+		}
+		return m.Write(addr, src)
+	})
 }
 
 // end is called when the process has ended. Its files live on as long as others

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -20,12 +21,14 @@ type receiver struct {
 	kernel   *Kernel
 	listener *notif.Listener
 	memory   func(pid int) (*os.File, error)
+	held     sync.WaitGroup // calls that are not answered
 }
 
 // call is a call that is held. It is answered exactly once, by continue_, value
 // or fail.
 type call struct {
 	notif.Notification
+	receiver *receiver
 	listener *notif.Listener
 	process  *process
 
@@ -34,10 +37,12 @@ type call struct {
 	bounces []bounced
 }
 
-// loop receives calls until no program is left.
+// loop receives calls until no program is left, and answers them all: the
+// listener may be closed behind it.
 func (r *receiver) loop() error {
+	defer r.held.Wait()
 	for {
-		c := &call{listener: r.listener, flags: unix.O_CLOEXEC}
+		c := &call{receiver: r, listener: r.listener, flags: unix.O_CLOEXEC}
 		err := r.listener.Receive(&c.Notification)
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -45,6 +50,7 @@ func (r *receiver) loop() error {
 		if err != nil {
 			return err
 		}
+		r.held.Add(1)
 		if c.process, err = r.process(int(c.PID)); err != nil {
 			c.pass() // it has ended, or is of another PID namespace
 			continue
@@ -112,6 +118,7 @@ func (c *call) finish(v int, err error) {
 }
 
 func (c *call) done() {
+	defer c.receiver.held.Done()
 	if c.process != nil {
 		c.process.drop()
 		c.process = nil
