@@ -12,41 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Support is what a machine has of user notification, and by which ways a
-// process may reach the memory of another one of its user.
-type Support struct {
-	AddSend      bool   // ADDFD_SEND, Linux 5.14
-	WaitKillable bool   // WAIT_KILLABLE_RECV, Linux 5.19
-	SyncWakeUp   bool   // SYNC_WAKE_UP, Linux 6.6
-	ProcessVM    bool   // process_vm_readv; else /proc/PID/mem is left
-	Yama         string // kernel.yama.ptrace_scope, "0" without Yama
-}
-
-// String says what is missing, as in "no WAIT_KILLABLE_RECV (Linux 5.19)".
-func (s Support) String() string {
-	var missing []string
-	for _, f := range []struct {
-		has  bool
-		name string
-	}{
-		{s.AddSend, "ADDFD_SEND (Linux 5.14)"},
-		{s.WaitKillable, "WAIT_KILLABLE_RECV (Linux 5.19)"},
-		{s.SyncWakeUp, "SYNC_WAKE_UP (Linux 6.6)"},
-		{s.ProcessVM, "process_vm_readv"},
-	} {
-		if !f.has {
-			missing = append(missing, "no "+f.name)
-		}
-	}
-	if s.Yama == "1" {
-		missing = append(missing, "memory of descendants only (Yama 1)")
-	}
-	if len(missing) == 0 {
-		return "all of it"
-	}
-	return strings.Join(missing, ", ")
-}
-
 // Check tries what this machine allows, by a filter that holds nothing, on a
 // thread that ends. The error says why a program cannot be supervised at all:
 // ErrBusy, ErrUnsupported, or EPERM where Yama forbids to reach its memory.

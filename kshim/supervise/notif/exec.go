@@ -7,20 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime"
-	"syscall"
 
 	"golang.org/x/sys/unix"
-)
-
-var (
-	// ErrBusy: the process is under a filter with a listener already, that of
-	// another supervisor, of a container's manager, or of WSL2 with mirrored
-	// networking. Linux allows one.
-	ErrBusy = fmt.Errorf("seccomp: a listener is there already, and Linux allows one; a program within needs no second: %w", syscall.EBUSY)
-
-	// ErrUnsupported: the kernel has no user notification (before Linux 5.9,
-	// gVisor), or a filter forbids it.
-	ErrUnsupported = fmt.Errorf("seccomp: no user notification here, it needs Linux 5.9: %w", syscall.ENOTSUP)
 )
 
 // Exec puts the calling thread under the filter of a window, sends the listener

@@ -60,6 +60,7 @@ exit status: 0 nothing failed; 1 something did; 2 wrong usage`,
 	}
 	cmd.ValidArgsFunction = cli.CompleteFirst(cli.CompleteDevices)
 	cli.JSONFlag(cmd, &asJSON)
+	cmd.AddCommand(runCommand())
 	cmd.Flags().StringVar(&peer, "peer", "", "ADDRESS that the device shall reach, for the checks of routes and filters")
 	return cmd
 }
@@ -73,6 +74,37 @@ func runDoctor(cmd *cobra.Command, o Options, asJSON bool) error {
 	if err != nil {
 		return err
 	}
+	return show(cmd, r, asJSON)
+}
+
+// runCommand is 'rdmashim doctor run'.
+func runCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Find in which ways 'rdmashim run' can reach programs here",
+		Long: `Look at the two ways of rdmashim run: the library, for which a C compiler and
+the go command are needed once, and the supervisor, for which Linux must let
+another process answer system calls. One way that passes is enough.
+
+exit status: 0 programs can be run; 1 they cannot; 2 wrong usage`,
+		Example: `  rdmashim doctor run
+  rdmashim doctor run -j | jq '.checks[] | select(.status != "PASS")'`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			system, err := Running()
+			if err != nil {
+				return err
+			}
+			return show(cmd, RunWays(&system), asJSON)
+		},
+	}
+	cli.JSONFlag(cmd, &asJSON)
+	return cmd
+}
+
+// show prints a report, whose failure is the exit status.
+func show(cmd *cobra.Command, r *Report, asJSON bool) (err error) {
 	if asJSON {
 		err = cli.PrintJSON(cmd.OutOrStdout(), r)
 	} else {

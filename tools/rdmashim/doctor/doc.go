@@ -18,6 +18,9 @@
 // filter are listed where they may drop or translate the device's packets
 // (filter.go); only the kernel says whether a packet meets them.
 //
+// RunWays (ways.go) examines instead which ways 'rdmashim run' has to a
+// program.
+//
 // System is a struct of functions and a file system, so a test's machine is one
 // too. Only *_linux.go files touch the system; elsewhere their facts are not
 // known, and the checks that need them say so.

@@ -26,7 +26,7 @@ type Check struct {
 
 // Report is Run's findings. Its JSON keys are stable.
 type Report struct {
-	Device string  `json:"device"` // as Open takes it
+	Device string  `json:"device"` // as Open takes it; of RunWays the command
 	Checks []Check `json:"checks"`
 	OK     bool    `json:"ok"` // no check failed
 }

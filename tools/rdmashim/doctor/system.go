@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 
+	"github.com/rdmashim/rdmashim/kshim/supervise/notif"
 	"github.com/rdmashim/rdmashim/netlinkmgr"
 	"github.com/rdmashim/rdmashim/uapi"
 )
@@ -38,6 +39,10 @@ type System struct {
 	// Near tells whether a soft device would be met through shared memory; see
 	// shm.Probe.
 	Near func(device netip.AddrPort) error
+	// Library says why C programs cannot be reached by a library, and
+	// Supervisor what Linux has for the other way, or why it has not.
+	Library    func() error
+	Supervisor func() (notif.Support, error)
 }
 
 // Route is where packets to an address go.

@@ -9,11 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 
 	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmashim/rdmashim/kshim/preload"
 	"github.com/rdmashim/rdmashim/netlinkmgr"
 	"github.com/rdmashim/rdmashim/rnic/link/shm"
 	"github.com/rdmashim/rdmashim/uapi"
@@ -37,6 +39,8 @@ func Running() (System, error) {
 		Buffers:      buffers,
 		Segmentation: segmentation,
 		Near:         shm.Probe,
+		Library:      preload.Possible,
+		Supervisor:   sync.OnceValues(supervisor),
 	}, nil
 }
 
