@@ -54,12 +54,13 @@ type Kernel struct {
 	mu        sync.Mutex
 	processes map[int]*process    // guarded by mu, by PID
 	files     map[fileID]hostFile // guarded by mu
+	sockets   map[fileID]*socket  // guarded by mu: of netlink
 	programs  sync.WaitGroup      // those that have not ended
 }
 
 // New makes a kernel.
 func New(c Config) (*Kernel, error) {
-	k := &Kernel{config: c, processes: map[int]*process{}, files: map[fileID]hostFile{}}
+	k := &Kernel{config: c, processes: map[int]*process{}, files: map[fileID]hostFile{}, sockets: map[fileID]*socket{}}
 	var err error
 	if k.tree, err = planted.New(strconv.Itoa(os.Getpid()), c.Machine.Process("sysfs")); err != nil {
 		return nil, err

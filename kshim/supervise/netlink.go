@@ -19,7 +19,14 @@ type socket struct {
 	at  int32 // its first number in the program
 }
 
-func (s *socket) close() { unix.Close(s.own) }
+// closeSocket closes a socket here. Children of the process may have it; what
+// they send then reaches nobody.
+func (k *Kernel) closeSocket(id fileID, s *socket) {
+	k.mu.Lock()
+	delete(k.sockets, id)
+	k.mu.Unlock()
+	unix.Close(s.own)
+}
 
 func (c *call) socket() {
 	kind := int(c.Args[1]) | unix.SOCK_CLOEXEC
@@ -30,7 +37,7 @@ func (c *call) socket() {
 	}
 	s := &socket{own: own}
 	if err := c.giveSocket(s); err != nil {
-		s.close()
+		unix.Close(own)
 		c.fail(err)
 		return
 	}
@@ -60,27 +67,32 @@ func (c *call) giveSocket(s *socket) error {
 	}
 	for id, old := range p.sockets {
 		if now, ok := p.identify(old.at); !ok || now != id {
-			old.close()
+			p.kernel.closeSocket(id, old)
 			delete(p.sockets, id)
 		}
 	}
 	if p.sockets == nil {
 		p.sockets = map[fileID]*socket{}
 	}
-	p.sockets[fileID{st.Dev, st.Ino}] = s
+	id := fileID{st.Dev, st.Ino}
+	p.sockets[id] = s
+	p.kernel.mu.Lock()
+	p.kernel.sockets[id] = s
+	p.kernel.mu.Unlock()
 	return nil
 }
 
-// netlink is the socket behind the call's descriptor, or nil.
+// netlink is the socket, of the process or of one that it comes from, behind
+// the call's descriptor, or nil.
 func (c *call) netlink() *socket {
 	id, ok := c.process.identify(c.fd())
 	if !ok {
 		return nil
 	}
-	p := c.process
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.sockets[id]
+	k := c.process.kernel
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.sockets[id]
 }
 
 // writeOther is a write to a descriptor that is no file of emu.

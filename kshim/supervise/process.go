@@ -85,8 +85,8 @@ func (p *process) drop() {
 	unix.Close(p.proc)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, s := range p.sockets {
-		s.close()
+	for id, s := range p.sockets {
+		p.kernel.closeSocket(id, s)
 	}
 	if p.program == nil {
 		p.forget()

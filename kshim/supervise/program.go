@@ -198,11 +198,16 @@ type bounced struct {
 // maxBounce bounds the memory that one command names, in bytes.
 const maxBounce = 1 << 21
 
-// bounce copies memory in. Memory that cannot be read may still be written, and
-// is nil only where nothing lies.
+// bounce copies memory in, once. Memory that cannot be read may still be
+// written, and is nil only where nothing lies.
 func (c *call) bounce(addr, n uint64) []byte {
 	if n == 0 || n > maxBounce || addr+n < addr {
 		return nil
+	}
+	for _, b := range c.bounces {
+		if at := addr - b.addr; at < uint64(len(b.mem)) && n <= uint64(len(b.mem))-at {
+			return b.mem[at:][:n:n] // as the command has left it
+		}
 	}
 	mem := make([]byte, n)
 	if c.process.read(mem, addr) != nil {
