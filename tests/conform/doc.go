@@ -1,7 +1,7 @@
 // Package conform holds every kernel to the same behaviour: one suite over
 // uapi, kshim/verbs and the system-call line itself, run on the emulator over
-// an in-memory network, on the emulator over UDP, and, in a guest, on Linux
-// rdma_rxe.
+// an in-memory network, on the emulator over UDP, in a program whose system
+// calls the emulator answers, and, in a guest, on Linux rdma_rxe.
 //
 // It has no code but tests, and knows nothing of how a kernel does what it
 // does: a system (system_test.go) says how to open two devices, or the same one

@@ -18,7 +18,7 @@ const variable = "RDMASHIM_TEST_IN_NAMESPACE"
 
 // Own runs the calling test again in a network namespace of its own, with lo
 // up, and reports whether this is that run. Where there are no namespaces to be
-// had the test is skipped, with CI=true it fails. t must not be a subtest.
+// had the test is skipped, with CI=true it fails.
 func Own(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(variable) == t.Name() {

@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package programs
 
 import (
@@ -13,13 +15,13 @@ import (
 // TestConnectionManager: programs of librdmacm, and those of rsockets.
 func TestConnectionManager(t *testing.T) {
 	needs(t, "rping", "rdma_server", "rstream", "rcopy", "ucmatose", "udaddy", "mckey")
-	for _, c := range []struct{ name, options, server, client string }{
+	for _, c := range some([]struct{ name, options, server, client string }{
 		{"rping", "", "rping -s -a ADDR -p PORT -C 100", "rping -c -a ADDR -p PORT -C 100 -v"},
 		{"rping, loss", "?loss=1%&seed=3", "rping -s -a ADDR -p PORT -C 100", "rping -c -a ADDR -p PORT -C 100 -v"},
 		{"rdma_client", "", "rdma_server -p PORT", "rdma_client -s ADDR -p PORT"},
 		{"rstream", "", "rstream -p PORT -S 65536 -I 20 -C 5", "rstream -p PORT -S 65536 -I 20 -C 5 -s ADDR"},
 		{"rstream, loss", "?loss=1%&seed=3", "rstream -p PORT -S 65536 -I 20 -C 5", "rstream -p PORT -S 65536 -I 20 -C 5 -s ADDR"},
-	} {
+	}, 1) {
 		t.Run(c.name, func(t *testing.T) {
 			port := freePort(t)
 			args := func(line string) []string { return strings.Fields(strings.ReplaceAll(line, "PORT", port)) }

@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package programs
 
 import (
@@ -97,7 +99,7 @@ func command(t *testing.T, devices string, args ...string) *exec.Cmd {
 		for _, d := range strings.Split(devices, ",") {
 			line = append(line, "-d", d)
 		}
-		return exec.CommandContext(t.Context(), supervisor, append(append(line, "--"), args...)...)
+		return supervised(t, append(append(line, "--"), args...)...)
 	}
 	dir, err := libraries()
 	require.NoError(t, err)

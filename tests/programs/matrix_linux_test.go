@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package programs
 
 import (
@@ -8,8 +10,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/rdmashim/rdmashim/tests/amount"
 )
 
 // pair runs two programs on soft devices of their own with such options, as
@@ -99,11 +99,11 @@ func TestPerftest(t *testing.T) {
 		})
 	}
 	for _, p := range perftests {
-		for _, o := range amount.Some(p.options, 3) {
+		for _, o := range some(p.options, 3) {
 			run(p.program+" "+o, "")
 		}
 	}
-	for _, line := range amount.Some(lossy, 4) {
+	for _, line := range some(lossy, 4) {
 		run(line, "?loss=1%&seed=3")
 	}
 }

@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package programs
 
 import (
@@ -30,7 +32,7 @@ func onUDP(t *testing.T) { t.Setenv("RDMASHIM_SHM", "off") }
 func TestUCX(t *testing.T) {
 	needs(t, "ucx_perftest")
 	overVerbs(t)
-	for _, c := range []struct {
+	for _, c := range some([]struct {
 		name, options, line string
 		set                 func(*testing.T)
 	}{
@@ -41,7 +43,7 @@ func TestUCX(t *testing.T) {
 		{"WRITE, UDP", "", "-t ucp_put_bw -s 1000000 -n 20", onUDP},
 		{"READ", "", "-t ucp_get -s 65536 -n 50", nil},
 		{"datagrams", "", "-t am_lat -x ud_verbs -d rxe0:1 -n 200", func(t *testing.T) { t.Setenv("UCX_TLS", "ud_v") }},
-	} {
+	}, 1) {
 		t.Run(c.name, func(t *testing.T) {
 			if c.set != nil {
 				c.set(t)
@@ -63,15 +65,15 @@ func TestMPI(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 	t.Setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")
 	t.Setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
-	for name, c := range map[string]struct {
-		options string
-		set     func(*testing.T)
+	for _, c := range some([]struct {
+		name, options string
+		set           func(*testing.T)
 	}{
-		"shared memory": {"", func(*testing.T) {}},
-		"UDP":           {"", onUDP},
-		"loss":          {"?loss=1%&seed=3", onUDP},
-	} {
-		t.Run(name, func(t *testing.T) {
+		{"shared memory", "", func(*testing.T) {}},
+		{"UDP", "", onUDP},
+		{"loss", "?loss=1%&seed=3", onUDP},
+	}, 1) {
+		t.Run(c.name, func(t *testing.T) {
 			c.set(t)
 			args := strings.Fields("--oversubscribe --mca pml ucx --mca btl ^openib")
 			var env []string
@@ -114,20 +116,20 @@ func TestLibfabric(t *testing.T) {
 		out, err := exec.Command("ip", strings.Fields(line)...).CombinedOutput()
 		require.NoError(t, err, "ip %s: %s", line, out)
 	}
-	for line, c := range map[string]struct {
-		options string
-		set     func(*testing.T)
+	for _, c := range some([]struct {
+		line, options string
+		set           func(*testing.T)
 	}{
-		"-p verbs -e msg -I 100":          {"", func(*testing.T) {}},
-		"-p verbs -e msg -I 50":           {"", onUDP},
-		"-p verbs -e msg -I 60":           {"?loss=1%&seed=3", onUDP},
-		"-p verbs -e dgram -I 100":        {"", func(*testing.T) {}},
-		"-p verbs;ofi_rxd -e rdm -S 4096": {"", func(*testing.T) {}},
-	} {
-		t.Run(line+c.options, func(t *testing.T) {
+		{"-p verbs -e msg -I 100", "", func(*testing.T) {}},
+		{"-p verbs -e msg -I 50", "", onUDP},
+		{"-p verbs -e msg -I 60", "?loss=1%&seed=3", onUDP},
+		{"-p verbs -e dgram -I 100", "", func(*testing.T) {}},
+		{"-p verbs;ofi_rxd -e rdm -S 4096", "", func(*testing.T) {}},
+	}, 1) {
+		t.Run(c.line+c.options, func(t *testing.T) {
 			c.set(t)
 			port := freePort(t)
-			args := append([]string{"fi_pingpong", "-c"}, strings.Fields(line)...) // -c looks at every byte
+			args := append([]string{"fi_pingpong", "-c"}, strings.Fields(c.line)...) // -c looks at every byte
 			server := start(t, "soft:10.1.0.1"+c.options, append(args, "-B", port)...)
 			server.listens(port)
 			client := start(t, "soft:10.1.0.2"+c.options, append(args, "-P", port, "10.1.0.1")...)

@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package programs
 
 import (
@@ -18,12 +20,15 @@ func TestTrace(t *testing.T) {
 	t.Setenv(trace.EnvTrace, "1")
 	device, _ := newDevice()
 	said := start(t, device, "ibv_devinfo").ends(0)
-	for _, line := range []string{
+	lines := []string{
 		`\[\d+ ibv_devinfo\] open\("/dev/infiniband/uverbs0"\) = \d+`,
 		`ioctl\(\d+, QUERY_PORT \{port_num=1\}\) = 0 \{.*state=ACTIVE`,
-		`close\(\d+\) = 0`,
 		`transport:\s+InfiniBand`, // its own output
-	} {
+	}
+	if supervisor == "" { // whose kernel sees no close
+		lines = append(lines, `close\(\d+\) = 0`)
+	}
+	for _, line := range lines {
 		require.Regexp(t, line, said)
 	}
 

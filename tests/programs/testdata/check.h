@@ -11,4 +11,8 @@
 			exit(1);                                               \
 		}                                                              \
 	} while (0)
+/* supervised says that the program's system calls are held, and not its calls of
+ * libc. */
+static inline int supervised(void) { return getenv("PROGRAMS_SUPERVISED") != NULL; }
+
 #define FAILS(call, number) CHECK((call) == -1 && errno == (number))

@@ -50,11 +50,11 @@ static void *wait_for(void *p)
 	case POLL: r = poll(&f, 1, SHORT); break;
 	default: r = epoll_wait(w->epoll, &e, 1, SHORT);
 	}
-	CHECK(w->way >= POLL ? r >= 0 : r == -1 && errno == EIO);
+	CHECK(w->way >= POLL ? r >= 0 : supervised() ? r <= 0 : r == -1 && errno == EIO); /* or the end of the file */
 	return NULL;
 }
 
-/* waits looks whether a thread of the program is in poll(2). */
+/* waits looks whether a thread of the program is in poll(2), or in read(2). */
 static int waits(pid_t id)
 {
 	char path[64];
@@ -69,7 +69,7 @@ static int waits(pid_t id)
 	if (n == 1 && number == SYS_poll)
 		return 1;
 #endif
-	return n == 1 && number == SYS_ppoll;
+	return n == 1 && number == (supervised() ? SYS_read : SYS_ppoll);
 }
 
 static struct waiter *begin(enum way way)
@@ -162,7 +162,7 @@ static void replaced(void)
 int main(void)
 {
 	for (enum way way = 0; way < WAYS; way++)
-		for (int left_out = 0; left_out < 4; left_out++) {
+		for (int left_out = 0; left_out < (supervised() ? 2 : 4); left_out++) { /* a mapped ring holds the device */
 			struct waiter *w = begin(way);
 			close_all(&w->l, left_out);
 			end(w);
