@@ -34,7 +34,6 @@ type Conn struct {
 
 	mu       sync.Mutex
 	core     *core.End // guarded by mu, as the fields below
-	stands   bool      // open has returned
 	closing  bool
 	closed   chan struct{} // closed when everything was given back
 	closeErr error         // set before closed is
@@ -168,7 +167,7 @@ func (c *Conn) open(info uapi.ConnInfo) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stands, c.longestRead = true, device.MaxMessage
+	c.longestRead = device.MaxMessage
 	c.core.Open(core.Layout{Size: uint64(c.peer.Ring), Quantum: uint64(c.peer.Quantum)}, longest)
 	c.info = Info{
 		ConnInfo: info, QP: c.qp, Ring: c.config.Ring, PeerRing: int(c.peer.Ring),

@@ -74,10 +74,8 @@ func (c *Conn) Close() error {
 		end = c.ring.Abort
 	}
 	err := end()
-	again := c.closed
-	c.closed = true
 	c.mu.Unlock()
-	if again {
+	if err != nil { // it was closed before
 		return c.failed("close", err)
 	}
 	lingering.add(c)
@@ -89,7 +87,7 @@ func (c *Conn) Close() error {
 		lingering.remove(c)
 		close(c.gone)
 	}()
-	return c.failed("close", err) // of a ring that its Worker has closed
+	return nil
 }
 
 // ErrUndelivered: data that was written is not known to have arrived at the

@@ -34,7 +34,6 @@ type Conn struct {
 
 	mu      sync.Mutex
 	abrupt  bool          // Close does not linger
-	closed  bool          // by Close
 	gone    chan struct{} // closed when everything was given back
 	goneErr error         // set before gone is closed
 }
