@@ -58,8 +58,8 @@ func TestHeld(t *testing.T) {
 	require.NoError(t, second.Close())
 }
 
-// TestAnswerAfterClose: an answer that comes when the program has ended, and its
-// listener is closed, reaches neither the journal nor another file.
+// TestAnswerAfterClose: an answer that comes when the program has ended, and
+// its listener is closed, reaches neither the journal nor another file.
 func TestAnswerAfterClose(t *testing.T) {
 	p := run(t, "held", "itself")
 	require.NoError(t, p.Share())
