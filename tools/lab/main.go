@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/lab/suite"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/kernel"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
 	cprogram "github.com/rdmashim/rdmashim/tools/rdmashim/run"
 )
@@ -24,7 +25,7 @@ func main() {
 // commands are the suite, which is shown, and those of the processes that it
 // starts.
 func commands() []*cobra.Command {
-	started := []*cobra.Command{suite.OtherCommand(), perf.Command(), cprogram.Command()}
+	started := []*cobra.Command{suite.OtherCommand(), perf.Command(), cprogram.Command(), kernel.Command()}
 	for _, c := range started {
 		c.Hidden = true
 	}

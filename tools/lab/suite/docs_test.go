@@ -32,6 +32,7 @@ var explained = map[string]string{
 	"ping-pong, waiting":  "Programs that wait",
 	"at full depth":       "64 at full depth",
 	"shm,":                "Shared memory",
+	"supervised":          "Supervised programs",
 	"PollCQ loops":        "PollCQ loops on `sim`",
 }
 

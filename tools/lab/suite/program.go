@@ -52,6 +52,10 @@ var (
 		server: "-d rxe0 -x GID -F -s SIZE -p PORT", client: "-d rxe0 -x GID -F -s SIZE -p PORT 127.0.0.1",
 		result: `(?m)^[ \t]*SIZE[ \t]+\d+(?:[ \t]+[\d.]+){2}[ \t]+([\d.]+)\s`,
 	}
+	// libibverbs' own prints the time of a round trip in µs.
+	pingpong = program{
+		server: "-d rxe0 -g GID -s SIZE -p PORT", client: "-d rxe0 -g GID -s SIZE -p PORT 127.0.0.1", result: `= ([\d.]+) usec/iter`,
+	}
 )
 
 // with adds arguments to the client's.
