@@ -3,6 +3,7 @@
 package programs
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -87,5 +88,11 @@ func TestRDMACore(t *testing.T) {
 	output := p.out.String()
 	require.Contains(t, output, "\nRan ", "they ended early")
 	require.Equal(t, passing(t, "rdma-core-rxe.txt"), passedIn(output), "%s", output)
-	require.Contains(t, output, "\nFAILED (errors=1, ")
+	errors := 1
+	if supervisor != "" {
+		// A duplicate of the device's descriptor is to be imported, which rxe
+		// does not do, but has a number at which fstat is not held.
+		errors = 2
+	}
+	require.Contains(t, output, fmt.Sprintf("\nFAILED (errors=%d, ", errors))
 }
