@@ -4,6 +4,7 @@ package notif
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"runtime"
 	"sync"
@@ -77,6 +78,36 @@ func (l *Listener) Close() error {
 // not been waited for count as well. The goroutine stays locked to its thread,
 // since the wake-up of another one costs more than the call.
 func (l *Listener) Receive(n *Notification) error {
+	for ask := !endsReceive(); ; ask = true {
+		if ask {
+			if err := l.await(); err != nil {
+				return err
+			}
+		}
+		*n = Notification{} // Linux demands it
+		_, err := ioctlWait(l.fd, unix.SECCOMP_IOCTL_NOTIF_RECV, n)
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EINTR) {
+			continue // the caller was killed or took a signal, or none is left
+		}
+		if err == nil && l.journal != nil {
+			l.journal.add(l, n)
+		}
+		return err
+	}
+}
+
+// endsReceive reports whether NOTIF_RECV ends with the last program, as it does
+// since Linux 6.11. Before, a poll has to tell that there may be a call.
+var endsReceive = sync.OnceValue(func() bool {
+	var u unix.Utsname
+	var major, minor int
+	_ = unix.Uname(&u)
+	_, _ = fmt.Sscanf(unix.ByteSliceToString(u.Release[:]), "%d.%d", &major, &minor)
+	return major > 6 || major == 6 && minor >= 11
+})
+
+// await waits for a call; io.EOF when no program is left.
+func (l *Listener) await() error {
 	for {
 		p := [1]unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLIN}}
 		_, err := unix.Poll(p[:], -1)
@@ -90,15 +121,7 @@ func (l *Listener) Receive(n *Notification) error {
 		case p[0].Revents&unix.POLLIN == 0: // POLLHUP
 			return io.EOF
 		}
-		*n = Notification{} // Linux demands it
-		_, err = ioctlWait(l.fd, unix.SECCOMP_IOCTL_NOTIF_RECV, n)
-		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EINTR) {
-			continue // the caller was killed or took a signal
-		}
-		if err == nil && l.journal != nil {
-			l.journal.add(l, n)
-		}
-		return err
+		return nil
 	}
 }
 
