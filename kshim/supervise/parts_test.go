@@ -29,6 +29,7 @@ func init() {
 	parts["hostile"] = hostile
 	parts["churn"] = churn
 	parts["reuse"] = reuse
+	parts["duplicate"] = duplicate
 }
 
 var (
@@ -276,6 +277,26 @@ func churn() {
 			unix.Close(f)
 		}
 	}
+}
+
+// duplicate rings the doorbell of a queue pair by a number that is not held,
+// and then writes a command there.
+func duplicate() {
+	fd, _ := openDevice()
+	pd := binary.NativeEndian.Uint32(succeed(fd, abi.CmdAllocPD, &abi.AllocPD{}, abi.AllocPDSize, abi.AllocPDRespSize))
+	cq := createCQ(fd, -1, 1)
+	resp := succeed(fd, abi.CmdCreateQP, &abi.CreateQP{PDHandle: pd, SendCQHandle: cq, RecvCQHandle: cq, MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1,
+		QPType: abi.QPTRC}, abi.CreateQPSize, abi.CreateQPRespSize+abi.RXECreateQPRespSize)
+	say("made")
+	hear()
+	low, _ := unix.Dup(fd)
+	bell := &abi.PostSend{QPHandle: binary.NativeEndian.Uint32(resp), WQESize: 56}
+	for range 3 {
+		say(command(low, abi.CmdPostSend, bell, abi.PostSendSize, make([]byte, abi.PostSendRespSize)))
+	}
+	say(command(low, abi.CmdDeallocPD, &abi.DeallocPD{PDHandle: pd}, abi.DeallocPDSize, nil))
+	say(command(low, abi.CmdPostSend, bell, abi.PostSendSize, make([]byte, abi.PostSendRespSize)))
+	hear()
 }
 
 // reuse has an event file go on by a duplicate, while its number is the next

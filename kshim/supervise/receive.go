@@ -35,6 +35,7 @@ type call struct {
 	opens   string // the file that it opens
 	flags   int    // O_CLOEXEC and O_NONBLOCK of its descriptor
 	bounces []bounced
+	blind   bool // its response goes nowhere
 }
 
 // loop receives calls until no program is left, and answers them all: the

@@ -3,6 +3,8 @@
 package supervise
 
 import (
+	"errors"
+	"io"
 	"os"
 	"strconv"
 	"sync"
@@ -16,6 +18,10 @@ import (
 type rings struct {
 	*file
 
+	log     sync.Mutex // held by doorbells
+	read    int64      // guarded by log: bytes of the log
+	refused bool       // guarded by log
+
 	mu      sync.Mutex
 	memfd   int             // guarded by mu; -1 when the file has gone
 	end     int64           // guarded by mu: bytes that were given out
@@ -27,17 +33,25 @@ func makeRings(f *file) (r *rings, given int, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
+	if err = unix.Ftruncate(memfd, logAt); err != nil {
+		unix.Close(memfd)
+		return nil, 0, err
+	}
 	// A program that made it shorter would have this process die of SIGBUS.
 	_, err = unix.FcntlInt(uintptr(memfd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_SEAL)
 	if err == nil {
 		given, err = unix.Open("/proc/self/fd/"+strconv.Itoa(memfd), unix.O_RDWR|unix.O_CLOEXEC, 0)
+	}
+	if err == nil {
+		_, err = unix.Seek(given, logAt, io.SeekStart)
 	}
 	if err != nil {
 		unix.Close(memfd)
 		return nil, 0, err
 	}
 	r = &rings{file: f, memfd: memfd, offsets: map[*byte]int64{}}
-	if err := f.program.process.kernel.watch.closed(memfd, func() { go f.release() }); err != nil {
+	w := f.program.process.kernel.watch
+	if err := errors.Join(w.closes.add(memfd, func() { go f.release() }), w.writes.add(memfd, func() { go r.doorbells() })); err != nil {
 		unix.Close(memfd)
 		unix.Close(given)
 		return nil, 0, err
@@ -54,11 +68,7 @@ func (r *rings) Alloc(n int) ([]byte, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	err := unix.Ftruncate(r.memfd, r.end+size)
-	var mem []byte
-	if err == nil {
-		mem, err = unix.Mmap(r.memfd, r.end, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	}
+	mem, err := unix.Mmap(r.memfd, r.end, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		_ = r.program.charge(-size)
 		return nil, err
@@ -94,7 +104,9 @@ func (r *rings) shut() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.memfd >= 0 {
-		r.program.process.kernel.watch.forget(r.memfd)
+		w := r.program.process.kernel.watch
+		w.closes.remove(r.memfd)
+		w.writes.remove(r.memfd)
 		unix.Close(r.memfd)
 		r.memfd = -1
 	}

@@ -12,7 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/driver"
+	"github.com/rdmashim/rdmashim/tests/kerneltest"
 )
 
 // patience bounds a hang.
@@ -132,6 +134,28 @@ func TestNumbersOfDuplicates(t *testing.T) {
 	p.tell("go on")
 	require.Equal(t, "8 <nil> 1", p.says())
 	require.Equal(t, "too many open files true", p.says())
+}
+
+// TestDuplicatesPost: doorbells reach the device also by a number below the
+// window. Another command by write does not, and what follows does.
+func TestDuplicatesPost(t *testing.T) {
+	b := newBed(t)
+	p := b.start("duplicate")
+	b.cq(p, "cq 1")
+	require.Equal(t, "made", p.says())
+	b.dev.Do(func() {
+		for o := range b.dev.Live {
+			if q, ok := o.(*kerneltest.QP); ok {
+				q.SetState(abi.QPSRTS)
+			}
+		}
+	})
+	p.tell("go on")
+	for range 5 {
+		require.Equal(t, "errno 0", p.says())
+	}
+	eventually(t, func() bool { return b.dev.Doorbells.Load() == 4 })
+	require.Equal(t, "ctx 1 pd 1 cq 1 qp 1", b.objects())
 }
 
 // TestKilled: a program that is killed at any moment leaves nothing.

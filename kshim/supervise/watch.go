@@ -3,25 +3,21 @@
 package supervise
 
 import (
-	"encoding/binary"
-	"fmt"
-	"strconv"
 	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
-// watcher calls functions when descriptors are ready and memfds have lost their
-// last user. One goroutine calls them, one by one.
+// watcher calls functions when descriptors are ready, and memfds have lost
+// their last user or were written to. One goroutine calls them, one by one.
 type watcher struct {
-	epoll, inotify, wake int
-	done                 chan struct{}
+	epoll, wake    int
+	closes, writes *notifier
+	done           chan struct{}
 
 	mu    sync.Mutex
 	count int32              // guarded by mu: of calls of add
 	ready map[int32]*watched // guarded by mu, by descriptor
-	gone  map[int]func()     // guarded by mu, by watch descriptor
-	marks map[int]int        // guarded by mu: memfd → watch descriptor
 }
 
 // watched is a descriptor that is watched. Its number tells it from others that
@@ -32,20 +28,30 @@ type watched struct {
 }
 
 func newWatcher() (w *watcher, err error) {
-	w = &watcher{done: make(chan struct{}), ready: map[int32]*watched{}, gone: map[int]func(){}, marks: map[int]int{}}
+	w = &watcher{done: make(chan struct{}), ready: map[int32]*watched{}}
+	defer func() {
+		if err != nil {
+			w.closeAll()
+		}
+	}()
 	if w.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, err
 	}
-	if w.inotify, err = unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK); err != nil {
-		unix.Close(w.epoll)
-		return nil, err
-	}
 	if w.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC); err != nil {
-		unix.Close(w.epoll)
-		unix.Close(w.inotify)
 		return nil, err
 	}
-	w.add(w.inotify, unix.EPOLLIN, func(uint32) { w.closes() })
+	if w.closes, err = newNotifier(unix.IN_CLOSE_WRITE); err != nil {
+		return nil, err
+	}
+	if w.writes, err = newNotifier(unix.IN_MODIFY); err != nil {
+		return nil, err
+	}
+	for _, n := range []*notifier{w.closes, w.writes} {
+		w.add(n.fd, unix.EPOLLIN, func(uint32) {
+			n.read()
+			w.modify(n.fd, unix.EPOLLIN)
+		})
+	}
 	w.add(w.wake, unix.EPOLLIN, nil)
 	go w.loop()
 	return w, nil
@@ -81,30 +87,6 @@ func (w *watcher) remove(fd int) {
 	_ = unix.EpollCtl(w.epoll, unix.EPOLL_CTL_DEL, fd, nil)
 }
 
-// closed has f called when no description of a memfd that could write is left
-// but the one that made it.
-func (w *watcher) closed(memfd int, f func()) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	wd, err := unix.InotifyAddWatch(w.inotify, "/proc/self/fd/"+strconv.Itoa(memfd), unix.IN_CLOSE_WRITE)
-	if err != nil {
-		return fmt.Errorf("watch a device file: %w", err)
-	}
-	w.gone[wd], w.marks[memfd] = f, wd
-	return nil
-}
-
-// forget ends closed.
-func (w *watcher) forget(memfd int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if wd, ok := w.marks[memfd]; ok {
-		delete(w.marks, memfd)
-		delete(w.gone, wd)
-		_, _ = unix.InotifyRmWatch(w.inotify, uint32(wd))
-	}
-}
-
 func (w *watcher) loop() {
 	defer close(w.done)
 	var events [64]unix.EpollEvent
@@ -127,30 +109,19 @@ func (w *watcher) loop() {
 	}
 }
 
-// closes reads which memfds were closed.
-func (w *watcher) closes() {
-	defer w.modify(w.inotify, unix.EPOLLIN)
-	var b [4096]byte
-	n, _ := unix.Read(w.inotify, b[:])
-	for at := 0; at+unix.SizeofInotifyEvent <= n; {
-		var e unix.InotifyEvent
-		_, _ = binary.Decode(b[at:], binary.NativeEndian, &e)
-		at += unix.SizeofInotifyEvent + int(e.Len)
-		w.mu.Lock()
-		f := w.gone[int(e.Wd)]
-		delete(w.gone, int(e.Wd))
-		w.mu.Unlock()
-		if f != nil && e.Mask&unix.IN_CLOSE_WRITE != 0 {
-			f()
-		}
-	}
-}
-
 func (w *watcher) close() {
 	one := [8]byte{1}
 	_, _ = unix.Write(w.wake, one[:])
 	<-w.done
-	for _, fd := range []int{w.epoll, w.inotify, w.wake} {
-		unix.Close(fd)
+	w.closeAll()
+}
+
+func (w *watcher) closeAll() {
+	unix.Close(w.epoll)
+	unix.Close(w.wake)
+	for _, n := range []*notifier{w.closes, w.writes} {
+		if n != nil {
+			unix.Close(n.fd)
+		}
 	}
 }
