@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -86,7 +85,6 @@ const consoleSuffix = ".console"
 type server struct {
 	kernel *supervise.Kernel
 	log    io.Writer
-	busy   sync.WaitGroup
 }
 
 // serve is the command behind its arguments.
