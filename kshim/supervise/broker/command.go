@@ -104,13 +104,21 @@ func listen(keeper int, said chan<- message) {
 	}
 }
 
-// dial connects to a server.
+// dial connects to a server of this user: it gets the program's memory.
 func dial(path string) (int, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, err
 	}
-	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err != nil {
+	err = unix.Connect(fd, &unix.SockaddrUnix{Name: path})
+	if err == nil {
+		var peer *unix.Ucred
+		peer, err = unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+		if err == nil && int(peer.Uid) != os.Geteuid() {
+			err = fmt.Errorf("it is of user %d, and this is %d: %w", peer.Uid, os.Geteuid(), syscall.EACCES)
+		}
+	}
+	if err != nil {
 		_ = unix.Close(fd)
 		return -1, fmt.Errorf("connecting to the kernel at %s: %w", path, err)
 	}

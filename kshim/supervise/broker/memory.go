@@ -53,8 +53,9 @@ func field(status []byte, name string) int {
 }
 
 // Messages on the connection with a server: the listener, as package notif
-// sends it; then, as often as the server asks, a PID of 4 bytes, answered by an
-// error number or 0, and the memory's descriptor.
+// sends it; then, as often as the server asks, a PID of 4 bytes as it is here,
+// answered by an error number or 0, and the memory's descriptor. A server that
+// refuses the programs asks for 0.
 
 // lend gives a server the listener and memory until it closes the connection.
 func lend(server int, l *notif.Listener, memory Memory) error {
@@ -66,6 +67,9 @@ func lend(server int, l *notif.Listener, memory Memory) error {
 		pid, err := receiveNumber(server)
 		if err != nil {
 			return err
+		}
+		if pid == 0 {
+			return fmt.Errorf("the server does not see these programs, whose PID namespace is neither its own nor below it: %w", syscall.ESRCH)
 		}
 		mem, err := memory(int(pid))
 		if err != nil {
@@ -82,21 +86,53 @@ func lend(server int, l *notif.Listener, memory Memory) error {
 
 // Attach is the server's side of a connection that Run has made: it returns the
 // listener, and the way to memory. The server closes the socket when it stops
-// answering, and not before. Memory is for any goroutine.
+// answering, and not before. Memory is for any goroutine. Programs of a PID
+// namespace that is not below the server's are refused: ESRCH.
 func Attach(socket int) (*notif.Listener, Memory, error) {
 	l, err := notif.Accept(socket)
 	if err != nil {
 		return nil, nil, err
 	}
+	peer, err := unix.GetsockoptUcred(socket, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil {
+		return nil, nil, errors.Join(err, l.Close())
+	}
+	pids, err := namespaces(int(peer.Pid))
+	if err != nil {
+		return nil, nil, errors.Join(err, sendNumber(socket, 0), l.Close())
+	}
+	depth := len(pids)
 	var mu sync.Mutex // a request and its answer follow one another
 	return l, func(pid int) (*os.File, error) {
+		pids, err := namespaces(pid)
+		if err != nil || len(pids) < depth {
+			return nil, errors.Join(err, syscall.ESRCH)
+		}
 		mu.Lock()
 		defer mu.Unlock()
-		if err := sendNumber(socket, uint32(pid)); err != nil {
+		if err := sendNumber(socket, uint32(pids[depth-1])); err != nil {
 			return nil, err
 		}
 		return receiveMemory(socket, pid)
 	}, nil
+}
+
+// namespaces returns a process's PIDs: here, in the PID namespace below, and so
+// on to its own (NSpid in proc_pid_status(5)).
+func namespaces(pid int) (pids []int, err error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	for line := range strings.Lines(string(status)) {
+		if list, ok := strings.CutPrefix(line, "NSpid:"); ok {
+			for _, word := range strings.Fields(list) {
+				n, _ := strconv.Atoi(word)
+				pids = append(pids, n)
+			}
+		}
+	}
+	if err == nil && len(pids) == 0 {
+		err = syscall.ESRCH
+	}
+	return pids, err
 }
 
 func receiveMemory(socket, pid int) (*os.File, error) {

@@ -65,6 +65,9 @@ one: soft:127.0.0.5.`,
 				}
 				devices[i] = cli.WithOptions(d, faults.Options())
 			}
+			if server == "" && way != byLibrary && !cmd.Flags().Changed("device") {
+				server = os.Getenv("RDMASHIM_KERNEL")
+			}
 			if server != "" && cmd.Flags().Changed("device") {
 				return cli.Usagef("the devices of --kernel are the server's: leave out --device")
 			}
@@ -97,7 +100,7 @@ one: soft:127.0.0.5.`,
 	flags.StringArrayVarP(&devices, "device", "d", nil, "a soft device, soft or soft:ADDRESS with options; may be repeated")
 	faults.AddFaults(cmd)
 	flags.StringVar(&way, "way", "", "library or supervisor: how the program is reached (default: the library where it can)")
-	flags.StringVar(&server, "kernel", "", "the socket of a mini kernel that programs share (rdmashim kernel serve)")
+	flags.StringVar(&server, "kernel", "", "the socket of a mini kernel that programs share (rdmashim kernel serve; default: $RDMASHIM_KERNEL)")
 	flags.BoolVar(&sweep, preload.Sweep, false, "")
 	_ = flags.MarkHidden(preload.Sweep)
 	flags.StringVar(&build, preload.Build, "", "")
