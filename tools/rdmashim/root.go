@@ -35,7 +35,7 @@ exit status: 0 done; 1 failed, with one line on standard error; 2 wrong usage`
   rdmashim doctor
   rdmashim explain RETRY_EXC_ERR`
 	root.AddCommand(newDevices(), newABI(), dump.Command(), explain.Command(), newVersion(), doctor.Command())
-	root.AddCommand(kernel.Command(), cprogram.Command(), capi.Command())
+	root.AddCommand(kernel.Command(), kernel.CDICommand(), cprogram.Command(), capi.Command())
 	root.AddCommand(demo.Command(), demo.ServerCommand(), demo.ClientCommand(), sample.Command(), sample.PingCommand())
 	root.AddCommand(echo.Command(), stream.ProxyCommand())
 	root.AddCommand(perf.Command(), top.Command(top.Here), top.StatsCommand(top.Here))
