@@ -4,6 +4,7 @@ package supervise
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -59,6 +60,7 @@ func (p *process) become() (*program, error) {
 	g.emu = k.config.Machine.ProcessOf(g, strconv.Itoa(p.pid)+" "+name)
 	var err error
 	if g.traced, _, err = trace.Env(g.emu, name, trace.WithMemory(g.Memory)); err != nil {
+		fmt.Fprintf(os.Stderr, "rdmashim: no trace: %v\n", err)
 		g.traced = g.emu
 	}
 	p.program = g
@@ -132,7 +134,7 @@ func (g *program) Descriptor(kind emu.FileKind) (emu.HostFile, error) {
 	}
 	f, err := g.call.makeFile(g, kind)
 	if err != nil {
-		g.leave()
+		go g.leave() // the process may have ended, and emu holds locks here
 		return nil, err
 	}
 	return f, nil
@@ -198,8 +200,7 @@ type bounced struct {
 // maxBounce bounds the memory that one command names, in bytes.
 const maxBounce = 1 << 21
 
-// bounce copies memory in, once. Memory that cannot be read may still be
-// written, and is nil only where nothing lies.
+// bounce copies memory in, once: nil where nothing lies.
 func (c *call) bounce(addr, n uint64) []byte {
 	if n == 0 || n > maxBounce || addr+n < addr {
 		return nil
