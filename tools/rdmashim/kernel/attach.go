@@ -40,12 +40,15 @@ func relay(conn io.ReadWriter, in lines, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintln(conn, line); err != nil {
-			return fmt.Errorf("the kernel has ended: %w", err)
+		var text string
+		if _, err = fmt.Fprintln(conn, line); err == nil {
+			text, err = answer.ReadString(0)
 		}
-		text, err := answer.ReadString(0)
+		if err != nil && strings.HasPrefix(strings.TrimSpace(line), "exit") {
+			return nil
+		}
 		if err != nil {
-			return nil // exit
+			return fmt.Errorf("the kernel has ended, or is another user's: %w", err)
 		}
 		fmt.Fprint(out, strings.TrimSuffix(text, "\x00"))
 		failure, err := answer.ReadString(0)
