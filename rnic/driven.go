@@ -10,8 +10,17 @@ import (
 // Progress implements kshim.Driven, as News, Lead and Rouse do.
 func (d *Device) Progress() bool { return d.drive.Progress() }
 
-// Assist is rnic/drive's.
-func (d *Device) Assist(rounds int) { d.drive.Assist(rounds) }
+// Assist does work, which rings doorbells, and then as much of what follows as
+// rnic/drive's does. The device's own goroutine is not woken for that: with one
+// processor it would take the program's.
+func (d *Device) Assist(rounds int, work func()) {
+	if d.near != nil {
+		d.near.StayAwake()
+		defer d.near.MaySleep()
+	}
+	work()
+	d.drive.Assist(rounds)
+}
 
 // News is rnic/drive's.
 func (d *Device) News() uint32 { return d.drive.News() }

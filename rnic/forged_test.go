@@ -173,6 +173,8 @@ func (*shared) Meet(netip.AddrPort) uint64         { return 1 }
 func (*shared) Lease([]byte) *wire.Lease           { return nil }
 func (*shared) Recall(*wire.Lease)                 {}
 func (*shared) InUse() bool                        { return false }
+func (*shared) StayAwake()                         {}
+func (*shared) MaySleep()                          {}
 func (*shared) Reaches(uint64) bool                { return true }
 func (l *shared) Progress(uint64) (uint64, uint64) { return l.sent.Load(), l.taken.Load() }
 func (l *shared) Hears(uint64) bool                { return l.hears.Load() }

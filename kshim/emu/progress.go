@@ -24,12 +24,15 @@ func (f *uverbsFile) Progress() bool {
 	return d != nil && d.Progress()
 }
 
-// Assist does the device's work that is there, rounds times at most, for a
-// caller that does not poll: the device's own goroutine is not kept away.
-func (f *uverbsFile) Assist(rounds int) {
-	if d, ok := f.driven().(interface{ Assist(rounds int) }); ok {
-		d.Assist(rounds)
+// Assist does work, which rings doorbells, and then the device's work that is
+// there, rounds times at most, for a caller that does not poll: the device's
+// own goroutine is not kept away.
+func (f *uverbsFile) Assist(rounds int, work func()) {
+	if d, ok := f.driven().(interface{ Assist(int, func()) }); ok {
+		d.Assist(rounds, work)
+		return
 	}
+	work()
 }
 
 // News implements kshim.Driven.

@@ -34,8 +34,7 @@ func (c *call) write(addr, size uint64) {
 	}
 	if size == doorbell && f.program.mu.TryLock() {
 		f.program.mu.Unlock()
-		c.command(f, addr, size) // POST_SEND, which does not wait
-		f.assist()
+		f.assist(func() { c.command(f, addr, size) }) // POST_SEND, which does not wait
 		return
 	}
 	go c.command(f, addr, size)
@@ -44,12 +43,17 @@ func (c *call) write(addr, size uint64) {
 // assistRounds bounds the work that a doorbell's thread does for the device.
 const assistRounds = 8
 
-// assist does the work that a doorbell has brought forth. A program that polls
-// keeps a processor busy; the device's own goroutine would wait for another.
-func (f *file) assist() {
-	if d, ok := (*f.open.Load()).(interface{ Assist(rounds int) }); ok {
-		d.Assist(assistRounds)
+// assist rings a doorbell and does the work that it brings forth. A program
+// that polls keeps a processor busy; the device's own goroutine would wait for
+// another.
+func (f *file) assist(doorbell func()) {
+	if open := f.open.Load(); open != nil {
+		if d, ok := (*open).(interface{ Assist(int, func()) }); ok {
+			d.Assist(assistRounds, doorbell)
+			return
+		}
 	}
+	doorbell()
 }
 
 // bytes reads what a call sends.

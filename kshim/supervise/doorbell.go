@@ -46,8 +46,7 @@ func (r *rings) doorbells() {
 		r.read += int64(len(b))
 		c := &call{process: r.program.process, blind: true}
 		if open := r.commands(); open != nil {
-			_, _ = c.try(r.file, open, b[:])
-			r.assist()
+			r.assist(func() { _, _ = c.try(r.file, open, b[:]) })
 		}
 		r.mu.Lock()
 		if r.memfd >= 0 && r.read%logPiece == 0 {

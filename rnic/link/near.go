@@ -26,6 +26,11 @@ type Near interface {
 	// near device, until the next Recv. A receiver that holds them must not
 	// sleep: a peer without room sends nothing, and so does not wake it.
 	InUse() bool
+	// StayAwake says that the caller is about to receive, until MaySleep: what
+	// near devices send meanwhile wakes no goroutine that waits. MaySleep wakes
+	// one for what was not received.
+	StayAwake()
+	MaySleep()
 	// Reaches reports whether packets to a device that was met still take the
 	// near way.
 	Reaches(device uint64) bool

@@ -158,6 +158,63 @@ func TestNobodyIsMet(t *testing.T) {
 	require.Equal(t, "me", string(receive(t, a, 1)[0]))
 }
 
+// TestStayAwake: a caller that receives by itself spares the bell; behind it a
+// goroutine that waits is woken for what is left, and for what comes.
+func TestStayAwake(t *testing.T) {
+	a, b := listen(t), listen(t)
+	require.NotZero(t, a.Meet(b.local))
+	waits := func() chan error {
+		for {
+			woken := make(chan error, 1)
+			go func() { woken <- b.Wait() }()
+			until(func() bool {
+				b.rx.Lock()
+				defer b.rx.Unlock()
+				return b.rx.sleepers == 1 || len(woken) == 1
+			})
+			if len(woken) == 0 { // else by the coming of the ring
+				return woken
+			}
+			require.NoError(t, <-woken)
+		}
+	}
+	takes := func(want int) {
+		n, err := b.Recv(make([]link.Packet, 4))
+		require.NoError(t, err)
+		require.Equal(t, want, n)
+	}
+	for _, received := range []bool{false, true} {
+		woken := waits()
+		b.StayAwake()
+		require.NoError(t, a.Send([]link.Packet{packet(b, 0, []byte("one"))}))
+		require.False(t, b.place.drain(1))
+		if received {
+			takes(1)
+			takes(0)
+		}
+		b.MaySleep()
+		if received {
+			require.NoError(t, a.Send([]link.Packet{packet(b, 0, []byte("two"))}))
+		}
+		require.NoError(t, <-woken)
+		takes(1)
+	}
+}
+
+// TestStayAwakeFull: a device that fills the ring to itself meanwhile wakes the
+// goroutine that waits: the caller sends, and cannot receive.
+func TestStayAwakeFull(t *testing.T) {
+	a := listen(t)
+	require.NotZero(t, a.Meet(a.local))
+	until(func() bool { return a.ins.Load() > 0 })
+	a.StayAwake()
+	defer a.MaySleep()
+	for counter(a, "drop_shm_full") == 0 {
+		require.NoError(t, a.Send([]link.Packet{packet(a, 0, make([]byte, 4096))}))
+	}
+	require.True(t, a.place.drain(1))
+}
+
 // A corrupt packet is dropped by the receiver's ICRC, as on a wire.
 func TestFlip(t *testing.T) {
 	a, b := listen(t), listen(t)

@@ -35,6 +35,7 @@ type receiver struct {
 	deferred []func()    // guarded: unmap, when that is in use no more
 
 	sleepers int // guarded: goroutines in Wait and Sleep
+	awake    int // guarded: callers between StayAwake and MaySleep
 
 	looks, hot int           // guarded: see socketEvery; since the clock was read, that are left
 	socket     time.Duration // guarded: when the socket was looked at last, since start
@@ -368,6 +369,25 @@ func (l *Link) wakeUp() {
 		l.rx.hot = 0
 	}
 	l.rx.clearAsleep()
+}
+
+// StayAwake implements link.Near.
+func (l *Link) StayAwake() {
+	l.rx.Lock()
+	defer l.rx.Unlock()
+	l.rx.awake++
+	for _, c := range l.rx.rings {
+		c.awake()
+	}
+}
+
+// MaySleep implements link.Near. It does for the sleepers what fallAsleep did.
+func (l *Link) MaySleep() {
+	l.rx.Lock()
+	defer l.rx.Unlock()
+	if l.rx.awake--; l.rx.awake == 0 && l.rx.sleepers > 0 && (sleepAll(l.rx.rings) || l.rx.inUse.Load()) {
+		l.Interrupt()
+	}
 }
 
 // clearAsleep takes back the asleep words if no goroutine sleeps.

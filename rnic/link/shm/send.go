@@ -136,6 +136,9 @@ func (l *Link) put(d *device, p *link.Packet) {
 	err := write()
 	for n := 0; errors.Is(err, errFull) && n < fullPauses && !o.stuck; n++ {
 		l.tx.publish()
+		if n == 0 && d.nonce == l.nonce {
+			o.wake() // the caller may keep this device from sleeping (StayAwake)
+		}
 		time.Sleep(fullPause)
 		if err = write(); n+1 == fullPauses && err != nil {
 			o.stuck = true
