@@ -5,6 +5,7 @@ package supervise
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"syscall"
 	"time"
 
@@ -130,6 +131,10 @@ func (c *call) try(f *file, open kshim.File, cmd []byte) (n int, err error) {
 // arrives while the call is held.
 const glance = 20 * time.Millisecond
 
+// manyWaiters is how many calls on one file make glances half as frequent: ten
+// thousand threads cost as much as a few hundred.
+const manyWaiters = 100
+
 // restart is ERESTARTSYS: Linux makes EINTR of it or calls again, as the
 // signal's handler wants.
 const restart = syscall.Errno(512)
@@ -137,8 +142,11 @@ const restart = syscall.Errno(512)
 // await gives a command again until the file has an event, or the thread a
 // signal.
 func (c *call) await(f *file, open kshim.File, w kshim.Waiter, cmd []byte) {
+	f.waiters.Add(1)
+	defer f.waiters.Add(-1)
 	for {
-		ctx, cancel := context.WithTimeout(context.Background(), glance)
+		n := time.Duration(f.waiters.Load())
+		ctx, cancel := context.WithTimeout(context.Background(), glance+glance*n/manyWaiters)
 		waited := w.WaitReadable(ctx)
 		cancel()
 		switch {
@@ -151,7 +159,7 @@ func (c *call) await(f *file, open kshim.File, w kshim.Waiter, cmd []byte) {
 				c.finish(n, err)
 				return
 			}
-		case ctx.Err() == nil: // the file was closed
+		case !errors.Is(waited, context.DeadlineExceeded): // the file was closed
 			c.fail(waited)
 			return
 		}

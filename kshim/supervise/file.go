@@ -35,6 +35,7 @@ type file struct {
 
 	open     atomic.Pointer[kshim.File] // in emu; nil before it is there
 	released atomic.Bool                // its last descriptor has gone
+	waiters  atomic.Int32               // calls that wait for an event
 
 	once sync.Once // of release
 	host hostFile

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,6 +29,7 @@ func init() {
 	parts["waiter"] = waiter
 	parts["hostile"] = hostile
 	parts["churn"] = churn
+	parts["crowd"] = crowd
 	parts["reuse"] = reuse
 	parts["duplicate"] = duplicate
 }
@@ -262,6 +264,29 @@ func hostile() {
 	}
 	all.Wait()
 	say("done")
+}
+
+// crowd has many threads wait for events, and more commands than can be at once.
+func crowd() {
+	fd, err := unix.Open("/dev/infiniband/rdma_cm", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	say(err)
+	debug.SetMaxThreads(20_000)
+	get := make([]byte, abi.UCMHdrSize+abi.UCMGetEventSize)
+	resp := make([]byte, abi.UCMEventRespSize)
+	(&abi.UCMHdr{Cmd: abi.UCMCmdGetEvent, In: abi.UCMGetEventSize, Out: abi.UCMEventRespSize}).Put(get)
+	(&abi.UCMGetEvent{Response: uint64(uintptr(unsafe.Pointer(&resp[0])))}).Put(get[abi.UCMHdrSize:])
+	n, _ := strconv.Atoi(os.Args[1])
+	var begun sync.WaitGroup
+	for range n {
+		begun.Add(1)
+		go func() {
+			begun.Done()
+			_, _ = unix.Write(fd, get)
+		}()
+	}
+	begun.Wait()
+	say("wait")
+	hear()
 }
 
 // churn makes objects until it is killed.

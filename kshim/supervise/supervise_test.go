@@ -14,6 +14,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/driver"
+	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/tests/kerneltest"
 )
 
@@ -180,6 +181,25 @@ func TestKilled(t *testing.T) {
 		}
 	}
 	eventually(t, func() bool { return descriptors() <= before })
+}
+
+// TestCrowd: ten thousand threads that wait are served, hold up nobody, and end
+// with their process.
+func TestCrowd(t *testing.T) {
+	b := newCMBed(t)
+	n := 1_000
+	if amount.All() {
+		n = 10_000
+	}
+	p := b.start("crowd", strconv.Itoa(n))
+	require.Equal(t, "<nil>", p.says())
+	require.Equal(t, "wait", p.says())
+	other := b.start("events")
+	b.cq(other, "cq 7")
+	b.cq(other, "cq 9")
+	require.Equal(t, "ready 0 0", other.says())
+	require.NoError(t, p.Process.Kill())
+	eventually(t, func() bool { return len(b.k.Programs()) == 1 })
 }
 
 // TestHostile: a program that sends nonsense from fifty threads costs the

@@ -30,7 +30,7 @@ func choose(asked, server, program string, w io.Writer) (string, error) {
 		return "", cli.Usagef("--way is library or supervisor, not %q", asked)
 	case server != "" && asked == byLibrary:
 		return "", cli.Usagef("programs reach --kernel by the supervisor: leave out --way")
-	case server != "" || broker.Again() || os.Getenv(under) != "":
+	case server != "" || broker.Again() || asked == "" && os.Getenv(under) != "":
 		asked = bySupervisor
 	}
 	_, why := preload.Look(program)
