@@ -266,7 +266,7 @@ func hostile() {
 	say("done")
 }
 
-// crowd has many threads wait for events, and more commands than can be at once.
+// crowd has many threads wait for events.
 func crowd() {
 	fd, err := unix.Open("/dev/infiniband/rdma_cm", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	say(err)
