@@ -61,8 +61,10 @@ type Kernel struct {
 // New makes a kernel.
 func New(c Config) (*Kernel, error) {
 	k := &Kernel{config: c, processes: map[int]*process{}, files: map[fileID]hostFile{}, sockets: map[fileID]*socket{}}
+	run := strconv.Itoa(os.Getpid())
+	_ = planted.Sweep(run) // of kernels that were killed
 	var err error
-	if k.tree, err = planted.New(strconv.Itoa(os.Getpid()), c.Machine.Process("sysfs")); err != nil {
+	if k.tree, err = planted.New(run, c.Machine.Process("sysfs")); err != nil {
 		return nil, err
 	}
 	if k.watch, err = newWatcher(); err != nil {
@@ -83,6 +85,10 @@ func (k *Kernel) Serve(l *notif.Listener, memory func(pid int) (*os.File, error)
 	r := receiver{kernel: k, listener: l, memory: memory}
 	return r.loop()
 }
+
+// Abandon removes the tree of a kernel whose programs go on: their keepers answer
+// when this process has ended.
+func (k *Kernel) Abandon() error { return k.tree.Remove() }
 
 // Close ends the programs that are left, as far as RDMA goes, and removes the
 // tree. Their listeners must have ended.

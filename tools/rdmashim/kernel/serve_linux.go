@@ -99,6 +99,7 @@ func serve(ctx context.Context, path string, names []string, log io.Writer) erro
 	if err != nil {
 		return err
 	}
+	defer k.Abandon()
 	s := &server{kernel: k, log: log}
 	programs, err := listen("unixpacket", path)
 	if err != nil {
