@@ -268,9 +268,6 @@ func TestKilledWhileStopped(t *testing.T) {
 
 // TestSignals: one to the command is sent on; one to the group comes once.
 func TestSignals(t *testing.T) {
-	hup := make(chan os.Signal, 1)
-	signal.Notify(hup, unix.SIGHUP) // where nohup ignores it, not for what is started from here
-	defer signal.Stop(hup)
 	r := do(t, nil, self, "signals")
 	r.says("ready")
 	for _, s := range []syscall.Signal{unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGALRM, unix.SIGTSTP, unix.SIGCONT, unix.SIGABRT, 40} {

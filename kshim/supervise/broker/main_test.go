@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -50,6 +51,7 @@ func TestMain(m *testing.M) {
 		programs[os.Args[1]]()
 		os.Exit(0)
 	}
+	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP) // commands do not ignore it, though these tests run under nohup
 	leak.Main(m)
 }
 
