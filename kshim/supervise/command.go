@@ -145,8 +145,8 @@ func (c *call) await(f *file, open kshim.File, w kshim.Waiter, cmd []byte) {
 	f.waiters.Add(1)
 	defer f.waiters.Add(-1)
 	for {
-		n := time.Duration(f.waiters.Load())
-		ctx, cancel := context.WithTimeout(context.Background(), glance+glance*n/manyWaiters)
+		pause := glance + glance*time.Duration(f.waiters.Load())/manyWaiters
+		ctx, cancel := context.WithTimeout(context.Background(), pause)
 		waited := w.WaitReadable(ctx)
 		cancel()
 		switch {
@@ -159,9 +159,10 @@ func (c *call) await(f *file, open kshim.File, w kshim.Waiter, cmd []byte) {
 				c.finish(n, err)
 				return
 			}
-		case !errors.Is(waited, context.DeadlineExceeded): // the file was closed
-			c.fail(waited)
-			return
+		case !errors.Is(waited, context.DeadlineExceeded):
+			// Another thread has closed the file. Linux leaves the caller
+			// waiting: rping ends so, and fails if it is told.
+			time.Sleep(pause)
 		}
 		if c.process.interrupted(int(c.PID)) {
 			c.fail(restart)

@@ -218,6 +218,9 @@ func waiter() {
 	}
 	say("opened")
 	hear()
+	unix.Close(fd)
+	say("closed")
+	hear()
 }
 
 // hostile sends commands of random bytes from many threads, while memory that

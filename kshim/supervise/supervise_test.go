@@ -113,13 +113,18 @@ func TestWithdraw(t *testing.T) {
 }
 
 // TestWaitHoldsNobody: a call that waits for an event holds up no other thread,
-// and ends with its process.
+// waits on when another thread closes its file, as in Linux, and ends with its
+// process.
 func TestWaitHoldsNobody(t *testing.T) {
 	b := newCMBed(t)
 	p := b.start("waiter")
 	require.Equal(t, "<nil>", p.says())
 	require.Equal(t, "opened", p.says())
+	p.tell("close")
+	require.Equal(t, "closed", p.says())
+	eventually(t, func() bool { return b.k.Programs()[0].Files == nil })
 	require.NoError(t, p.Process.Kill())
+	require.Empty(t, p.all(), "the call was answered")
 	eventually(t, func() bool { return len(b.k.Programs()) == 0 })
 }
 
