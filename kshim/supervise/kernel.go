@@ -86,8 +86,8 @@ func (k *Kernel) Serve(l *notif.Listener, memory func(pid int) (*os.File, error)
 	return r.loop()
 }
 
-// Abandon removes the tree of a kernel whose programs go on: their keepers answer
-// when this process has ended.
+// Abandon removes the tree of a kernel whose programs go on: their keepers
+// answer when this process has ended.
 func (k *Kernel) Abandon() error { return k.tree.Remove() }
 
 // Close ends the programs that are left, as far as RDMA goes, and removes the

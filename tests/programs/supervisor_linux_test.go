@@ -99,8 +99,8 @@ func supervised(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// program is the number of the program's process: under a supervisor the last in
-// the line of children.
+// program is the number of the program's process: under a supervisor the last
+// in the line of children.
 func (p *process) program() int {
 	if supervisor == "" { // its child sweeps
 		return p.Process.Pid
