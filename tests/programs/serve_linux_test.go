@@ -5,6 +5,7 @@ package programs
 import (
 	"bufio"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,7 +42,13 @@ func serve(t *testing.T, flags uintptr) *server {
 	cmd := exec.CommandContext(t.Context(), s.tool, "kernel", "serve", "-d", device, s.socket)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags}
 	s.process = begin(t, cmd)
-	require.Eventually(t, func() bool { _, err := os.Stat(s.socket + ".console"); return err == nil }, patience, time.Millisecond)
+	require.Eventually(t, func() bool {
+		c, err := net.Dial("unix", s.socket+".console")
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	}, patience, time.Millisecond)
 	t.Cleanup(func() {
 		_ = s.Process.Kill()
 		_ = s.Wait()
@@ -135,7 +142,7 @@ func TestServe(t *testing.T) {
 	s.meetsGo(0)
 
 	program := compile(t, "fatal", "-libverbs")
-	for range amount.Of(5, 200) {
+	for range amount.Of(5, 20) { // TestKilled of kshim/supervise kills 200
 		four := []*talk{s.talk(program), s.talk(program), s.talk(program), s.talk(program)}
 		rows := s.rows()
 		require.Len(t, rows, 4)

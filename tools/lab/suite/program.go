@@ -136,7 +136,7 @@ func (p program) run(ctx context.Context, path string, size int) ([]float64, err
 		}
 		select {
 		case <-ended:
-			return nil, errors.New(firstLine(said.String(), "its server ended"))
+			return nil, errors.New(firstLine(said.String(), "its server ended; the client said: "+firstLine(stderr.String(), fmt.Sprint(err))))
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-retry.C:
