@@ -40,26 +40,23 @@ func LibrariesIn(dir string) Libraries {
 // package that is compiled. Libraries that another user could have written are
 // an error, EPERM.
 func Find(w io.Writer) (Libraries, error) {
-	cache, err := os.UserCacheDir()
+	cache, err := userCache()
 	if err != nil {
-		return Libraries{}, cacheError(err)
+		return Libraries{}, err
 	}
-	return findIn(filepath.Join(cache, "rdmashim", "preload"), w)
+	return findIn(cache, w)
 }
 
-// Possible reports why Find would fail: nil when the libraries are there, or
-// the tools that build them.
+// Possible reports why Find would fail: nil when the libraries are there, or the
+// tools that build them and a place.
 func Possible() error {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return cacheError(err)
-	}
-	key, err := programKey()
+	cache, err := userCache()
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(cache, "rdmashim", "preload", key)); err == nil {
-		return nil
+	_, there, err := place(cache)
+	if err != nil || there {
+		return err
 	}
 	if _, err := exec.LookPath("go"); err != nil {
 		return errors.New("no go command, which builds the libraries of C programs")
@@ -68,27 +65,46 @@ func Possible() error {
 	return err
 }
 
+func userCache() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", cacheError(err)
+	}
+	return filepath.Join(cache, "rdmashim", "preload"), nil
+}
+
 func cacheError(err error) error {
 	return fmt.Errorf("no place for the libraries: %w; set XDG_CACHE_HOME to a directory of your own", err)
 }
 
-// findIn is Find with another cache.
-func findIn(cache string, w io.Writer) (Libraries, error) {
+// place returns the folder in a cache for the libraries of this program, and
+// whether they are there.
+func place(cache string) (dir string, there bool, err error) {
 	key, err := programKey()
 	if err != nil {
-		return Libraries{}, err
+		return "", false, err
 	}
 	if err := os.MkdirAll(cache, 0o700); err != nil {
-		return Libraries{}, cacheError(err)
+		return "", false, cacheError(err)
 	}
 	for _, dir := range []string{filepath.Dir(cache), cache} {
 		if err := checkOwn(dir); err != nil {
-			return Libraries{}, cacheError(err)
+			return "", false, cacheError(err)
 		}
 	}
-	dir := filepath.Join(cache, key)
+	dir = filepath.Join(cache, key)
+	_, err = os.Stat(dir)
+	return dir, err == nil, nil
+}
+
+// findIn is Find with another cache.
+func findIn(cache string, w io.Writer) (Libraries, error) {
+	dir, there, err := place(cache)
+	if err != nil {
+		return Libraries{}, err
+	}
 	l := LibrariesIn(dir)
-	if _, err := os.Stat(dir); err != nil {
+	if !there {
 		if _, err := cbuild.Compiler(); err != nil {
 			return Libraries{}, err
 		}
