@@ -47,8 +47,8 @@ func Find(w io.Writer) (Libraries, error) {
 	return findIn(cache, w)
 }
 
-// Possible reports why Find would fail: nil when the libraries are there, or the
-// tools that build them and a place.
+// Possible reports why Find would fail: nil when the libraries are there, or
+// the tools that build them and a place.
 func Possible() error {
 	cache, err := userCache()
 	if err != nil {
