@@ -98,9 +98,23 @@ func (p program) read(out []byte, size int) (figures []float64, err error) {
 // programLimit bounds a run of another program.
 const programLimit = time.Minute
 
-// run runs the server and the client. A client that came before the server
+// run runs the server and the client, and again when the server has ended
+// without a figure: on a busy machine a client of perftest may give up.
+func (p program) run(ctx context.Context, path string, size int) (figures []float64, err error) {
+	for range 3 {
+		if figures, err = p.once(ctx, path, size); !errors.As(err, new(serverEnded)) {
+			break
+		}
+	}
+	return figures, err
+}
+
+// serverEnded is the error of a pair whose server has ended.
+type serverEnded struct{ error }
+
+// once runs the server and the client. A client that came before the server
 // listened is run again; with some programs only their output tells.
-func (p program) run(ctx context.Context, path string, size int) ([]float64, error) {
+func (p program) once(ctx context.Context, path string, size int) ([]float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, programLimit)
 	defer cancel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -136,7 +150,7 @@ func (p program) run(ctx context.Context, path string, size int) ([]float64, err
 		}
 		select {
 		case <-ended:
-			return nil, errors.New(firstLine(said.String(), "its server ended; the client said: "+firstLine(stderr.String(), fmt.Sprint(err))))
+			return nil, serverEnded{errors.New(firstLine(said.String(), "its server ended; the client said: "+firstLine(stderr.String(), fmt.Sprint(err))))}
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-retry.C:
