@@ -25,7 +25,7 @@ const envSupervised = "CONFORM_SUPERVISED"
 func TestSupervised(t *testing.T) {
 	if os.Getenv(envSupervised) == "" {
 		if testing.Short() {
-			t.Skip("it builds the tool")
+			t.Skip("-short leaves out what builds the tool; run it without -short")
 		}
 		if _, err := notif.Check(); err != nil {
 			t.Skip("this machine supervises no programs: ", err)

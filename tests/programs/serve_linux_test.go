@@ -195,7 +195,7 @@ func TestServerKilled(t *testing.T) {
 // it does not see have no device, are told so once, and run.
 func TestServeContainers(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("only root makes namespaces of the same user")
+		t.Skip("only root makes namespaces of the same user: run as root")
 	}
 	needs(t, "rping")
 	const apart = syscall.CLONE_NEWNET | syscall.CLONE_NEWNS
@@ -215,7 +215,7 @@ func TestServeContainers(t *testing.T) {
 // TestServeUsers: another user's programs are not served, nor lent to it.
 func TestServeUsers(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("only root has another user at hand")
+		t.Skip("only root has another user at hand: run as root")
 	}
 	s := serve(t, 0)
 	require.NoError(t, os.Chmod(s.socket, 0o666))

@@ -10,7 +10,7 @@
 //	  │       server, opens /proc/PID/mem, takes over when the kernel ends
 //	program   installs the filter and executes the program's file
 //
-// What a shell user sees:
+// A shell user sees this:
 //
 //   - The three are in one process group, so that the terminal's signals reach
 //     the program by themselves. A signal sent to the command alone is sent on.

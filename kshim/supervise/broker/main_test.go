@@ -70,7 +70,7 @@ func config() Config {
 	return c
 }
 
-// What the kernel of the tests is asked by the last argument of a command.
+// The last argument of a command is a request of the tests' kernel.
 const (
 	plain = iota // the answer is 42
 	hold         // the kernel never answers

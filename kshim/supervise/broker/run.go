@@ -21,9 +21,9 @@ type Config struct {
 	Env    []string     // NAME=VALUE; nil: those of this process
 	Window notif.Window // descriptors whose calls are held
 
-	// Kernel answers the calls, in the keeper, until Receive returns io.EOF.
-	// What it needs, such as devices, it makes itself: Run is called in three
-	// processes, and calls Kernel in one.
+	// Kernel answers the calls, in the keeper, until Receive returns
+	// io.EOF. It makes its devices and the like itself: Run is called in
+	// three processes, and calls Kernel in one.
 	Kernel func(l *notif.Listener, memory Memory) error
 
 	// Server is the path of a SOCK_SEQPACKET socket of a server that answers

@@ -229,7 +229,7 @@ func TestAdd(t *testing.T) {
 func TestSignalWaits(t *testing.T) {
 	p := run(t, "signal", "itself")
 	if s, _ := Check(); !s.WaitKillable {
-		t.Skip("WAIT_KILLABLE_RECV needs Linux 5.19")
+		t.Skip("this machine has no WAIT_KILLABLE_RECV: boot Linux 5.19 or later")
 	}
 	received := 0
 	p.serve(t, func(n *Notification) {
@@ -378,7 +378,7 @@ func TestKilledWhileHeld(t *testing.T) {
 // programs would give it; with it, it does not.
 func TestPrivileges(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("needs root, to become nobody")
+		t.Skip("only root can become nobody: run as root")
 	}
 	own := string(regexp.MustCompile(`NoNewPrivs:\s+\d`).Find(must.Get(os.ReadFile("/proc/self/status"))(t)))
 	for as, want := range map[string]string{"itself": own + " 0", "nobody": "NoNewPrivs:\t1 65534"} {
