@@ -120,7 +120,7 @@ func dial(path string) (int, error) {
 	}
 	if err != nil {
 		_ = unix.Close(fd)
-		return -1, fmt.Errorf("connecting to the kernel at %s: %w", path, err)
+		return -1, fmt.Errorf("no kernel of this user serves at %[1]s, start one by rdmashim kernel serve %[1]s: %[2]w", path, err)
 	}
 	return fd, nil
 }

@@ -180,7 +180,7 @@ func (s *server) console(conn *net.UnixConn) {
 func attach(path string, in lines, out io.Writer) error {
 	conn, err := net.Dial("unix", path+consoleSuffix)
 	if err != nil {
-		return fmt.Errorf("no kernel serves at %s: %w", path, err)
+		return fmt.Errorf("no kernel serves at %[1]s, start one by rdmashim kernel serve %[1]s: %[2]w", path, err)
 	}
 	defer conn.Close()
 	return relay(conn, in, out)
