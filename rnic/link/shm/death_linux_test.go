@@ -225,11 +225,10 @@ func TestDialerDies(t *testing.T) {
 func TestAcceptorDies(t *testing.T) {
 	a := listen(t)
 	at := netip.MustParseAddrPort("127.0.0.9:4797")
-	listener, err := net.ListenUnix("unixpacket", unixAddr(at))
-	require.NoError(t, err)
-	defer listener.Close()
 	before := held(t)
 	for step := range 4 {
+		listener, err := net.ListenUnix("unixpacket", unixAddr(at))
+		require.NoError(t, err)
 		gone := make(chan struct{})
 		go func() {
 			defer close(gone)
@@ -261,6 +260,7 @@ func TestAcceptorDies(t *testing.T) {
 		} else if step == 3 {
 			require.NotZero(t, met)
 		}
+		require.NoError(t, listener.Close())
 		<-gone
 		requireHeld(t, before, a)
 		a.mu.Lock()

@@ -210,6 +210,10 @@ func (l *Link) meet(peer netip.AddrPort, token nonce) uint64 {
 		return d.id
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, net.ErrClosed): // no device is there
 		return 0
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		if errors.Is(Probe(peer), syscall.ECONNREFUSED) { // it ended before it answered
+			return 0
+		}
 	}
 	l.count.Fallback.Add(1)
 	l.mu.Lock()
