@@ -24,6 +24,10 @@ type Config struct {
 	// busy machine that emulates may need.
 	BootTimeout time.Duration
 
+	// Load lists kernel modules beyond rdma_rxe that are loaded before any
+	// command, with those that they need: "nvme_rdma".
+	Load []string
+
 	Add    []Add    // files and directories to bring into the guests
 	Out    string   // directory into which the files in the guest's /out are brought (two nodes: into node0 and node1 in it)
 	Env    []string // environment of all commands, as NAME=VALUE
@@ -108,6 +112,10 @@ func (c Config) withDefaults() (Config, error) {
 		if name, _, ok := strings.Cut(e, "="); !ok || name == "" {
 			return c, fmt.Errorf("environment %q is not NAME=VALUE", e)
 		}
+	}
+	var err error
+	if c.Load, err = moduleNames(c.Load); err != nil {
+		return c, err
 	}
 	if c.Log == nil {
 		c.Log = func(string, ...any) {}

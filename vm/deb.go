@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -28,12 +29,12 @@ type runner func(ctx context.Context, dir, name string, args ...string) ([]byte,
 
 // packagedKernel finds, fetches, unpacks and caches the distribution's newest
 // kernel. Which one that is is asked once a day.
-func packagedKernel(ctx context.Context, run runner, logf func(string, ...any)) (*Kernel, error) {
+func packagedKernel(ctx context.Context, run runner, logf func(string, ...any), load ...string) (*Kernel, error) {
 	metas := metaPackages
 	if name := os.Getenv(KernelPackageEnv); name != "" {
 		metas = []string{name}
 	}
-	note, err := kernelNote(metas[0])
+	note, err := kernelNote(metas[0], load)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +54,7 @@ func packagedKernel(ctx context.Context, run runner, logf func(string, ...any)) 
 	k, err := openKernel(dir)
 	if err != nil {
 		logf("kernel: fetching %s", strings.Join(packages, ", "))
-		if k, err = fetchKernel(ctx, run, packages, dir); err != nil {
+		if k, err = fetchKernel(ctx, run, packages, dir, load); err != nil {
 			return nil, err
 		}
 	}
@@ -62,9 +63,13 @@ func packagedKernel(ctx context.Context, run runner, logf func(string, ...any)) 
 }
 
 // kernelNote is the file that names the newest kernel. It lies beside the
-// kernels that hold these modules: a release that wants others finds none.
-func kernelNote(meta string) (string, error) {
+// kernels that hold these modules: a release, or a guest, that wants others
+// finds none.
+func kernelNote(meta string, load []string) (string, error) {
 	list := strings.Join(guestModules, " ") + "; " + strings.Join(optionalModules, " ")
+	if len(load) > 0 {
+		list += "; " + strings.Join(slices.Compact(slices.Sorted(slices.Values(load))), " ")
+	}
 	return CacheDir("kernels", "modules-"+sum([]byte(list))[:16], meta+".newest")
 }
 
@@ -111,7 +116,7 @@ func newestKernel(ctx context.Context, run runner, metas []string) (packages []s
 	}
 }
 
-func fetchKernel(ctx context.Context, run runner, packages []string, dir string) (*Kernel, error) {
+func fetchKernel(ctx context.Context, run runner, packages []string, dir string, load []string) (*Kernel, error) {
 	tmp, err := os.MkdirTemp(filepath.Dir(dir), ".fetch-")
 	if err != nil {
 		return nil, err
@@ -128,7 +133,7 @@ func fetchKernel(ctx context.Context, run runner, packages []string, dir string)
 	if err != nil {
 		return nil, err
 	}
-	set, err := readModules(modules)
+	set, err := readModules(modules, load)
 	if err != nil {
 		return nil, err
 	}

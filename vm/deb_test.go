@@ -128,7 +128,7 @@ func TestPackagedKernelUpdate(t *testing.T) {
 	apt := debian(t)
 	old := must.Get(packagedKernel(t.Context(), apt.run, t.Logf))(t)
 	age := func() {
-		path := must.Get(kernelNote("linux-image-amd64"))(t)
+		path := must.Get(kernelNote("linux-image-amd64", nil))(t)
 		yesterday := time.Now().Add(-25 * time.Hour)
 		require.NoError(t, os.Chtimes(path, yesterday, yesterday))
 	}
@@ -155,6 +155,10 @@ func TestPackagedKernelModules(t *testing.T) {
 	for range 2 {
 		must.Get(packagedKernel(t.Context(), apt.run, t.Logf))(t)
 		require.Len(t, apt.fetched, 2)
+	}
+	for range 2 {
+		must.Get(packagedKernel(t.Context(), apt.run, t.Logf, "veth"))(t)
+		require.Len(t, apt.fetched, 3)
 	}
 }
 

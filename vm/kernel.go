@@ -31,23 +31,28 @@ var (
 
 // FindKernel returns the kernel that a guest boots: the user's own when kernel
 // and modules name one, else the distribution's package, which is fetched once
-// and kept in the cache.
-func FindKernel(ctx context.Context, kernel, modules string, logf func(string, ...any)) (*Kernel, error) {
+// and kept in the cache. load lists modules that it must have beyond those of
+// every guest; one that is not there is a *MissingError.
+func FindKernel(ctx context.Context, kernel, modules string, logf func(string, ...any), load ...string) (*Kernel, error) {
+	load, err := moduleNames(load)
+	if err != nil {
+		return nil, err
+	}
 	switch {
 	case kernel == "" && modules == "":
-		return packagedKernel(ctx, output, logf)
+		return packagedKernel(ctx, output, logf, load...)
 	case kernel == "" || modules == "":
 		return nil, errors.New("a kernel of your own needs both: the kernel's file and the directory of its modules (/lib/modules/RELEASE)")
 	}
-	return ownKernel(kernel, modules)
+	return ownKernel(kernel, modules, load)
 }
 
-func ownKernel(kernel, modules string) (*Kernel, error) {
+func ownKernel(kernel, modules string, load []string) (*Kernel, error) {
 	image, err := readBounded(kernel)
 	if err != nil {
 		return nil, fmt.Errorf("kernel: %w", err)
 	}
-	set, err := readModules(modules)
+	set, err := readModules(modules, load)
 	if err != nil {
 		return nil, err
 	}

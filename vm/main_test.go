@@ -83,6 +83,7 @@ func (f *fakeGuest) serve(mode string) {
 			json.Unmarshal(payload, &f.setup)
 			d.Steps = []string{"fake"}
 			d.Link = f.setup.Link
+			f.setup.Env = append(f.setup.Env, "LOAD="+strings.Join(f.setup.Load, ","))
 			if mode == "nolink" {
 				d.Error = "link rxe0: no such module"
 			}

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -36,9 +37,9 @@ type moduleFile struct {
 }
 
 // readModules reads from a directory (/lib/modules/RELEASE) the modules that an
-// image holds. A module's needs are read from the module, because a package
-// that is not installed has no modules.dep.
-func readModules(dir string) (*moduleSet, error) {
+// image holds, and those of load. A module's needs are read from the module,
+// because a package that is not installed has no modules.dep.
+func readModules(dir string, load []string) (*moduleSet, error) {
 	r := moduleReader{dir: dir, paths: map[string]string{}, done: map[string]bool{}}
 	err := filepath.WalkDir(filepath.Join(dir, "kernel"), func(p string, d fs.DirEntry, err error) error {
 		if name, ok := nameOfModule(p); ok && err == nil && d.Type()&^fs.ModeSymlink == 0 {
@@ -66,6 +67,14 @@ func readModules(dir string) (*moduleSet, error) {
 	for _, m := range optionalModules {
 		r.add(m)
 	}
+	for _, m := range load {
+		if err := r.add(m); err != nil {
+			return nil, &MissingError{
+				What:    fmt.Sprintf("the guest's kernel has no module %s (%v)", m, err),
+				Install: "boot one that has it: its package in " + KernelPackageEnv + " (Debian: linux-image-amd64, not -cloud-; Ubuntu: linux-modules-extra-RELEASE), or --kernel FILE --modules DIR",
+			}
+		}
+	}
 	return &r.set, nil
 }
 
@@ -76,6 +85,30 @@ func nameOfModule(path string) (string, bool) {
 		return "", false
 	}
 	return strings.ReplaceAll(name, "-", "_"), true
+}
+
+// algorithms are the modules that compute what others ask the kernel for by
+// the algorithm's name, which their softdep tells: the guest has no modprobe
+// that the kernel could call.
+var algorithms = map[string]string{
+	"crc32c":    "crc32c_generic",
+	"crct10dif": "crct10dif_generic",
+	"crc64":     "crc64_rocksoft_generic",
+}
+
+// moduleName matches the names of modules as the kernel knows them.
+var moduleName = regexp.MustCompile(`^[a-z0-9][a-z0-9_]*$`)
+
+// moduleNames are names of modules as the kernel knows them.
+func moduleNames(names []string) (list []string, err error) {
+	for _, n := range names {
+		known := strings.ReplaceAll(n, "-", "_")
+		if !moduleName.MatchString(known) {
+			return nil, fmt.Errorf("module %q is no name of a module, as nvme_rdma is", n)
+		}
+		list = append(list, known)
+	}
+	return list, nil
 }
 
 type moduleReader struct {
@@ -98,15 +131,20 @@ func (r *moduleReader) add(name string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	needs, release, err := moduleInfo(data)
+	info, err := moduleInfo(data)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	r.done[name] = true
-	r.set.release = release
+	r.set.release = info.release
 	r.set.files = append(r.set.files, moduleFile{unpackedName(file), data})
 	line := unpackedName(file) + ":"
-	for _, n := range needs {
+	for _, soft := range info.wants {
+		if by := algorithms[soft]; by != "" && r.add(by) == nil {
+			info.needs = append(info.needs, by)
+		}
+	}
+	for _, n := range info.needs {
 		if err := r.add(n); err != nil {
 			return err
 		}
@@ -163,29 +201,38 @@ func decompress(r io.Reader, ext string) ([]byte, error) {
 	return b, err
 }
 
-// moduleInfo reads from a module's section .modinfo the names of the modules
-// that it needs and the release of the kernel that it was built for, which
-// begins vermagic (modinfo(8)).
-func moduleInfo(module []byte) (needs []string, release string, err error) {
+// info is what a module's section .modinfo says (modinfo(8)).
+type info struct {
+	needs   []string // modules, of depends
+	wants   []string // modules or algorithms to load before it, of softdep
+	release string   // the kernel that it was built for, which begins vermagic
+}
+
+// moduleInfo reads a module's section .modinfo.
+func moduleInfo(module []byte) (m info, err error) {
 	f, err := elf.NewFile(bytes.NewReader(module))
 	if err != nil {
-		return nil, "", err
+		return m, err
 	}
 	section := f.Section(".modinfo")
 	if section == nil {
-		return nil, "", errors.New("not a kernel module: no section .modinfo")
+		return m, errors.New("not a kernel module: no section .modinfo")
 	}
-	info, err := section.Data()
+	text, err := section.Data()
 	if err != nil {
-		return nil, "", err
+		return m, err
 	}
-	for field := range strings.SplitSeq(string(info), "\x00") {
+	for field := range strings.SplitSeq(string(text), "\x00") {
 		if magic, ok := strings.CutPrefix(field, "vermagic="); ok {
-			release, _, _ = strings.Cut(magic, " ")
+			m.release, _, _ = strings.Cut(magic, " ")
 		}
 		if list, ok := strings.CutPrefix(field, "depends="); ok && list != "" {
-			needs = strings.Split(strings.ReplaceAll(list, "-", "_"), ",")
+			m.needs = strings.Split(strings.ReplaceAll(list, "-", "_"), ",")
+		}
+		if list, ok := strings.CutPrefix(field, "softdep=pre:"); ok {
+			list, _, _ = strings.Cut(list, "post:")
+			m.wants = append(m.wants, strings.Fields(list)...)
 		}
 	}
-	return needs, release, nil
+	return m, nil
 }

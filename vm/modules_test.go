@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -70,7 +69,7 @@ func putModule(t *testing.T, dir, path string, data []byte) {
 
 func TestReadModules(t *testing.T) {
 	dir := fakeModules(t, t.TempDir())
-	set := must.Get(readModules(dir))(t)
+	set := must.Get(readModules(dir, nil))(t)
 	var at []string
 	for _, f := range set.files {
 		at = append(at, f.path)
@@ -102,7 +101,7 @@ func TestReadModulesErrors(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			dir := fakeModules(t, t.TempDir())
 			c.change(t, dir)
-			_, err := readModules(dir)
+			_, err := readModules(dir, nil)
 			require.ErrorContains(t, err, c.want)
 		})
 	}
@@ -143,14 +142,28 @@ func TestNameOfModule(t *testing.T) {
 
 func TestModuleInfo(t *testing.T) {
 	whole := fakeModule("a,b-c")
-	names, release, err := moduleInfo(whole)
-	require.NoError(t, err)
-	require.Equal(t, "a b_c", strings.Join(names, " "))
-	require.Equal(t, "0.0-fake", release)
+	m := must.Get(moduleInfo(whole))(t)
+	require.Equal(t, info{needs: []string{"a", "b_c"}, release: "0.0-fake"}, m)
 	for n := range len(whole) - 64*3 {
-		_, _, err := moduleInfo(whole[:n])
+		_, err := moduleInfo(whole[:n])
 		require.Error(t, err, "cut to %d bytes", n)
 	}
+}
+
+// TestReadModulesLoad: a module that is asked for comes with the algorithms
+// that its softdep names, before it.
+func TestReadModulesLoad(t *testing.T) {
+	dir := fakeModules(t, t.TempDir())
+	putModule(t, dir, "fs/ext4.ko", fakeModule("\x00softdep=pre: crc32c none post: late"))
+	putModule(t, dir, "crypto/crc32c_generic.ko", fakeModule(""))
+	set := must.Get(readModules(dir, []string{"ext4"}))(t)
+	require.Contains(t, string(set.dep), "kernel/fs/ext4.ko: kernel/crypto/crc32c_generic.ko\n")
+
+	_, err := readModules(dir, []string{"nvme_rdma"})
+	var missing *MissingError
+	require.ErrorAs(t, err, &missing)
+	require.ErrorContains(t, err, "no module nvme_rdma")
+	require.ErrorContains(t, err, "linux-image-amd64")
 }
 
 func FuzzModuleInfo(f *testing.F) {

@@ -81,7 +81,7 @@ func Start(ctx context.Context, c Config) (*Session, error) {
 	if err != nil {
 		return s, err
 	}
-	kernel, err := FindKernel(ctx, c.Kernel, c.Modules, s.config.Log)
+	kernel, err := FindKernel(ctx, c.Kernel, c.Modules, s.config.Log, s.config.Load...)
 	if err != nil {
 		return s, err
 	}
@@ -194,7 +194,7 @@ func lastOf(lines []string) string {
 func (s *Session) setup(node int) guest.Setup {
 	g := guest.Setup{
 		Node: node, Hostname: fmt.Sprintf("node%d", node), Env: s.config.nodeEnv(node),
-		Netdev: linkNetdev, Address: nodeAddress(node) + "/24", Link: LinkName,
+		Load: s.config.Load, Netdev: linkNetdev, Address: nodeAddress(node) + "/24", Link: LinkName,
 	}
 	if s.config.NoLink {
 		g.Link = ""

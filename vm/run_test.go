@@ -368,3 +368,22 @@ func TestHardwareArgs(t *testing.T) {
 	require.NotContains(t, args, "netdev")
 	require.Contains(t, args, "-accel kvm")
 }
+
+// TestRunLoad: the guest is told which modules to load, by the kernel's names;
+// one that the kernel does not have boots nothing.
+func TestRunLoad(t *testing.T) {
+	c := fakeConfig(t, "ok")
+	c.Load = []string{"veth", "rdma-ucm"}
+	_, stdout, _, err := runFake(t, c, "env", "LOAD")
+	require.NoError(t, err)
+	require.Equal(t, "LOAD=veth,rdma_ucm\n", stdout)
+
+	c.Load = []string{"nvme_rdma"}
+	_, _, _, err = runFake(t, c, "env", "LOAD")
+	var missing *MissingError
+	require.ErrorAs(t, err, &missing)
+
+	c.Load = []string{"../x"}
+	_, _, _, err = runFake(t, c, "env", "LOAD")
+	require.ErrorContains(t, err, "no name of a module")
+}

@@ -13,7 +13,7 @@ import (
 const PortName = "rdmashim.control"
 
 // Version is the protocol's version; host and guest must agree.
-const Version = 4
+const Version = 5
 
 // MaxPayload is the largest payload of a frame, in bytes.
 const MaxPayload = 32 << 10

@@ -45,7 +45,8 @@ type frame struct {
 }
 
 func (g *helper) main(ctx context.Context) error {
-	g.log.printf("%s", loadModules("virtio_pci", "virtio_mmio", "virtio_console", "virtio_rng", "virtio_net", "veth"))
+	report, _ := loadModules("virtio_pci", "virtio_mmio", "virtio_console", "virtio_rng", "virtio_net", "veth")
+	g.log.printf("%s", report)
 	port, err := openPort(PortName, 30*time.Second)
 	if err != nil {
 		return err

@@ -7,11 +7,12 @@ type Hello struct{ Version int }
 
 // Setup describes the guest's preparation before it runs anything.
 type Setup struct {
-	Node     int    // from 0
-	Hostname string //
-	Netdev   string // netdev for rxe0; when it does not exist, one end of a veth pair of that name
-	Address  string // the netdev's address, as 192.0.2.1/24; empty: none
-	Link     string // name of the rxe link; empty: make none
+	Node     int      // from 0
+	Hostname string   //
+	Load     []string // modules to load
+	Netdev   string   // netdev for rxe0; when it does not exist, one end of a veth pair of that name
+	Address  string   // the netdev's address, as 192.0.2.1/24; empty: none
+	Link     string   // name of the rxe link; empty: make none
 	Env      []string
 }
 

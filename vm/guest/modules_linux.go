@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -8,18 +9,19 @@ import (
 )
 
 // loadModules loads kernel modules and the modules that they need, and returns
-// a report on those that are not to be had. A module that is already there,
-// also as a part of the kernel, needs nothing.
-func loadModules(names ...string) string {
+// a report, and the error of the first that is not to be had. A module that is
+// already there, also as a part of the kernel, needs nothing.
+func loadModules(names ...string) (report string, first error) {
 	p, err := kmodule.NewProber(kmodule.ProbeOpts{})
 	if err != nil {
-		return "modules: " + err.Error()
+		return "modules: " + err.Error(), err
 	}
 	said := []string{"modules loaded"}
 	for _, name := range names {
 		if err := p.Probe(name, ""); err != nil {
-			said = append(said, fmt.Sprintf("not to be had: %s: %v", name, err))
+			err = fmt.Errorf("not to be had: %s: %w", name, err)
+			said, first = append(said, err.Error()), cmp.Or(first, err)
 		}
 	}
-	return strings.Join(said, "; ")
+	return strings.Join(said, "; "), first
 }

@@ -40,6 +40,13 @@ func (g *helper) prepare(ctx context.Context, s Setup, step func(string, ...any)
 			return fmt.Errorf("set host name %s: %w", s.Hostname, err)
 		}
 	}
+	if len(s.Load) > 0 {
+		report, err := loadModules(s.Load...)
+		step("%s", report)
+		if err != nil {
+			return fmt.Errorf("%w: the image was built without it (rdmashim vm build --module)", err)
+		}
+	}
 	if err := os.MkdirAll(OutDir, 0o777); err != nil {
 		return err
 	}

@@ -62,6 +62,7 @@ func (f *bootFlags) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&c.Timeout, "timeout", 10*time.Minute, "end the guests after this time, counted from their boot, but for what a busy host withholds")
 	flags.DurationVar(&c.BootTimeout, "boot-timeout", 3*time.Minute, "end the guests when they have not booted by then")
 	flags.StringArrayVar(&f.add, "add", nil, "bring in a file or directory, `HOSTPATH[:GUESTPATH]`, with the shared libraries of programs (may be repeated)")
+	flags.StringSliceVar(&c.Load, "module", nil, "load the kernel module `NAME` before the command (may be repeated)")
 	flags.StringArrayVar(&c.Env, "env", nil, "`NAME=VALUE` for the environment in the guest (may be repeated)")
 	flags.StringVar(&c.Kernel, "kernel", "", "boot this kernel `FILE` instead of the distribution's package; needs --modules")
 	flags.StringVar(&c.Modules, "modules", "", "modules of that kernel: `DIR` as /lib/modules/RELEASE")
@@ -169,6 +170,7 @@ func printResult(f *bootFlags, stderr io.Writer, r *guests.Result) {
 
 func newBuild() *cobra.Command {
 	var kernel, modules, file string
+	var load []string
 	cmd := &cobra.Command{
 		Use:     "build -o FILE",
 		Example: `  rdmashim vm build -o initramfs.cpio`,
@@ -181,7 +183,7 @@ func newBuild() *cobra.Command {
 			logf := func(format string, args ...any) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "rdmashim: "+format+"\n", args...)
 			}
-			k, err := guests.FindKernel(cmd.Context(), kernel, modules, logf)
+			k, err := guests.FindKernel(cmd.Context(), kernel, modules, logf, load...)
 			if err != nil {
 				return err
 			}
@@ -197,5 +199,6 @@ func newBuild() *cobra.Command {
 	cmd.Flags().StringVarP(&file, "output", "o", "", "the `FILE` to write")
 	cmd.Flags().StringVar(&kernel, "kernel", "", "for this kernel `FILE` instead of the distribution's package; needs --modules")
 	cmd.Flags().StringVar(&modules, "modules", "", "modules of that kernel: `DIR` as /lib/modules/RELEASE")
+	cmd.Flags().StringSliceVar(&load, "module", nil, "with the kernel module `NAME` (may be repeated)")
 	return cmd
 }
