@@ -46,7 +46,8 @@ type Kernel struct {
 	tree    *planted.Tree
 	watch   *watcher
 	netlink *rdmanl.Socket
-	leave   func() // ends the answers to other kernels
+	leave   func()        // ends the answers to other kernels
+	adds    func(c *call) // called before ADDFD, by tests
 
 	threads sync.Map // tid → *process, as it was seen last
 	owners  sync.Map // *emu.Process → *program

@@ -29,6 +29,7 @@ func init() {
 	parts["waiter"] = waiter
 	parts["hostile"] = hostile
 	parts["churn"] = churn
+	parts["rounds"] = rounds
 	parts["crowd"] = crowd
 	parts["reuse"] = reuse
 	parts["duplicate"] = duplicate
@@ -296,14 +297,28 @@ func crowd() {
 func churn() {
 	say("begins")
 	for {
-		fd, _ := openDevice()
-		channel := createChannel(fd)
-		succeed(fd, abi.CmdAllocPD, &abi.AllocPD{}, abi.AllocPDSize, abi.AllocPDRespSize)
-		cm, _ := unix.Open("/dev/infiniband/rdma_cm", unix.O_RDWR, 0)
-		nl, _ := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_RDMA)
-		for _, f := range []int{channel, fd, cm, nl} {
-			unix.Close(f)
-		}
+		everything()
+	}
+}
+
+// rounds does the same once for each line that it hears.
+func rounds() {
+	for say("begins"); hear() != ""; say("done") {
+		everything()
+	}
+}
+
+// everything opens a file of each kind, makes objects, and closes all.
+func everything() {
+	fd, async := openDevice()
+	channel := createChannel(fd)
+	succeed(fd, abi.CmdAllocPD, &abi.AllocPD{}, abi.AllocPDSize, abi.AllocPDRespSize)
+	succeed(fd, abi.CmdCreateCQ, &abi.CreateCQ{CQE: 16, CompChannel: int32(channel)}, abi.CreateCQSize, abi.CreateCQRespSize+abi.RXECreateCQRespSize)
+	cm, _ := unix.Open("/dev/infiniband/rdma_cm", unix.O_RDWR, 0)
+	nl, _ := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_RDMA)
+	list, _ := unix.Open("/sys/class/infiniband", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	for _, f := range []int{async, channel, fd, cm, nl, list} {
+		unix.Close(f)
 	}
 }
 

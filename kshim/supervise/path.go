@@ -147,7 +147,7 @@ func (c *call) open(at string, d *device, flags uint64) {
 		return
 	}
 	defer unix.Close(fd)
-	if _, err := c.listener.Add(c.ID, fd, -1, c.flags&unix.O_CLOEXEC != 0, true); err != nil {
+	if _, err := c.put(fd, -1, true); err != nil {
 		c.fail(err)
 		return
 	}

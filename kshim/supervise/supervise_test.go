@@ -6,6 +6,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -126,6 +128,59 @@ func TestWaitHoldsNobody(t *testing.T) {
 	require.NoError(t, p.Process.Kill())
 	require.Empty(t, p.all(), "the call was answered")
 	eventually(t, func() bool { return len(b.k.Programs()) == 0 })
+}
+
+// TestAddHoldsNobody: at each descriptor that one process is given, at which it
+// may keep the kernel waiting, another one does all that there is to do, and
+// the kernel lists both.
+func TestAddHoldsNobody(t *testing.T) {
+	b := newCMBed(t)
+	var slow atomic.Int32
+	adds, free := make(chan string), make(chan struct{})
+	var once sync.Once
+	release := func() { once.Do(func() { close(free) }) }
+	b.k.adds = func(c *call) {
+		if int32(c.process.pid) != slow.Load() {
+			return
+		}
+		for range 2 { // it is taken, and let go on
+			select {
+			case adds <- c.opens:
+			case <-free:
+			}
+		}
+	}
+	one, other := b.start("rounds"), b.start("rounds")
+	t.Cleanup(release) // before those that end the programs
+	require.Equal(t, "begins", one.says())
+	require.Equal(t, "begins", other.says())
+	slow.Store(int32(one.Process.Pid))
+	one.tell("go on")
+	for _, file := range []struct{ name, opens string }{
+		{"a device file", "/dev/infiniband/uverbs0"},
+		{"a context's events", ""},
+		{"a channel", ""},
+		{"rdma_cm", managerNode},
+		{"a netlink socket", ""},
+		{"a directory", "/sys/class/infiniband"},
+	} {
+		require.Equal(t, file.opens, <-adds)
+		went := make(chan bool, 1)
+		go func() {
+			ok := other.out.Scan()
+			_ = b.k.Programs()
+			went <- ok
+		}()
+		other.tell("go on")
+		select {
+		case ok := <-went:
+			require.True(t, ok, file.name)
+		case <-time.After(patience):
+			require.Fail(t, "a lock is held over ADDFD", file.name)
+		}
+		<-adds
+	}
+	require.Equal(t, "done", one.says())
 }
 
 // TestNumbersOfDuplicates: the number of a file that lives on by a duplicate is
