@@ -64,10 +64,16 @@ func recordSize(conn net.Conn) int {
 	if _, secure := conn.(*tls.Conn); secure || conn == nil {
 		return wire.DefaultMaxRecord
 	}
-	if a := conn.LocalAddr(); a != nil && a.Network() == "rdma" {
+	if overRDMA(conn) {
 		return rdmaRecord
 	}
 	return wire.DefaultMaxRecord
+}
+
+// overRDMA reports whether a byte stream is one of message rings.
+func overRDMA(conn net.Conn) bool {
+	a := conn.LocalAddr()
+	return a != nil && a.Network() == "rdma"
 }
 
 // core returns the configuration of a side on a byte stream.

@@ -46,6 +46,7 @@ type Conn struct {
 	due      core.Time // of timer
 	broken   error     // of the byte stream
 	writeErr error     // of the Write that failed
+	outgoing outgoing
 }
 
 // Client makes the side of a connection that has connected its byte stream. The
@@ -82,6 +83,7 @@ func connect(conn net.Conn, cfg *Config, server bool) (*Conn, error) {
 	for i := range 2 {
 		c.accepts[i], c.opens[i] = make(chan struct{}, 1), make(chan struct{}, 1)
 	}
+	c.outgoing.gather = gatherer(conn)
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.timer = time.AfterFunc(time.Hour, c.tick)
 	c.timer.Stop()
@@ -130,7 +132,7 @@ func (c *Conn) step(f func()) (over bool) {
 			c.timer.Reset(time.Duration(next - c.now()))
 		}
 	}
-	wake := over || c.core.HasOutput()
+	wake := !c.outgoing.taken && (over || c.core.HasOutput())
 	c.mu.Unlock()
 	if wake {
 		poke(c.wake)
@@ -181,6 +183,7 @@ func (c *Conn) dispatch() {
 			delete(c.streams, e.Stream)
 		case core.EventClosed:
 			c.cancel(c.failed())
+			c.interrupt()
 			for _, s := range c.streams {
 				s.send.update()
 				poke(s.receive.ready)

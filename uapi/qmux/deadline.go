@@ -15,16 +15,20 @@ type deadline struct {
 
 func newDeadline() deadline { return deadline{passed: make(chan struct{})} }
 
-// setDeadline is d.set for a stream of the connection.
-func (c *Conn) setDeadline(d *deadline, t time.Time) {
+// setDeadline is d.set for a stream of the connection. late is called when the
+// deadline has passed.
+func (c *Conn) setDeadline(d *deadline, t time.Time, late func()) {
 	if !t.IsZero() {
 		c.deadlines.Add(1)
 	}
-	d.set(t)
+	d.set(t, late)
+	if d.check() != nil {
+		late()
+	}
 }
 
 // set sets the deadline; the zero time means none. Calls that wait see it too.
-func (d *deadline) set(t time.Time) {
+func (d *deadline) set(t time.Time, late func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.timer != nil && !d.timer.Stop() {
@@ -40,7 +44,10 @@ func (d *deadline) set(t time.Time) {
 		}
 		if !t.IsZero() {
 			passed := d.passed
-			d.timer = time.AfterFunc(left, func() { close(passed) })
+			d.timer = time.AfterFunc(left, func() {
+				close(passed)
+				late()
+			})
 		}
 	case !over:
 		close(d.passed)

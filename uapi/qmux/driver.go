@@ -6,9 +6,17 @@ import (
 	"time"
 )
 
-// receive is the reader.
+// receive is the reader. A stream over RDMA lends it what arrived.
 func (c *Conn) receive() {
 	defer close(c.readerEnded)
+	if ring, ok := c.conn.(io.WriterTo); ok && overRDMA(c.conn) {
+		_, err := ring.WriteTo(arrival{c})
+		if err == nil {
+			err = io.EOF
+		}
+		c.do(func() { c.broke(err) })
+		return
+	}
 	buf := make([]byte, readSize)
 	for {
 		n, err := c.conn.Read(buf)
@@ -22,6 +30,14 @@ func (c *Conn) receive() {
 			return
 		}
 	}
+}
+
+// arrival takes what the byte stream brings.
+type arrival struct{ c *Conn }
+
+func (a arrival) Write(p []byte) (int, error) {
+	a.c.do(func() { a.c.core.Receive(a.c.now(), p) })
+	return len(p), nil
 }
 
 // broke notes an error of the byte stream.
@@ -58,22 +74,37 @@ func (c *Conn) awaitReader(err error) {
 // behind the last record.
 func (c *Conn) transmit() {
 	defer close(c.written)
-	buf := make([]byte, max(writeSize, c.core.Buffer()))
+	o := &c.outgoing
 	for {
-		n, ended := 0, false
+		n, idle, ended := 0, false, false
 		over := c.step(func() {
-			for k := 1; k > 0 && len(buf)-n >= c.core.Buffer(); n += k {
-				k = c.core.Transmit(c.now(), buf[n:])
-			}
-			ended = c.core.OutputEnded()
-		})
-		if n > 0 {
-			if _, err := c.conn.Write(buf[:n]); err != nil {
-				c.awaitReader(err)
+			if idle = o.by != nil; idle {
 				return
 			}
+			o.taken = true
+			o.allocate(c)
+			for k := 1; k > 0 && o.err == nil && len(o.rest) == 0 && len(o.buf)-n >= c.core.Buffer(); n += k {
+				k = c.core.Transmit(c.now(), o.buf[n:])
+			}
+			ended = c.core.OutputEnded()
+			idle = !ended && n == 0 && o.err == nil && len(o.rest) == 0
+			o.taken = !idle
+		})
+		if idle {
+			<-c.wake
+			continue
+		}
+		err, b := o.err, o.buf[:n]
+		if len(o.rest) > 0 {
+			b, o.rest = o.rest, nil
+		}
+		if err == nil && len(b) > 0 {
+			_, err = c.conn.Write(b)
 		}
 		switch {
+		case err != nil:
+			c.awaitReader(err)
+			return
 		case over:
 			c.close()
 			return
@@ -82,8 +113,6 @@ func (c *Conn) transmit() {
 				half.CloseWrite()
 			}
 			return
-		case n == 0:
-			<-c.wake
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package qmux
 
 import (
+	"os"
 	"sync"
 	"time"
 
@@ -27,14 +28,22 @@ func (s *ReceiveStream) StreamID() StreamID { return s.id }
 func (s *ReceiveStream) Read(p []byte) (n int, err error) {
 	s.reading.Lock()
 	defer s.reading.Unlock()
+	if err := s.deadline.check(); err != nil {
+		return 0, err
+	}
 	for {
 		late := s.deadline.wait()
-		if err := s.deadline.check(); err != nil {
-			return 0, err
-		}
-		s.c.do(func() { n, err = s.take(p) })
+		passed := isClosed(late)
+		s.c.do(func() {
+			if n, err = s.take(p); n == 0 && err == nil && !passed {
+				s.c.core.AwaitRead(s.id, p)
+			}
+		})
 		if n > 0 || len(p) == 0 || err != nil {
 			return n, err
+		}
+		if passed {
+			return 0, os.ErrDeadlineExceeded
 		}
 		select {
 		case <-s.ready:
@@ -74,6 +83,6 @@ func (s *ReceiveStream) CancelRead(code StreamErrorCode) {
 // SetReadDeadline is when Read ends; the zero time means never. The error is
 // always nil.
 func (s *ReceiveStream) SetReadDeadline(t time.Time) error {
-	s.c.setDeadline(&s.deadline, t)
+	s.c.setDeadline(&s.deadline, t, func() {})
 	return nil
 }

@@ -45,9 +45,17 @@ func (s *SendStream) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	var err error
-	s.c.do(func() { err = s.lend(p) })
+	var mine, last bool
+	s.c.do(func() {
+		if err = s.lend(p); err == nil {
+			mine, last = s.c.take(s)
+		}
+	})
 	if err != nil {
 		return 0, err
+	}
+	if mine {
+		s.c.sendOwn(s, last)
 	}
 	for {
 		late := s.deadline.wait()
@@ -116,6 +124,9 @@ func (s *SendStream) update() {
 func (s *SendStream) end(err error) {
 	if s.err == nil {
 		s.err = err
+		if s.c.outgoing.by == s {
+			s.c.interrupt()
+		}
 	}
 	if s.cancel != nil {
 		s.cancel(s.err)
@@ -178,7 +189,7 @@ func (s *SendStream) SetPriority(urgency int8, incremental bool) {
 // SetWriteDeadline is when Write ends; the zero time means never. The error is
 // always nil.
 func (s *SendStream) SetWriteDeadline(t time.Time) error {
-	s.c.setDeadline(&s.deadline, t)
+	s.c.setDeadline(&s.deadline, t, s.late)
 	return nil
 }
 

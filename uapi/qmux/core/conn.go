@@ -24,7 +24,11 @@ type Conn struct {
 	deaf  bool       // no record can be found any more
 	frame wire.Frame // the frame being received
 	out   wire.Frame // the frame being sent
+	tail  tail       // of the record being received
 	began bool       // the own parameters were sent
+
+	lender *stream // whose data the record being sent need not copy
+	lent   []byte  // … that it does not
 
 	streams map[wire.StreamID]*stream
 	kinds   [4]kind // by the low two bits of the streams' IDs

@@ -13,22 +13,26 @@
 //	Receive         bytes of the peer arrived → Events, Transmit, NextTimeout
 //	ReceiveEnd      the peer's stream ended → Events, Transmit
 //	Transmit        writes the next record that may leave now → itself, Events, NextTimeout
+//	TransmitLent    the same, with the data of a Write in its own memory
 //	NextTimeout     when HandleTimeout must be called
 //	HandleTimeout   that time has come → Events, Transmit, NextTimeout
 //	Events          which of the program's calls are worth making again
 //
-// and the program's: Open, Accept, Write, Read, Reset, Stop, SendDatagram,
-// ReceiveDatagram, Close → Transmit. None blocks.
+// and the program's: Open, Accept, Write, Read, AwaitRead, Reset, Stop,
+// SendDatagram, ReceiveDatagram, Close → Transmit. None blocks.
 //
 // # The path of a Write
 //
 //  1. Write lends the program's memory to the stream (send.go), which takes its
 //     place in the scheduler (scheduler.go).
 //  2. Transmit fills a record: control frames, datagrams, then the streams'
-//     bytes, as far as credit goes (transmit.go). That is their only copy.
+//     bytes, as far as credit goes (transmit.go). TransmitLent copies no long
+//     data of the Write whose goroutine it is.
 //  3. The peer's Receive finds the record, wherever the byte stream was cut
 //     (receive.go), checks order, final size and credit, and keeps the data
-//     (receivehalf.go, fifo.go). A slow reader stops its own stream only.
+//     (receivehalf.go, fifo.go), or puts it where AwaitRead says. Data that
+//     fills its record is taken as it comes (tail.go). A slow reader stops its
+//     own stream only.
 //  4. Read moves the bytes out. When half a window is read, the peer is granted
 //     another, a larger one if the path needs it (window.go).
 //

@@ -2,12 +2,22 @@ package core
 
 import (
 	"fmt"
+
+	"github.com/rdmashim/rdmashim/uapi/qmux/wire"
 )
 
 // transmit puts one record into a side's pipe, after a look at it.
 func (w *world) transmit(s *side) bool {
 	expected := s.c.HasOutput()
-	n := s.c.Transmit(w.now, w.buf)
+	var lender wire.StreamID
+	if l := w.pick(s); l != nil {
+		lender = l.id
+	}
+	n, lent := s.c.TransmitLent(w.now, w.buf, lender)
+	if len(lent) > 0 {
+		w.tally.Lent++
+	}
+	n += copy(w.buf[n:], lent)
 	if n > 0 && !expected {
 		panic("HasOutput did not know")
 	}

@@ -7,7 +7,11 @@ import "github.com/rdmashim/rdmashim/uapi/qmux/wire"
 // it on; Transmit then says what the peer must still hear.
 func (c *Conn) Receive(now Time, p []byte) error {
 	for len(p) > 0 && !c.over && !c.deaf {
-		if len(c.part) > 0 {
+		switch {
+		case c.tail.left > 0:
+			p = p[c.receiveTail(now, p):]
+			continue
+		case len(c.part) > 0:
 			p = c.complete(p)
 			if c.receiveFirst(now, c.part) > 0 {
 				c.part = c.part[:0]
@@ -24,16 +28,18 @@ func (c *Conn) Receive(now Time, p []byte) error {
 	return c.failed()
 }
 
-// receiveFirst handles the record at the start of b and returns its length, 0
-// if it is not complete.
+// receiveFirst handles the record at the start of b and returns how many bytes
+// of it there are, 0 if it must be complete and is not.
 func (c *Conn) receiveFirst(now Time, b []byte) int {
 	frames, n, err := wire.ParseRecord(b, c.cfg.MaxRecord)
-	if err != nil {
+	switch {
+	case err != nil:
 		c.deaf = true
 		c.refuse(now, 0, err)
-	}
-	if n > 0 {
+	case n > 0:
 		c.receiveRecord(now, frames, n)
+	default:
+		n = c.receiveBeginning(now, b)
 	}
 	return n
 }
@@ -52,11 +58,16 @@ func (c *Conn) complete(p []byte) []byte {
 	return p[lacks:]
 }
 
-// receiveRecord handles the frames of a record of n bytes.
-func (c *Conn) receiveRecord(now Time, b []byte, n int) {
+// receivedRecord notes that a record of n bytes is here completely.
+func (c *Conn) receivedRecord(now Time, n int) {
 	c.counters.RecordsReceived++
 	c.counters.BytesReceived += uint64(n)
 	c.timers.received(c, now)
+}
+
+// receiveRecord handles the frames of a record of n bytes.
+func (c *Conn) receiveRecord(now Time, b []byte, n int) {
+	c.receivedRecord(now, n)
 	c.waste.start(now)
 	f := &c.frame
 	for len(b) > 0 {

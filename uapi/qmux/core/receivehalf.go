@@ -12,7 +12,12 @@ import (
 // reset with a reliable size may come before it. The connection's window is
 // charged when bytes arrive, and for a reset with the rest up to final; it is
 // given back when the program reads them, or never will.
+//
+// lent is the memory of a reader that waits: the first got bytes of it are
+// unread data, and come before those in unread.
 type receiveHalf struct {
+	lent      []byte
+	got       int
 	unread    fifo
 	window    window
 	final     uint64 // the stream's length, once ended
@@ -23,6 +28,22 @@ type receiveHalf struct {
 	reset     bool // by the peer
 	stopped   bool // by the program
 	over      bool // and the program knows; also where there is no such half
+}
+
+// AwaitRead lends p, of a Read that returned 0 and nil, to the stream: what
+// comes next is put there. The caller leaves p alone until it calls Read with
+// the same p, behind EventReadable or before, which ends the loan.
+func (c *Conn) AwaitRead(id wire.StreamID, p []byte) {
+	if s := c.streams[id]; s != nil && !s.recv.stopped {
+		s.recv.lent = p
+	}
+}
+
+// clear drops all unread data and returns how many bytes that was.
+func (h *receiveHalf) clear(pool *blocks) uint64 {
+	n := h.got
+	h.lent, h.got = nil, 0
+	return uint64(n + h.unread.clear(pool))
 }
 
 // Read moves bytes that arrived to p. It returns 0 and nil when there are none
@@ -39,7 +60,9 @@ func (c *Conn) Read(id wire.StreamID, p []byte) (int, error) {
 	if h.stopped {
 		return 0, &StreamError{Stream: id, Code: h.stopCode}
 	}
-	n := h.unread.read(p, &c.blocks)
+	n := h.got
+	h.lent, h.got = nil, 0
+	n += h.unread.read(p[n:], &c.blocks)
 	if n > 0 {
 		c.consume(s, uint64(n))
 	}
@@ -70,7 +93,7 @@ func (c *Conn) Stop(id wire.StreamID, code uint64) error {
 	}
 	h.stopped, h.stopCode = true, code&wire.MaxVarint
 	s.due &^= dueWindow
-	c.consume(s, uint64(h.unread.clear(&c.blocks)))
+	c.consume(s, h.clear(&c.blocks))
 	switch {
 	case h.ended && h.window.received >= h.goal:
 		c.finish(s)
@@ -100,28 +123,38 @@ func (c *Conn) consume(s *stream, n uint64) {
 
 // receiveStream handles STREAM.
 func (c *Conn) receiveStream(now Time, f *wire.Frame) error {
+	s, err := c.admit(now, f, uint64(len(f.Data)))
+	if s != nil {
+		c.deliver(s, f.Data)
+	}
+	return err
+}
+
+// admit takes in the fields of STREAM, with data of size bytes, which deliver
+// takes then. It returns nil if they are to be dropped.
+func (c *Conn) admit(now Time, f *wire.Frame, size uint64) (*stream, error) {
 	s, err := c.half(now, f.Stream, true)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if s == nil {
 		c.wasted()
-		return nil
+		return nil, nil
 	}
-	h, size := &s.recv, uint64(len(f.Data))
+	h := &s.recv
 	end, fin := f.Offset+size, f.Type.Fin()
 	switch {
 	case h.ended && (end > h.final || fin && end != h.final):
-		return errFinalSize
+		return nil, errFinalSize
 	case h.ended && h.window.received >= h.goal && (h.reset || size == 0):
 		c.wasted()
-		return nil
+		return nil, nil
 	case f.Offset != h.window.received:
-		return errGap
+		return nil, errGap
 	case end > h.window.limit:
-		return errStreamCredit
+		return nil, errStreamCredit
 	case !h.ended && size > c.window.limit-c.window.received:
-		return errCredit
+		return nil, errCredit
 	}
 	if !h.ended {
 		c.window.received += size
@@ -135,16 +168,21 @@ func (c *Conn) receiveStream(now Time, f *wire.Frame) error {
 		h.ended, h.final, h.goal = true, end, end
 		s.due &^= dueWindow
 	}
-	c.deliver(s, f.Data)
-	return nil
+	return s, nil
 }
 
 // deliver takes data that arrived in order, and looks whether it was the last.
 func (c *Conn) deliver(s *stream, data []byte) {
 	h := &s.recv
 	if !h.stopped {
+		arrived := len(data)
+		if h.unread.size == 0 && len(h.lent) > 0 {
+			n := copy(h.lent[h.got:], data)
+			h.got += n
+			data = data[n:]
+		}
 		h.unread.write(data, &c.blocks)
-		if len(data) > 0 || h.ended {
+		if arrived > 0 || h.ended {
 			c.queueStreamEvent(s, EventReadable)
 		}
 		return
@@ -189,7 +227,7 @@ func (c *Conn) receiveReset(now Time, f *wire.Frame) error {
 	}
 	h.reset, h.resetCode = true, f.Code
 	if f.ReliableSize == 0 {
-		c.consume(s, uint64(h.unread.clear(&c.blocks)))
+		c.consume(s, h.clear(&c.blocks))
 	}
 	goal := max(f.ReliableSize, h.window.received)
 	c.window.consumed += h.goal - goal // will never come

@@ -66,6 +66,7 @@ func TestSoak(t *testing.T) {
 type tally struct {
 	Streams, Bytes, Resets, ResetsAt, Stops, Datagrams, Pings int
 	Blocked, StreamsBlocked, FinsAlone, Grown, Closes, Cuts   int
+	Lent, Awaited                                             int
 }
 
 func (a *tally) add(b *tally) {
@@ -82,6 +83,8 @@ func (a *tally) add(b *tally) {
 	a.Grown += b.Grown
 	a.Closes += b.Closes
 	a.Cuts += b.Cuts
+	a.Lent += b.Lent
+	a.Awaited += b.Awaited
 }
 
 func (a *tally) check(t *testing.T) {
@@ -89,6 +92,7 @@ func (a *tally) check(t *testing.T) {
 		"streams": a.Streams, "bytes": a.Bytes, "resets": a.Resets, "reliable resets": a.ResetsAt, "stops": a.Stops,
 		"datagrams": a.Datagrams, "pings": a.Pings, "exhausted credit": a.Blocked, "exhausted streams": a.StreamsBlocked,
 		"ends alone": a.FinsAlone, "grown windows": a.Grown, "early closes": a.Closes, "records in pieces": a.Cuts,
+		"data that was not copied": a.Lent, "readers that waited": a.Awaited,
 	} {
 		if n == 0 {
 			t.Errorf("the soak never reached %s", name)

@@ -10,15 +10,32 @@ func (c *Conn) Buffer() int { return c.cfg.MaxRecord + wire.VarintLen(uint64(c.c
 // sent. buf has Buffer bytes or more. Control frames go first, then datagrams,
 // then streams by priority, those of one priority a record each.
 func (c *Conn) Transmit(now Time, buf []byte) int {
+	n, _ := c.transmit(now, buf, nil)
+	return n
+}
+
+// TransmitLent is Transmit, and leaves out the data at the record's end if it
+// is of that stream and long: lent is the memory of its Write, which follows
+// the n bytes on the byte stream. It counts as sent, but the Write's caller
+// must leave it alone until the byte stream has it.
+func (c *Conn) TransmitLent(now Time, buf []byte, id wire.StreamID) (n int, lent []byte) {
+	return c.transmit(now, buf, c.streams[id])
+}
+
+// transmit is Transmit, or TransmitLent if there is a lender.
+func (c *Conn) transmit(now Time, buf []byte, lender *stream) (n int, lent []byte) {
 	if c.outEnded {
-		return 0
+		return 0, nil
 	}
 	room := c.room()
 	k := wire.VarintLen(uint64(room))
+	c.lender, c.lent = lender, nil
 	body := c.fill(now, buf[k:k:k+room])
-	n := len(body)
+	lent = c.lent
+	c.lender, c.lent = nil, nil
+	n = len(body) + len(lent)
 	if n == 0 {
-		return 0
+		return 0, nil
 	}
 	if m := wire.VarintLen(uint64(n)); m < k {
 		copy(buf[m:], body)
@@ -28,7 +45,7 @@ func (c *Conn) Transmit(now Time, buf []byte) int {
 	c.counters.RecordsSent++
 	c.counters.BytesSent += uint64(k + n)
 	c.timers.sent(c, now)
-	return k + n
+	return k + len(body), lent
 }
 
 // HasOutput reports whether Transmit may have a record. It errs only by true.
@@ -224,8 +241,14 @@ func (c *Conn) fillStreams(b []byte) []byte {
 		n := int(min(uint64(len(h.lent)), uint64(room), h.credit.left(), c.credit.left()))
 		fin := h.fin && n == len(h.lent)
 		full := n+wire.VarintLen(uint64(n)) > room // it ends the record, and needs no length
+		lend := s == c.lender && n >= leastLent
+		full = full || lend
 		f.Type = wire.StreamType(f.Offset > 0, !full, fin)
-		f.Data = h.lent[:n]
+		if lend {
+			c.lent = h.lent[:n:n]
+		} else {
+			f.Data = h.lent[:n]
+		}
 		c.out = f
 		b = c.emit(b)
 		c.out.Data = nil

@@ -13,6 +13,7 @@ type lane struct {
 	to       *side
 	id       wire.StreamID
 	lent     []byte
+	awaited  []byte // the reader's, lent until it reads again
 	written  uint64 // lent and not taken back
 	sent     uint64 // seen in records
 	read     uint64
@@ -272,7 +273,15 @@ func (w *world) read(s *side, l *lane, n int) error {
 		return nil
 	}
 	p := w.scratch[:n]
+	if l.awaited != nil {
+		p, l.awaited = l.awaited, nil
+		w.tally.Awaited++
+	}
 	n, err := s.c.Read(l.id, p)
+	if n == 0 && err == nil && len(p) > 0 && w.IntN(2) == 0 {
+		l.awaited = make([]byte, len(p))
+		s.c.AwaitRead(l.id, l.awaited)
+	}
 	for i := range n {
 		if p[i] != l.at(l.read+uint64(i)) {
 			return fmt.Errorf("%s: stream %d: byte %d is %#x, want %#x", s.name, l.id, l.read+uint64(i), p[i], l.at(l.read+uint64(i)))

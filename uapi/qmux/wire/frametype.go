@@ -64,6 +64,9 @@ func (t FrameType) IsStream() bool { return t&^7 == TypeStream }
 // Fin reports whether a STREAM of this type is its stream's last.
 func (t FrameType) Fin() bool { return t.IsStream() && t&streamFin != 0 }
 
+// FillsRecord reports whether t is a STREAM's whose data ends with its record.
+func (t FrameType) FillsRecord() bool { return t.IsStream() && t&streamLength == 0 }
+
 // IsParameters reports whether t is QX_TRANSPORT_PARAMETERS in any draft.
 func (t FrameType) IsParameters() bool { return t == TypeParameters || t == TypeParameters3 }
 
