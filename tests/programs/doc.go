@@ -4,5 +4,6 @@
 //
 // command starts a program by one of two ways: with the libraries of package
 // preload in it, or with its system calls held and answered by package
-// supervise. TestSupervisor runs tests of the first way by the second.
+// supervise. TestSupervisor runs tests of the first way by the second. In the
+// tests of TestServe programs share one kernel.
 package programs

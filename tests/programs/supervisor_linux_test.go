@@ -148,10 +148,7 @@ func musl(t *testing.T) {
 // goroutines: a Go program of libibverbs, with the race detector.
 func goroutines(t *testing.T) {
 	verbsHeader(t)
-	program := filepath.Join(t.TempDir(), "goroutines")
-	out, err := exec.Command("go", "build", "-race", "-o", program, "./testdata/goroutines").CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	says(t, "closed: 0\n", program)
+	says(t, "closed: 0\n", goProgram(t, "goroutines", "-race"))
 }
 
 func handedOver(t *testing.T) { says(t, "the file was passed\n", compile(t, "passed")) }

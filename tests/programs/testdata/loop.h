@@ -25,11 +25,12 @@ static inline struct ibv_context *device(void)
 	return ctx;
 }
 
-static inline void loop_connect(struct ibv_qp *qp)
+/* loop_join connects a queue pair to one of the same device. */
+static inline void loop_join(struct ibv_qp *qp, uint32_t qpn, uint32_t psn)
 {
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE };
 	CHECK(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = qp->qp_num,
+	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = qpn, .rq_psn = psn,
 		.ah_attr = { .is_global = 1, .port_num = 1 }, .min_rnr_timer = 1 };
 	CHECK(!ibv_query_gid(qp->context, 1, 0, &a.ah_attr.grh.dgid));
 	CHECK(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
@@ -39,11 +40,19 @@ static inline void loop_connect(struct ibv_qp *qp)
 		IBV_QP_MAX_QP_RD_ATOMIC));
 }
 
-static inline struct ibv_qp *loop_qp(struct loop *l)
+static inline void loop_connect(struct ibv_qp *qp) { loop_join(qp, qp->qp_num, 0); }
+
+static inline struct ibv_qp *loop_new(struct loop *l)
 {
 	struct ibv_qp_init_attr init = { .send_cq = l->cq, .recv_cq = l->cq, .cap = { 4, 4, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
 	struct ibv_qp *qp = ibv_create_qp(l->pd, &init);
 	CHECK(qp);
+	return qp;
+}
+
+static inline struct ibv_qp *loop_qp(struct loop *l)
+{
+	struct ibv_qp *qp = loop_new(l);
 	loop_connect(qp);
 	return qp;
 }
