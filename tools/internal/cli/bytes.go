@@ -26,6 +26,12 @@ func unitsVar[T int | int64](f *pflag.FlagSet, p *T, name, short string, value T
 	f.VarP(&bytesFlag[T]{p, unit}, name, short, usage)
 }
 
+// ParseBytes reads a number of bytes as BytesVar's flags do.
+func ParseBytes(text string) (n int64, err error) {
+	err = (&bytesFlag[int64]{&n, 1}).Set(text)
+	return n, err
+}
+
 // bytesFlag is the value of such a flag, which counts units of bytes.
 type bytesFlag[T int | int64] struct {
 	p    *T

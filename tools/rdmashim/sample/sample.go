@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/echo"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/sample/nvme"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -48,7 +49,7 @@ func Command() *cobra.Command {
 and write-imm connect by address and port through the RDMA connection manager,
 and interoperate with their likes written in C against librdmacm: the server
 registers a page and tells its address and key. counter and kv are services of
-gRPC. quic runs QUIC's streams over several transports at once.`,
+gRPC. quic runs QUIC's streams over several transports at once. nvme has disks.`,
 		Example: "  rdmashim sample write-read server\n  rdmashim sample write-read client 127.0.0.1",
 		Args:    cli.NoArgs,
 		RunE:    cli.Help,
@@ -65,7 +66,7 @@ gRPC. quic runs QUIC's streams over several transports at once.`,
 		addRoles(c, s, "sample "+s.name, s.port)
 		cmd.AddCommand(c)
 	}
-	cmd.AddCommand(counterCommand(), kvCommand(), echo.SampleCommand())
+	cmd.AddCommand(counterCommand(), kvCommand(), echo.SampleCommand(), nvme.Command())
 	return cmd
 }
 

@@ -1,0 +1,90 @@
+package nvme
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+)
+
+// blockShift is log2 of the bytes of a block of the target's namespaces.
+const blockShift = 9
+
+// Disk is what a namespace holds its blocks in. Its methods may be called at
+// the same time.
+type Disk interface {
+	io.ReaderAt
+	io.WriterAt
+	Sync() error // returns when all that was written is on stable storage
+	Size() int64 // bytes, a multiple of 512; never changes
+}
+
+// fileDisk is a file, or a block device, that keeps its size.
+type fileDisk struct {
+	*os.File
+	size int64
+}
+
+func (d *fileDisk) Size() int64 { return d.size }
+
+// OpenDisk opens a file as a disk. EINVAL for a size that is not a positive
+// multiple of 512 bytes.
+func OpenDisk(name string) (interface {
+	Disk
+	io.Closer
+}, error) {
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	size, err := f.Seek(0, io.SeekEnd) // a block device has no size to Stat
+	if err == nil && (size <= 0 || size%(1<<blockShift) != 0) {
+		err = fmt.Errorf("%s has %d bytes, not a multiple of %d: %w", name, size, 1<<blockShift, syscall.EINVAL)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &fileDisk{f, size}, nil
+}
+
+// namespace is a disk with the identifier that hosts know it by.
+type namespace struct {
+	Disk
+	id [16]byte
+}
+
+// newNamespaces numbers disks from 1. A target that is started again on the
+// same disks has the same identifiers, or hosts would take them for others.
+func newNamespaces(subsystem string, disks []Disk) map[uint32]*namespace {
+	all := map[uint32]*namespace{}
+	for i, d := range disks {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", subsystem, i+1))
+		all[uint32(i+1)] = &namespace{d, [16]byte(sum[:])}
+	}
+	return all
+}
+
+// place is where blocks lie in the disk, in bytes; ok is false beyond its end.
+func (n *namespace) place(first, blocks uint64) (off, length int64, ok bool) {
+	all := uint64(n.Size()) >> blockShift
+	if first > all || blocks > all-first {
+		return 0, 0, false
+	}
+	return int64(first << blockShift), int64(blocks << blockShift), true
+}
+
+var zeroes [64 << 10]byte
+
+// clear writes zeroes.
+func (n *namespace) clear(off, length int64) error {
+	for length > 0 {
+		m, err := n.WriteAt(zeroes[:min(length, int64(len(zeroes)))], off)
+		if err != nil {
+			return err
+		}
+		off, length = off+int64(m), length-int64(m)
+	}
+	return nil
+}

@@ -1,0 +1,216 @@
+package nvme
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
+	"github.com/rdmashim/rdmashim/tools/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/sample/nvme/wire"
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/uapitest"
+)
+
+func TestMain(m *testing.M) {
+	clitest.Main(m, func() []*cobra.Command {
+		sample := cli.NewRoot("sample", Command())
+		return []*cobra.Command{sample}
+	})
+}
+
+// memory is a disk for tests. It fails when it is used beyond its size.
+type memory struct {
+	mu      sync.RWMutex
+	b       []byte // guarded by mu
+	flushes atomic.Int32
+}
+
+func newMemory(n int) *memory { return &memory{b: make([]byte, n)} }
+
+func (m *memory) ReadAt(p []byte, off int64) (int, error) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if off < 0 || off+int64(len(p)) > int64(len(m.b)) {
+		return 0, io.ErrUnexpectedEOF
+	}
+	return copy(p, m.b[off:]), nil
+}
+
+func (m *memory) WriteAt(p []byte, off int64) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if off < 0 || off+int64(len(p)) > int64(len(m.b)) {
+		return 0, io.ErrShortWrite
+	}
+	return copy(m.b[off:], p), nil
+}
+
+func (m *memory) Sync() error { m.flushes.Add(1); return nil }
+func (m *memory) Size() int64 { return int64(len(m.b)) }
+
+// serve has a target serve disks until the test ends, and returns the device
+// for its hosts and its address.
+func serve(t *testing.T, options string, target *Target) (*uapi.Device, string) {
+	t.Helper()
+	d, l := uapitest.Listen(t, options)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	target.Log = t.Logf
+	go func() { done <- target.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-done)
+	})
+	return d, l.Addr().String()
+}
+
+func connect(t *testing.T, d *uapi.Device, addr string, c HostConfig) *Host {
+	t.Helper()
+	h := must.Get(Connect(t.Context(), d, addr, c))(t)
+	t.Cleanup(func() { require.NoError(t, h.Close()) })
+	return h
+}
+
+// TestReadWrite: two hosts write two namespaces in pieces of all sizes at the
+// same time, over a network that loses and reorders, and read them in others.
+func TestReadWrite(t *testing.T) {
+	for name, options := range map[string]string{"clean": "", "faults": "loss=1%&reorder=2%&dup=0.5%&seed=1"} {
+		t.Run(name, func(t *testing.T) {
+			disks := []*memory{newMemory(1 << 20), newMemory(1<<20 + 512)}
+			d, addr := serve(t, options, &Target{Disks: []Disk{disks[0], disks[1]}})
+			var hosts sync.WaitGroup
+			for i, disk := range disks {
+				h := connect(t, d, addr, HostConfig{Queues: 2, Depth: 8, Name: "host"})
+				nsid := uint32(i + 1)
+				require.Len(t, h.Namespaces, 2)
+				require.EqualValues(t, len(disk.b)>>9, h.Namespaces[nsid].Blocks)
+				require.NotEqual(t, h.Namespaces[1].ID, h.Namespaces[2].ID)
+				hosts.Go(func() { exercise(t, h, nsid, disk) })
+			}
+			hosts.Wait()
+		})
+	}
+}
+
+// exercise writes a namespace whole and reads it back.
+func exercise(t *testing.T, h *Host, nsid uint32, disk *memory) {
+	want := make([]byte, len(disk.b))
+	r := rand.New(rand.NewPCG(uint64(nsid), 2))
+	for i := 0; i+8 <= len(want); i += 8 {
+		binary.LittleEndian.PutUint64(want[i:], r.Uint64())
+	}
+	pieces := func(sizes []int, do func(off, n int) error) {
+		var all sync.WaitGroup
+		for off, k := 0, 0; off < len(want); k++ {
+			at, n := off, min(sizes[k%len(sizes)], len(want)-off)
+			all.Go(func() {
+				if err := do(at, n); err != nil {
+					t.Error(err)
+				}
+			})
+			off += n
+		}
+		all.Wait()
+	}
+	pieces([]int{4096, 131072, 512, 8192, 65536, 8704}, func(off, n int) error {
+		return h.WriteAt(t.Context(), nsid, want[off:off+n], int64(off))
+	})
+	if err := h.Flush(t.Context(), nsid); err != nil || disk.flushes.Load() != 1 {
+		t.Error("flush: ", err, disk.flushes.Load())
+	}
+	got := make([]byte, len(want))
+	pieces([]int{98304, 1024}, func(off, n int) error {
+		return h.ReadAt(t.Context(), nsid, got[off:off+n], int64(off))
+	})
+	if !bytes.Equal(want, got) || !bytes.Equal(want, disk.b) {
+		t.Error("other bytes came back, or lie on the disk")
+	}
+}
+
+// TestRefusals: what a host may ask for and does not get has a status, and the
+// connection stays.
+func TestRefusals(t *testing.T) {
+	disk := newMemory(64 << 10)
+	d, addr := serve(t, "", &Target{Disks: []Disk{disk}})
+	h := connect(t, d, addr, HostConfig{})
+	io := func(op wire.Opcode, nsid uint32, first uint64, blocks, n int) error {
+		c := &wire.Command{Opcode: op, Namespace: nsid}
+		c.SetBlocks(first, blocks)
+		way := toTarget
+		if op == wire.OpRead {
+			way = fromTarget
+		}
+		_, err := h.queue().do(t.Context(), c, way, make([]byte, n))
+		return err
+	}
+	admin := func(c wire.Command) error {
+		_, err := h.admin(t.Context(), &c, make([]byte, 4096))
+		return err
+	}
+	fabrics := func(f wire.FabricsType, words ...uint32) error {
+		c := wire.Command{Opcode: wire.OpFabrics, Fabrics: f}
+		copy(c.Words[:], words)
+		return admin(c)
+	}
+	for name, c := range map[string]struct {
+		err  error
+		want wire.Status
+	}{
+		"read beyond the end":     {io(wire.OpRead, 1, 127, 2, 1024), wire.BeyondEnd},
+		"write beyond the end":    {io(wire.OpWrite, 1, 128, 1, 512), wire.BeyondEnd},
+		"zeroes beyond the end":   {io(wire.OpWriteZeroes, 1, 1, 128, 0), wire.BeyondEnd},
+		"first block wraps":       {io(wire.OpRead, 1, 1<<64-1, 2, 1024), wire.BeyondEnd},
+		"bytes wrap":              {io(wire.OpWrite, 1, 1<<55, 1, 512), wire.BeyondEnd},
+		"less data than blocks":   {io(wire.OpWrite, 1, 0, 2, 512), wire.InvalidLength},
+		"more data than blocks":   {io(wire.OpRead, 1, 0, 1, 1024), wire.InvalidLength},
+		"no data":                 {io(wire.OpRead, 1, 0, 1, 0), wire.InvalidLength},
+		"another namespace":       {io(wire.OpRead, 2, 0, 1, 512), wire.InvalidNS},
+		"flush of none":           {io(wire.OpFlush, 0, 0, 1, 0), wire.InvalidNS},
+		"opcode":                  {io(0x7e, 1, 0, 1, 0), wire.InvalidOpcode},
+		"admin opcode":            {admin(wire.Command{Opcode: 0x55}), wire.InvalidOpcode},
+		"identify what":           {admin(wire.Command{Opcode: wire.AdminIdentify, Words: [6]uint32{0x77}}), wire.InvalidField},
+		"identify whom":           {admin(wire.Command{Opcode: wire.AdminIdentify, Namespace: 9}), wire.InvalidNS},
+		"log":                     {admin(wire.Command{Opcode: wire.AdminGetLog, Words: [6]uint32{0x70}}), wire.InvalidLog},
+		"log of 16 GiB":           {admin(wire.Command{Opcode: wire.AdminGetLog, Words: [6]uint32{0xffff0002, 0xffff}}), wire.InvalidField},
+		"feature":                 {admin(wire.Command{Opcode: wire.AdminSetFeatures, Words: [6]uint32{0x55}}), wire.InvalidField},
+		"property":                {fabrics(wire.FabricsGet, 0, 0x4000), wire.InvalidField},
+		"property that is fixed":  {fabrics(wire.FabricsSet, 0, uint32(wire.PropertyCAP)), wire.InvalidField},
+		"fabrics type":            {fabrics(0x77), wire.InvalidOpcode},
+		"connect twice":           {h.add2(t.Context()), wire.WrongOrder},
+		"async event":             {admin(wire.Command{Opcode: wire.AdminAsyncEvent}), wire.EventLimit},
+		"zeroes":                  {io(wire.OpWriteZeroes, 1, 0, 128, 0), wire.Success},
+		"health, of which 4 KiB":  {admin(wire.Command{Opcode: wire.AdminGetLog, Words: [6]uint32{0x03ff0002}}), wire.Success},
+		"abort, which does none":  {admin(wire.Command{Opcode: wire.AdminAbort, Words: [6]uint32{1}}), wire.Success},
+		"identifiers":             {admin(wire.Command{Opcode: wire.AdminIdentify, Namespace: 1, Words: [6]uint32{3}}), wire.Success},
+		"nothing of command sets": {admin(wire.Command{Opcode: wire.AdminIdentify, Words: [6]uint32{6}}), wire.Success},
+	} {
+		if c.want == wire.Success {
+			require.NoError(t, c.err, name)
+			continue
+		}
+		var status *StatusError
+		require.ErrorAs(t, c.err, &status, name)
+		require.Equal(t, c.want|wire.DoNotRetry, status.Status, name)
+	}
+	require.ErrorIs(t, h.ReadAt(t.Context(), 1, make([]byte, 100), 0), syscall.EINVAL)
+	require.NoError(t, h.ReadAt(t.Context(), 1, make([]byte, 512), 127<<9))
+	require.Equal(t, make([]byte, 64<<10), disk.b)
+}
+
+// add2 sends a connect command again.
+func (h *Host) add2(ctx context.Context) error {
+	data := wire.ConnectData{Controller: wire.AnyController, Subsystem: h.config.Subsystem, Host: h.config.Name}
+	_, err := h.queues[0].do(ctx, &wire.Command{Opcode: wire.OpFabrics, Fabrics: wire.FabricsConnect, Words: [6]uint32{0, 31}}, toTarget, data.Append(nil))
+	return err
+}

@@ -1,0 +1,304 @@
+package nvme
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/rdmashim/rdmashim/tools/internal/peer"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/sample/nvme/wire"
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+// queue is a queue pair of a host. Its goroutine takes the completions and
+// carries the commands out, one after the other; their data moves meanwhile.
+type queue struct {
+	peer.Endpoint
+	target     *Target
+	pair       uapi.QP // the same as QP, which Close forgets
+	id         uint16
+	depth      int         // of the queue pair; commands that may come at a time
+	connected  atomic.Bool // the connect command has succeeded
+	failure    atomic.Pointer[error]
+	controller *controller // nil before
+
+	// Of the goroutine.
+	wrap  int // the depth that the connect command said
+	head  int // commands taken, modulo wrap
+	slots []slot
+	free  []int // slots that the device does not use
+	owed  int   // receives to post when a slot becomes free
+}
+
+// slot is memory for one command, from its receive until its reply was sent: the
+// capsule, and as much room for data that does not come in it.
+type slot struct {
+	command wire.Command
+	behind  []byte // the data that came in the capsule
+	data    []byte
+	ns      *namespace
+	fetched func(q *queue, s int) // runs when the host's data is here
+}
+
+const (
+	slotData = 12 << 10 // where a slot's data begins, behind its capsule
+	slotSize = slotData + dataSize
+)
+
+// Kinds of work requests. A request's id is its kind and its slot.
+const (
+	kindRecv = iota
+	kindFetch
+	kindReply
+	kindSilent // completes only when it fails
+)
+
+func workID(kind, slot int) uapi.WRID { return uapi.WRID(kind<<32 | slot) }
+
+// open makes memory and queue pair, in a domain that no other host reaches, and
+// posts a receive for each command. There are twice as many slots, as a command
+// may come before the acknowledgement of the reply to an earlier one.
+func (q *queue) open(r *uapi.Request) error {
+	if err := q.Share(r.Device); err != nil {
+		return err
+	}
+	mem, err := q.Alloc(2*q.depth*slotSize, uapi.AccessLocalWrite)
+	if err != nil {
+		return err
+	}
+	if q.QP, err = r.CreateQPWith(uapi.QPConfig{
+		PD: q.PD, SendDepth: 4 * q.depth, RecvDepth: q.depth, Inline: wire.CompletionSize,
+		Access: uapi.None, // the host's memory is read and written, ours never
+	}); err != nil {
+		return err
+	}
+	q.pair = q.QP
+	q.slots = make([]slot, 2*q.depth)
+	for i := range q.slots {
+		q.slots[i].data = mem.Buf[i*slotSize+slotData : (i+1)*slotSize]
+		q.free = append(q.free, i)
+	}
+	for range q.depth {
+		if err := q.post(q.receive()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// piece is a part of a slot's memory.
+func (q *queue) piece(s, off, n int) []uapi.SGE {
+	return []uapi.SGE{{MR: q.Memory[0].MR, Offset: uint64(s*slotSize + off), Length: uint64(n)}}
+}
+
+func (q *queue) post(wrs ...uapi.WR) error {
+	_, err := q.RDMA.Post(q.QP, wrs)
+	return err
+}
+
+// receive takes a free slot for the host's next command. Preconditions: one is
+// free.
+func (q *queue) receive() uapi.WR {
+	s := q.free[len(q.free)-1]
+	q.free = q.free[:len(q.free)-1]
+	return uapi.WR{ID: workID(kindRecv, s), Op: uapi.OpRecv, SGE: q.piece(s, 0, wire.CommandSize+inCapsule)}
+}
+
+// fail ends the queue, for a reason that serve returns.
+func (q *queue) fail(why error) {
+	q.failure.CompareAndSwap(nil, &why)
+	_ = q.RDMA.Disconnect(q.pair) // unless it has gone
+}
+
+// serve takes the completions until the queue pair ends. A host that leaves is
+// no error.
+func (q *queue) serve(ctx context.Context) error {
+	wcs := make([]uapi.WC, 32)
+	for {
+		n, err := q.RDMA.WaitCQ(ctx, q.QP, wcs)
+		if err != nil {
+			return q.ended(err)
+		}
+		for _, wc := range wcs[:n] {
+			if err = wc.Err(); err == nil {
+				err = q.take(wc)
+			}
+			if err != nil {
+				return q.ended(err)
+			}
+		}
+	}
+}
+
+// ended is why the queue pair ended, of which err is what was seen first.
+func (q *queue) ended(err error) error {
+	switch why := q.failure.Load(); {
+	case why == nil:
+	case *why == errAdminGone: // of which its own queue tells
+		return nil
+	default:
+		return fmt.Errorf("queue %d: %w", q.id, *why)
+	}
+	cause, _ := q.RDMA.Cause(q.QP)
+	if errors.Is(cause, uapi.ErrPeerDisconnected) || errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return fmt.Errorf("queue %d: %w", q.id, err)
+}
+
+// take handles a completion.
+func (q *queue) take(wc uapi.WC) error {
+	s := int(wc.WRID & 0xffffffff)
+	switch wc.WRID >> 32 {
+	case kindRecv:
+		q.head = (q.head + 1) % max(q.wrap, 1)
+		return q.begin(s, q.Memory[0].Buf[s*slotSize:][:wc.ByteLen])
+	case kindFetch:
+		q.slots[s].fetched(q, s)
+	case kindReply:
+		q.free = append(q.free, s)
+		if q.owed > 0 {
+			q.owed--
+			return q.post(q.receive())
+		}
+	}
+	return nil
+}
+
+// begin carries out the command of a capsule. Bytes that are no command end the
+// connection; a bad command has a status.
+func (q *queue) begin(s int, capsule []byte) (err error) {
+	slot := &q.slots[s]
+	if slot.command, err = wire.ParseCommand(capsule); err != nil {
+		return err
+	}
+	slot.behind = capsule[wire.CommandSize:]
+	c := &slot.command
+	switch room := uint64(len(slot.behind)); {
+	case c.PRP:
+		q.reply(s, wire.InvalidField, 0)
+	case !c.Data.Keyed() && c.Data.Kind != wire.SGLInCapsule:
+		q.reply(s, wire.InvalidSGL, 0)
+	case !c.Data.Keyed() && (c.Data.Addr > room || uint64(c.Data.Length) > room-c.Data.Addr):
+		q.reply(s, wire.InvalidOffset, 0)
+	case c.Opcode == wire.OpFabrics:
+		q.fabrics(s, c)
+	case q.controller == nil || !q.enabled():
+		q.reply(s, wire.WrongOrder, 0)
+	case q.id == 0:
+		q.admin(s, c)
+	default:
+		q.io(s, c)
+	}
+	return nil
+}
+
+// io carries out a command on a namespace.
+func (q *queue) io(s int, c *wire.Command) {
+	slot := &q.slots[s]
+	if slot.ns = q.target.namespaces[c.Namespace]; slot.ns == nil {
+		q.reply(s, wire.InvalidNS, 0)
+		return
+	}
+	if c.Opcode == wire.OpFlush {
+		q.reply(s, statusOf(slot.ns.Sync(), wire.WriteFault), 0)
+		return
+	}
+	off, n, ok := slot.ns.place(c.Block(), c.Blocks())
+	switch {
+	case c.Opcode != wire.OpRead && c.Opcode != wire.OpWrite && c.Opcode != wire.OpWriteZeroes:
+		q.reply(s, wire.InvalidOpcode, 0)
+	case !ok:
+		q.reply(s, wire.BeyondEnd, 0)
+	case c.Opcode == wire.OpWriteZeroes:
+		q.reply(s, statusOf(slot.ns.clear(off, n), wire.WriteFault), 0)
+	case n > dataSize:
+		q.reply(s, wire.InvalidField, 0)
+	case c.Opcode == wire.OpWrite:
+		q.fetch(s, int(n), func(q *queue, s int) {
+			_, err := q.slots[s].ns.WriteAt(q.slots[s].data[:n], off)
+			q.reply(s, statusOf(err, wire.WriteFault), 0)
+		})
+	default:
+		_, err := slot.ns.ReadAt(slot.data[:n], off)
+		q.answer(s, statusOf(err, wire.ReadError), int(n))
+	}
+}
+
+// statusOf is Success, or the status of a disk that failed.
+func statusOf(err error, failed wire.Status) wire.Status {
+	if err != nil {
+		return failed
+	}
+	return wire.Success
+}
+
+// fetch brings n bytes of the host's into the slot's data, and goes on then.
+func (q *queue) fetch(s, n int, then func(q *queue, s int)) {
+	slot := &q.slots[s]
+	d := slot.command.Data
+	switch {
+	case int(d.Length) != n:
+		q.reply(s, wire.InvalidLength, 0)
+	case !d.Keyed():
+		copy(slot.data[:n], slot.behind[d.Addr:])
+		then(q, s)
+	default:
+		slot.fetched = then
+		q.mayFail(q.post(uapi.WR{
+			ID: workID(kindFetch, s), Op: uapi.OpRead, Flags: uapi.Signaled,
+			SGE: q.piece(s, slotData, n), RemoteAddr: d.Addr, RKey: d.Key,
+		}))
+	}
+}
+
+// answer sends the first n bytes of the slot's data, if all went well, and the
+// completion behind them.
+func (q *queue) answer(s int, status wire.Status, n int) {
+	d := q.slots[s].command.Data
+	switch {
+	case status != wire.Success:
+		q.reply(s, status, 0)
+	case !d.Keyed():
+		q.reply(s, wire.InvalidSGL, 0)
+	case int(d.Length) != n:
+		q.reply(s, wire.InvalidLength, 0)
+	default:
+		q.reply(s, wire.Success, 0, uapi.WR{
+			ID: workID(kindSilent, s), Op: uapi.OpWrite,
+			SGE: q.piece(s, slotData, n), RemoteAddr: d.Addr, RKey: d.Key,
+		})
+	}
+}
+
+// reply posts, at once and in this order, a receive for the command that the
+// host may send then, the data if there is some, and the completion, which
+// revokes the host's key if it asked for that. The host does not retry what
+// fails.
+func (q *queue) reply(s int, status wire.Status, result uint64, data ...uapi.WR) {
+	c := &q.slots[s].command
+	if status != wire.Success {
+		status |= wire.DoNotRetry
+	}
+	var wrs []uapi.WR
+	if len(q.free) > 0 {
+		wrs = append(wrs, q.receive())
+	} else {
+		q.owed++
+	}
+	wrs = append(wrs, data...)
+	completion := wire.Completion{Result: result, Head: uint16(q.head), Queue: 0, ID: c.ID, Status: status}
+	send := uapi.WR{ID: workID(kindReply, s), Op: uapi.OpSend, Flags: uapi.Signaled, Data: completion.Append(nil)}
+	if c.Data.Kind == wire.SGLInvalidate && c.Data.Length > 0 && status == wire.Success {
+		send.Op, send.RKey = uapi.OpSendInv, c.Data.Key
+	}
+	q.mayFail(q.post(append(wrs, send)...))
+}
+
+// mayFail ends the queue if a post has failed.
+func (q *queue) mayFail(err error) {
+	if err != nil {
+		q.fail(err)
+	}
+}

@@ -1,0 +1,198 @@
+package nvme
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/rdmashim/rdmashim/tools/internal/cli"
+)
+
+// Work is what a host does with a disk.
+type Work struct {
+	Namespace uint32
+	Size      int           // bytes of a command
+	Time      time.Duration // of Run
+	Write     bool          // Run writes, where it reads else
+	Bytes     int64         // of Verify, from the disk's start; 0: all
+	Seed      uint64        // of Verify's bytes
+}
+
+// check checks the numbers of a command line.
+func (w *Work) check(c *HostConfig) error {
+	switch {
+	case c.Queues < 1 || c.Queues > 64:
+		return cli.Usagef("--queues %d: a host has 1 … 64", c.Queues)
+	case c.Depth < 2 || c.Depth > 1024:
+		return cli.Usagef("--depth %d: a queue has 2 … 1024 commands", c.Depth)
+	case w.Size < 512 || w.Size > dataSize || w.Size%512 != 0:
+		return cli.Usagef("--size %d: want 512 … %d bytes in blocks", w.Size, dataSize)
+	case w.Bytes < 0:
+		return cli.Usagef("--bytes %d: want some", w.Bytes)
+	}
+	return nil
+}
+
+// Result is what the commands of one or more runs came to.
+type Result struct{ Steps []Step }
+
+// Step is one kind of command.
+type Step struct {
+	Name     string
+	Commands int64
+	Bytes    int64
+	Errors   int64
+	Took     time.Duration
+	Latency  *hdrhistogram.Histogram // ns
+}
+
+// IOPS is commands a second, and MBps megabytes.
+func (s *Step) IOPS() float64 { return float64(s.Commands) / s.Took.Seconds() }
+func (s *Step) MBps() float64 { return float64(s.Bytes) / 1e6 / s.Took.Seconds() }
+
+// String is a line for each step.
+func (r *Result) String() string {
+	var b strings.Builder
+	for _, s := range r.Steps {
+		us := func(q float64) float64 { return float64(s.Latency.ValueAtQuantile(q)) / 1e3 }
+		fmt.Fprintf(&b, "%-6s %.0f IOPS, %.1f MB/s, latency 50 %% %.0f µs, 99 %% %.0f µs, longest %.0f µs; %d commands, %d errors\n",
+			s.Name, s.IOPS(), s.MBps(), us(50), us(99), float64(s.Latency.Max())/1e3, s.Commands, s.Errors)
+	}
+	return b.String()
+}
+
+// command is one that a worker is to carry out on n bytes at off.
+type command struct {
+	off int64
+	n   int
+}
+
+// each has as many workers as commands may be outstanding carry out commands,
+// until next says that there are no more, and adds a step. The error is the
+// first.
+func (r *Result) each(ctx context.Context, h *Host, name string, p *cli.Progress, next func() (command, bool), do func(ctx context.Context, buf []byte, off int64) error) error {
+	s := Step{Name: name, Latency: hdrhistogram.New(1, int64(time.Minute), 3)}
+	var mu sync.Mutex
+	var first error
+	began := time.Now()
+	var workers sync.WaitGroup
+	for range (len(h.queues) - 1) * h.config.Depth {
+		workers.Go(func() {
+			buf := make([]byte, h.MaxTransfer())
+			for ctx.Err() == nil {
+				mu.Lock()
+				c, ok := next()
+				stop := !ok || first != nil
+				mu.Unlock()
+				if stop {
+					return
+				}
+				at := time.Now()
+				err := do(ctx, buf[:c.n], c.off)
+				took := time.Since(at)
+				mu.Lock()
+				if err != nil {
+					s.Errors++
+					first = errors.Join(first, err)
+				} else {
+					s.Commands++
+					s.Bytes += int64(c.n)
+					_ = s.Latency.RecordValue(int64(min(took, time.Minute)))
+					p.Add(1)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	workers.Wait()
+	s.Took = time.Since(began)
+	r.Steps = append(r.Steps, s)
+	return errors.Join(first, ctx.Err())
+}
+
+// Run reads, or writes, blocks at random places for a time.
+func (w *Work) Run(ctx context.Context, h *Host, p *cli.Progress) (*Result, error) {
+	ns := h.Namespaces[w.Namespace]
+	places := int64(ns.Blocks) << ns.Shift / int64(w.Size)
+	if places == 0 {
+		return &Result{}, cli.Usagef("--size %d: the disk is smaller", w.Size)
+	}
+	var over atomic.Bool
+	timer := time.AfterFunc(w.Time, func() { over.Store(true) })
+	defer timer.Stop()
+	next := func() (command, bool) {
+		return command{rand.Int64N(places) * int64(w.Size), w.Size}, !over.Load()
+	}
+	r := &Result{}
+	if w.Write {
+		return r, r.each(ctx, h, "write", p, next, func(ctx context.Context, b []byte, off int64) error {
+			return h.WriteAt(ctx, w.Namespace, b, off)
+		})
+	}
+	return r, r.each(ctx, h, "read", p, next, func(ctx context.Context, b []byte, off int64) error {
+		return h.ReadAt(ctx, w.Namespace, b, off)
+	})
+}
+
+// pieces gives the first n bytes of a disk in pieces of several sizes, in turn,
+// of at most max bytes.
+func pieces(n int64, most int, sizes ...int) func() (command, bool) {
+	off, k := int64(0), 0
+	return func() (command, bool) {
+		c := command{off, int(min(int64(min(sizes[k%len(sizes)], most)), n-off))}
+		off, k = off+int64(c.n), k+1
+		return c, c.n > 0
+	}
+}
+
+// fill makes the bytes that Verify writes at off: each 512 of them depend on
+// the seed and the place.
+func (w *Work) fill(b []byte, off int64) {
+	for i := 0; i < len(b); i += 512 {
+		r := rand.New(rand.NewPCG(w.Seed, uint64(off)+uint64(i)))
+		for at := i; at < i+512; at += 8 {
+			binary.LittleEndian.PutUint64(b[at:], r.Uint64())
+		}
+	}
+}
+
+// Verify writes the start of the disk, flushes it, reads it and compares.
+func (w *Work) Verify(ctx context.Context, h *Host, p *cli.Progress) (*Result, error) {
+	ns := h.Namespaces[w.Namespace]
+	n := int64(ns.Blocks) << ns.Shift
+	if w.Bytes > 0 {
+		n = min(n, w.Bytes>>ns.Shift<<ns.Shift)
+	}
+	const kib = 1 << 10
+	r := &Result{}
+	block := 1 << ns.Shift
+	err := r.each(ctx, h, "write", p, pieces(n, h.MaxTransfer(), 4*kib, 128*kib, block, 8*kib, 64*kib), func(ctx context.Context, b []byte, off int64) error {
+		w.fill(b, off)
+		return h.WriteAt(ctx, w.Namespace, b, off)
+	})
+	if err == nil {
+		err = h.Flush(ctx, w.Namespace)
+	}
+	if err != nil {
+		return r, err
+	}
+	return r, r.each(ctx, h, "read", p, pieces(n, h.MaxTransfer(), 96*kib, 4*kib), func(ctx context.Context, b []byte, off int64) error {
+		if err := h.ReadAt(ctx, w.Namespace, b, off); err != nil {
+			return err
+		}
+		want := make([]byte, len(b))
+		if w.fill(want, off); !bytes.Equal(b, want) {
+			return fmt.Errorf("wrong bytes in the %d at %d", len(b), off)
+		}
+		return nil
+	})
+}
