@@ -22,6 +22,8 @@ func index(uni bool) int {
 // tries again when ready is filled; a caller that succeeds fills it for the
 // next.
 func (c *Conn) wait(ctx context.Context, ready chan struct{}, get func() bool) error {
+	waits := false
+	patient := ready == c.accepts[0] || ready == c.accepts[1]
 	for {
 		ok := false
 		var err error
@@ -29,6 +31,7 @@ func (c *Conn) wait(ctx context.Context, ready chan struct{}, get func() bool) e
 			if ok = get(); !ok {
 				err = c.failed()
 			}
+			c.await(&waits, !ok && err == nil && !patient)
 		})
 		if ok {
 			poke(ready)
@@ -40,6 +43,7 @@ func (c *Conn) wait(ctx context.Context, ready chan struct{}, get func() bool) e
 		select {
 		case <-ready:
 		case <-ctx.Done():
+			c.do(func() { c.await(&waits, false) })
 			return context.Cause(ctx)
 		case <-c.ctx.Done():
 		}

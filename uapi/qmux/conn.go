@@ -34,7 +34,7 @@ type Conn struct {
 	grams       chan struct{} // a datagram is here
 	room        chan struct{} // for a datagram
 	written     chan struct{} // closed when the last record is written
-	readerEnded chan struct{} // closed when the last one is read
+	readerEnded chan struct{} // closed when nothing more is read
 	shut        sync.Once
 
 	deadlines atomic.Uint64 // that were set
@@ -47,6 +47,7 @@ type Conn struct {
 	broken   error     // of the byte stream
 	writeErr error     // of the Write that failed
 	outgoing outgoing
+	incoming incoming
 }
 
 // Client makes the side of a connection that has connected its byte stream. The
@@ -83,7 +84,7 @@ func connect(conn net.Conn, cfg *Config, server bool) (*Conn, error) {
 	for i := range 2 {
 		c.accepts[i], c.opens[i] = make(chan struct{}, 1), make(chan struct{}, 1)
 	}
-	c.outgoing.gather = gatherer(conn)
+	c.outgoing.gather, c.incoming = gatherer(conn), newIncoming(conn)
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.timer = time.AfterFunc(time.Hour, c.tick)
 	c.timer.Stop()
@@ -184,6 +185,9 @@ func (c *Conn) dispatch() {
 		case core.EventClosed:
 			c.cancel(c.failed())
 			c.interrupt()
+			if c.incoming.by != nil {
+				c.tell()
+			}
 			for _, s := range c.streams {
 				s.send.update()
 				poke(s.receive.ready)

@@ -37,10 +37,13 @@
 //
 // # How a call flows
 //
-// The state of a connection is a core.Conn behind one lock. Two goroutines
-// drive it: the reader gives it the bytes that arrive, and always reads,
-// whatever the program does; the writer sends the records that it has. A Write
-// lends its bytes, wakes the writer, and waits until they are in a record
-// (send.go). A Read takes what is there or waits (receive.go). Events of the
-// core wake the callers that wait (conn.go). A timer does the work that is due.
+// The state of a connection is a core.Conn behind one lock. One goroutine at a
+// time sends the records that it has, and one gives it the bytes that arrive. A
+// Write lends its bytes and sends them itself, out of the program's memory, if
+// it finds nobody sending (send.go, outgoing.go); the writer sends all else. A
+// Read takes what is there or waits; of Reads that wait one after another, each
+// reads the byte stream itself (receive.go, incoming.go). The reader does when
+// none has for two milliseconds, or when another call waits: whatever the
+// program does, the peer is heard. Events of the core wake the callers that
+// wait (conn.go). A timer does the work that is due.
 package qmux

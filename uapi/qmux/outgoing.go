@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// outgoing is what goes to the byte stream. Of the goroutines that send, one at
-// a time has the turn: the writer, or the goroutine of a Write, which sends what
-// there is itself, its own bytes out of the program's memory.
+// outgoing is the turn to write to the byte stream. The writer has it, or a
+// Write, which sends what there is itself, its own bytes out of the program's
+// memory.
 //
 // taken and the fields up to rest are guarded by the connection's lock; the
 // others are used by the goroutine that has the turn.
@@ -138,8 +138,8 @@ func (c *Conn) leave() {
 	}
 }
 
-// interrupt ends a Write's sending, which waits for the byte stream perhaps. The
-// core is locked.
+// interrupt ends a Write's sending, which waits for the byte stream perhaps.
+// The core is locked.
 func (c *Conn) interrupt() {
 	if o := &c.outgoing; o.by != nil && !o.interrupted {
 		o.interrupted = true

@@ -31,24 +31,57 @@ func (s *ReceiveStream) Read(p []byte) (n int, err error) {
 	if err := s.deadline.check(); err != nil {
 		return 0, err
 	}
+	c := s.c
+	leads, waits := false, false
+	var heard error
 	for {
 		late := s.deadline.wait()
 		passed := isClosed(late)
-		s.c.do(func() {
-			if n, err = s.take(p); n == 0 && err == nil && !passed {
-				s.c.core.AwaitRead(s.id, p)
+		c.do(func() {
+			c.await(&waits, false)
+			if leads {
+				c.heard(heard)
+			}
+			leads = c.leads(s)
+			n, err = s.take(p)
+			again := n == 0 && err == nil && !passed && len(p) > 0
+			if leads && (!again || c.incoming.told || c.incoming.ended) {
+				leads = false
+				c.quit()
+			}
+			if again {
+				c.core.AwaitRead(s.id, p)
+				leads = leads || c.lead(s)
+				c.await(&waits, !leads)
 			}
 		})
-		if n > 0 || len(p) == 0 || err != nil {
+		switch {
+		case n > 0 || len(p) == 0 || err != nil:
 			return n, err
-		}
-		if passed {
+		case passed:
 			return 0, os.ErrDeadlineExceeded
+		case leads:
+			heard = c.hear()
+			continue
 		}
 		select {
 		case <-s.ready:
 		case <-late:
 		}
+	}
+}
+
+// late ends a Read that reads the byte stream when its deadline passes.
+func (s *ReceiveStream) late() {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	s.interrupt()
+}
+
+// interrupt ends its Read's turn, if it has it. The core is locked.
+func (s *ReceiveStream) interrupt() {
+	if s.c.incoming.by == s {
+		s.c.tell()
 	}
 }
 
@@ -76,6 +109,7 @@ func (s *ReceiveStream) CancelRead(code StreamErrorCode) {
 		}
 		s.c.core.Stop(s.id, uint64(code))
 		s.err = translate(&core.StreamError{Stream: s.id, Code: uint64(code)}, nil)
+		s.interrupt()
 		poke(s.ready)
 	})
 }
@@ -83,6 +117,6 @@ func (s *ReceiveStream) CancelRead(code StreamErrorCode) {
 // SetReadDeadline is when Read ends; the zero time means never. The error is
 // always nil.
 func (s *ReceiveStream) SetReadDeadline(t time.Time) error {
-	s.c.setDeadline(&s.deadline, t, func() {})
+	s.c.setDeadline(&s.deadline, t, s.late)
 	return nil
 }

@@ -45,7 +45,7 @@ func (s *SendStream) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	var err error
-	var mine, last bool
+	var mine, last, waits bool
 	s.c.do(func() {
 		if err = s.lend(p); err == nil {
 			mine, last = s.c.take(s)
@@ -59,14 +59,14 @@ func (s *SendStream) Write(p []byte) (int, error) {
 	}
 	for {
 		late := s.deadline.wait()
-		left, err := s.left()
+		left, err := s.left(&waits)
 		if left == 0 || err != nil {
 			return len(p) - left, err
 		}
 		select {
 		case <-s.ready:
 		case <-late:
-			return s.withdraw(p)
+			return s.withdraw(p, &waits)
 		}
 	}
 }
@@ -85,21 +85,23 @@ func (s *SendStream) lend(p []byte) error {
 	return nil
 }
 
-// left is how many bytes of the last Write are not sent. With an error they
-// never will be.
-func (s *SendStream) left() (int, error) {
+// left is how many bytes of the last Write are not sent, for which it waits.
+// With an error they never will be.
+func (s *SendStream) left(waits *bool) (int, error) {
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
+	n, _ := s.c.core.Unsent(s.id)
+	s.c.await(waits, n > 0 && s.lost == 0)
 	if s.lost > 0 {
 		return s.lost, s.err
 	}
-	n, _ := s.c.core.Unsent(s.id)
 	return n, nil
 }
 
 // withdraw ends a Write at its deadline.
-func (s *SendStream) withdraw(p []byte) (n int, err error) {
+func (s *SendStream) withdraw(p []byte, waits *bool) (n int, err error) {
 	s.c.do(func() {
+		s.c.await(waits, false)
 		n = len(p) - s.lost - s.c.core.Withdraw(s.id)
 		if err = s.err; err == nil && n < len(p) {
 			err = os.ErrDeadlineExceeded
