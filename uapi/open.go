@@ -22,7 +22,8 @@ const RoCEPort = device.RoCEPort
 //
 // Options follow a question mark, apart by &:
 //   - loss=1%, reorder=10%, dup=1%, corrupt=0.1% and delay=2ms make the device's
-//     sending side misbehave as seed=7 decides.
+//     sending side misbehave as seed=7 decides; fault=drop op=ACK nth=3 does
+//     so with single packets (docs/faults.md).
 //   - mtu=1024 limits its packets.
 //   - port=N moves it to another UDP port, 0 to any.
 //   - gso=off and gro=off let each packet be a datagram of its own for the

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"time"
 
+	"github.com/rdmashim/rdmashim/rnic/link/rules"
 	"github.com/rdmashim/rdmashim/rnic/splitmix"
 )
 
@@ -21,6 +22,7 @@ type Faults struct {
 	Corrupt float64       // 0 … 1: packets in which one bit is inverted after the ICRC was computed
 	Delay   time.Duration // ≥ 0: how much later every packet goes; keeps the order
 	Seed    uint64
+	Rules   *rules.Set // of single packets; nil: none
 }
 
 // Any reports whether f holds any fault.
@@ -60,8 +62,9 @@ func threshold(rate float64) uint64 {
 // decision is the fate of one packet.
 type decision struct {
 	lose, dup, corrupt bool
-	flip               uint32 // with corrupt: Packet.Flip
-	behind             int    // 0, or held back behind so many packets
+	flip               uint32        // with corrupt: Packet.Flip
+	behind             int           // 0, or held back behind so many packets
+	late               time.Duration // 0, or it goes so much later, past others
 }
 
 // maxBehind is the largest distance over which a packet is reordered.

@@ -1,10 +1,16 @@
 package link
 
 import (
+	"fmt"
+	"math"
 	"net"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/rdmashim/rdmashim/rnic/crc"
+	"github.com/rdmashim/rdmashim/rnic/link/rules"
+	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
 const (
@@ -24,7 +30,8 @@ type faulty struct {
 
 	mu     sync.Mutex // guards all below, and is held while inner sends
 	decide decider
-	held   []parcel       // reordered, oldest first
+	rules  *rules.Set
+	held   []parcel       // reordered, or late by a rule
 	queue  []parcel       // delayed, in order
 	out    []Packet       // packets for the next flush
 	timer  *time.Timer    // runs fire
@@ -55,7 +62,7 @@ func WithFaults(l Link, f Faults) Link {
 	if !f.Any() {
 		return l
 	}
-	return &faulty{Link: l, decide: newDecider(f), delay: max(f.Delay, 0), batch: max(l.Caps().BatchSize, 1)}
+	return &faulty{Link: l, decide: newDecider(f), rules: f.Rules, delay: max(f.Delay, 0), batch: max(l.Caps().BatchSize, 1)}
 }
 
 // Send decides on each packet and passes on those that go now.
@@ -78,20 +85,28 @@ func (f *faulty) Send(batch []Packet) error {
 }
 
 func (f *faulty) sendOne(p *Packet, now time.Time) {
-	d := f.decide.decide()
+	d, first := f.decide.decide(), *p
+	if f.rules != nil {
+		f.obey(&d, &first, now)
+	}
 	if d.lose {
 		f.lost++
 		return
 	}
-	first := *p
 	if d.corrupt {
 		f.corrupted++
 		first.Flip = d.flip
 	}
-	if d.behind > 0 && len(f.held) < queueLimit {
+	switch {
+	case len(f.held) >= queueLimit:
+		f.pass(&first, now)
+	case d.late > 0:
+		f.delayed++
+		f.held = append(f.held, newParcel(&first, now.Add(d.late), math.MaxInt))
+	case d.behind > 0:
 		f.reordered++
 		f.held = append(f.held, newParcel(&first, now.Add(holdTime), d.behind))
-	} else {
+	default:
 		f.pass(&first, now)
 	}
 	if d.dup {
@@ -99,6 +114,28 @@ func (f *faulty) sendOne(p *Packet, now time.Time) {
 		// must refuse it.
 		f.duped++
 		f.pass(p, now)
+	}
+}
+
+// obey adds the fate that the rules decide to a packet's. What they change is a
+// copy: the packet's memory is the engine's.
+func (f *faulty) obey(d *decision, p *Packet, now time.Time) {
+	x := f.rules.See(now, p.Peer.Addr().Unmap(), p.Head, p.Payload)
+	d.lose, d.dup = d.lose || x.Drop, d.dup || x.Dup
+	d.behind, d.late = max(d.behind, x.Behind), x.Delay
+	if x.Corrupt {
+		d.corrupt = true
+		if x.Offset >= 0 {
+			d.flip = 1 + 8*uint32(x.Offset)
+		} else if d.flip == 0 {
+			d.flip = 1 + uint32(draw(f.decide.seed, drawBit, f.decide.next)>>33)
+		}
+	}
+	if x.NAK {
+		p.Head, p.Payload, p.Elsewhere, p.Sum = rules.Refuse(p.Head, x.Syndrome), nil, wire.Elsewhere{}, crc.Sum{}
+	}
+	if x.Mark {
+		p.Head = rules.Mark(p.Head)
 	}
 }
 
@@ -150,8 +187,10 @@ func (f *faulty) flush() error {
 // earlier is left alone: it arms itself again.
 func (f *faulty) arm(now time.Time) {
 	var first time.Time
-	if len(f.held) > 0 {
-		first = f.held[0].at
+	for i := range f.held {
+		if at := f.held[i].at; i == 0 || at.Before(first) {
+			first = at
+		}
 	}
 	if len(f.queue) > 0 && (first.IsZero() || f.queue[0].at.Before(first)) {
 		first = f.queue[0].at
@@ -209,6 +248,9 @@ func (f *faulty) Counters(dst []Counter) []Counter {
 	dst = f.Link.Counters(dst)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	for i, n := range f.rules.Hits() {
+		dst = append(dst, Counter{fmt.Sprintf("fault_rule_%d", i+1), n})
+	}
 	return append(dst,
 		Counter{"fault_loss", f.lost},
 		Counter{"fault_reorder", f.reordered},

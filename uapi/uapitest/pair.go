@@ -27,7 +27,8 @@ var networks atomic.Uint64
 // Pair opens two devices on a private network and returns them.
 // options are those of a device name, for both: "loss=1%&seed=7", "mtu=256", or
 // "" for none. Each device decides on the faults of the packets that it sends;
-// equal seeds make equal decisions on both.
+// equal seeds make equal decisions on both. A rule (fault=) that hits no packet
+// of either is an error at the end of the test.
 //
 // The devices' warnings go to t.Log, among them that of a message that waits
 // for a receive of the peer's. At the end of the test it closes the devices
@@ -36,7 +37,30 @@ var networks atomic.Uint64
 func Pair(t T, options string) (a, b *uapi.Device) {
 	t.Helper()
 	network := fmt.Sprintf("uapitest-%d", networks.Add(1))
-	return open(t, network, options), open(t, network, options)
+	a, b = open(t, network, options), open(t, network, options)
+	t.Cleanup(func() {
+		t.Helper()
+		for _, rule := range idleRules(a, b) {
+			t.Errorf("uapitest: rule %s of %q never hit a packet", rule, options)
+		}
+	})
+	return a, b
+}
+
+// idleRules returns the numbers of the rules of faults that hit a packet of
+// neither device. Of devices that the test has closed nothing is known.
+func idleRules(a, b *uapi.Device) (idle []string) {
+	x, errX := a.Counters()
+	y, errY := b.Counters()
+	if errX != nil || errY != nil {
+		return nil
+	}
+	for name, n := range x {
+		if number, ok := strings.CutPrefix(name, "fault_rule_"); ok && n+y[name] == 0 {
+			idle = append(idle, number)
+		}
+	}
+	return idle
 }
 
 func open(t T, network, options string) *uapi.Device {

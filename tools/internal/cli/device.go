@@ -23,7 +23,7 @@ type DeviceFlags struct {
 	Seed   uint64 // of the faults
 	MTU    Option
 
-	faults [5]Option
+	faults [6]Option
 }
 
 // Option is a flag that becomes an option of the device name, by whose rules
@@ -31,6 +31,7 @@ type DeviceFlags struct {
 type Option struct {
 	Text      string
 	key, kind string
+	many      bool // it may be given again, and adds to what is there
 }
 
 // String and Type are as pflag wants them.
@@ -39,6 +40,9 @@ func (o *Option) Type() string   { return o.kind }
 
 // Set takes the option's text.
 func (o *Option) Set(text string) error {
+	if o.many && o.Text != "" {
+		text = o.Text + ";" + text
+	}
 	err := uapi.CheckDevice("soft?" + o.key + "=" + text)
 	if err == nil {
 		o.Text = text
@@ -66,8 +70,9 @@ func (f *DeviceFlags) AddFaults(cmd *cobra.Command) {
 		{"dup", "share", "send this share of the packets twice, like 1%"},
 		{"corrupt", "share", "invert one bit in this share of the packets, like 0.1%"},
 		{"delay", "duration", "send every packet this much later, like 2ms"},
+		{"fault", "rule", "do this to packets: 'drop op=READ_RESPONSE_MIDDLE nth=3', or @FILE (docs/faults.md; repeatable)"},
 	} {
-		f.faults[i] = Option{key: o.key, kind: o.kind}
+		f.faults[i] = Option{key: o.key, kind: o.kind, many: o.key == "fault"}
 		cmd.Flags().Var(&f.faults[i], o.key, o.usage)
 	}
 	cmd.Flags().Uint64Var(&f.Seed, "seed", 0, "seed of the faults; the same seed hits the same packets (default: chosen and printed)")
@@ -81,7 +86,7 @@ func (f *DeviceFlags) AddDevice(cmd *cobra.Command) {
 // ChooseSeed picks a seed when faults are wanted and none was given, so that
 // the run can be repeated.
 func (f *DeviceFlags) ChooseSeed() {
-	wanted := slices.ContainsFunc(f.faults[:], func(o Option) bool { return o.Text != "" })
+	wanted := slices.ContainsFunc(f.faults[:], func(o Option) bool { return o.Text != "" && !o.many })
 	if wanted && f.Seed == 0 {
 		f.Seed = uint64(rand.Uint32()) + 1
 	}

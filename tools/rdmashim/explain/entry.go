@@ -16,10 +16,11 @@ const (
 	Reject   Kind = "reject"   // reason in a REJ of the connection manager
 	Event    Kind = "event"    // asynchronous, enum ib_event_type
 	CMEvent  Kind = "cm"       // of the connection manager, enum rdma_cm_event_type
+	Fault    Kind = "fault"    // a word of a rule in fault=, package rules
 )
 
 // Kinds lists them all.
-var Kinds = []Kind{Status, Errno, Opcode, Syndrome, Timer, Timeout, Reject, Event, CMEvent}
+var Kinds = []Kind{Status, Errno, Opcode, Syndrome, Timer, Timeout, Reject, Event, CMEvent, Fault}
 
 // Title says in words what a kind is.
 func (k Kind) Title() string {
@@ -33,6 +34,7 @@ func (k Kind) Title() string {
 		Reject:   "reason of a rejected connection",
 		Event:    "event of a device",
 		CMEvent:  "event of the connection manager",
+		Fault:    "word of a rule in fault=",
 	}[k]
 }
 

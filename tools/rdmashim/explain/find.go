@@ -13,7 +13,7 @@ var lists = sync.OnceValue(func() map[Kind][]Entry {
 	return map[Kind][]Entry{
 		Status: statusList(), Errno: errnoList(), Opcode: opcodeList(), Syndrome: syndromeList(),
 		Timer: timerList(), Timeout: timeoutList(), Reject: rejectList(),
-		Event: eventList(), CMEvent: cmEventList(),
+		Event: eventList(), CMEvent: cmEventList(), Fault: faultList(),
 	}
 })
 
@@ -22,22 +22,22 @@ var kindWords = map[string]Kind{
 	"status": Status, "wc": Status, "errno": Errno, "opcode": Opcode, "syndrome": Syndrome, "aeth": Syndrome,
 	"timer": Timer, "rnr": Timer, "rnr_timer": Timer, "min_rnr_timer": Timer, "rnrtimer": Timer, "timeout": Timeout,
 	"ack_timeout": Timeout, "reject": Reject, "rej": Reject, "reason": Reject,
-	"event": Event, "cm": CMEvent,
+	"event": Event, "cm": CMEvent, "fault": Fault,
 }
 
 // Find returns the entries that the words may mean: a name in any spelling, or
 // a number, with the word for a kind in front or without. A kind alone gives
 // all of it, and the first words of names that no name is ("NAK", "REM") all
 // those. Events are found by number only with their kind in front: users do not
-// see them as numbers.
+// see them as numbers; words of faults with it only.
 func Find(question string) []Entry {
 	words := strings.Fields(question)
 	if len(words) == 0 {
 		return nil
 	}
-	everywhere := Kinds
+	everywhere := Kinds[:slices.Index(Kinds, Fault)] // its words are everybody's
 	if _, numeric := number(strings.Join(words, " ")); numeric {
-		everywhere = Kinds[:slices.Index(Kinds, Event)]
+		everywhere = everywhere[:slices.Index(Kinds, Event)]
 	}
 	found := find(everywhere, strings.Join(words, " "))
 	k, kind := kindWords[strings.ToLower(words[0])]

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/link/rules"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 	"github.com/rdmashim/rdmashim/uapi"
 )
@@ -43,6 +44,16 @@ func eventList() (list []Entry) {
 func cmEventList() (list []Entry) {
 	for n := abi.UCMEventAddrResolved; n <= abi.UCMEventTimewaitExit; n++ {
 		list = append(list, factOf(CMEvent, n.String()).entry(CMEvent, int(n), n.String(), "RDMA_CM_EVENT_"+n.String()))
+	}
+	return list
+}
+
+func faultList() (list []Entry) {
+	for i := range rules.Grammar {
+		w := &rules.Grammar[i]
+		list = append(list, Entry{
+			Kind: Fault, Number: i, Name: w.String(), Also: []string{w.Name}, Means: w.Text, Causes: []string{}, Look: []string{"docs/faults.md"},
+		})
 	}
 	return list
 }

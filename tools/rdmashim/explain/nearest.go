@@ -13,7 +13,7 @@ const maxQuestion = 100
 // most n, of the kind that stands in front; none where nothing is alike, and to
 // a number.
 func Nearest(question string, n int) (names []string) {
-	words, kinds := strings.Fields(question), Kinds
+	words, kinds := strings.Fields(question), Kinds[:slices.Index(Kinds, Fault)]
 	if len(words) > 1 {
 		if k, ok := kindWords[strings.ToLower(words[0])]; ok {
 			words, kinds = words[1:], []Kind{k}

@@ -67,7 +67,7 @@ func TestParseDeviceRefuses(t *testing.T) {
 		"soft:0.0.0.0":            "one interface",
 		"soft:[::]":               "one interface",
 		"soft:224.0.0.1":          "one interface",
-		"soft?los=1%":             "soft knows loss=1% or 0.01; reorder=10%; dup=1%; corrupt=0.1%; delay=2ms; seed=7; port=4791, 0 takes any; mtu=",
+		"soft?los=1%":             "soft knows loss=1% or 0.01; reorder=10%; dup=1%; corrupt=0.1%; delay=2ms; seed=7; fault=drop op=ACK nth=3, or @FILE; port=4791, 0 takes any; mtu=",
 		"soft?net=x":              "unknown option",
 		"sim?gateway=x":           "net=NAME",
 		"rxe0?loss=1%":            "host knows doorbell=",

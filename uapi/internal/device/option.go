@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/link/rules"
 )
 
 // maxFaultDelay bounds delay=, so that a typing error does not look like a
@@ -20,6 +21,7 @@ type options struct {
 	loss, reorder, dup, corrupt float64 // 0 … 1
 	delay                       time.Duration
 	seed                        uint64
+	rules                       string // of faults, a line each
 	port                        int    // UDP port, 0 any, -1 not given
 	mtu                         int    // bytes, 0 not given
 	guid                        uint64 // the node's, 0 a random one
@@ -53,6 +55,7 @@ var optionTable = []option{
 	{"corrupt", "0.1%", "soft sim", func(s *Spec, v string) error { return setFraction(&s.corrupt, v) }},
 	{"delay", "2ms", "soft sim", setDelay},
 	{"seed", "7", "soft sim", setSeed},
+	{faultOption, "drop op=ACK nth=3, or @FILE", "soft sim", setFault},
 	{"port", "4791, 0 takes any", "soft sim", setPort},
 	{"mtu", "256, 512, 1024, 2048 or 4096", "soft sim", setMTU},
 	{"extensions", "on or off", "soft sim", func(s *Spec, v string) error { return setSwitch(&s.noExtensions, v, "off") }},
@@ -67,6 +70,9 @@ var optionTable = []option{
 	{"net", "NAME", "sim", setNet},
 	{"doorbell", "syscall or raw", "host", setDoorbell},
 }
+
+// faultOption is the only option that may be given several times.
+const faultOption = "fault"
 
 // parseOptions reads the text's option=value pairs, separated by &. A repeated
 // option is an error: one of the two would be silently ignored.
@@ -83,7 +89,7 @@ func (s *Spec) parseOptions() error {
 			return fmt.Errorf("unknown option %q; %s", key, knownOptions(s.Kind))
 		case !hasValue:
 			return fmt.Errorf("option %q has no value; write %s=%s", key, key, option.form)
-		case seen[key]:
+		case seen[key] && key != faultOption:
 			return fmt.Errorf("option %q is given twice", key)
 		}
 		seen[key] = true
@@ -160,6 +166,40 @@ func setSeed(s *Spec, text string) error {
 	}
 	s.seed = v
 	return nil
+}
+
+// setFault adds rules of faults, between semicolons, or those of files.
+func setFault(s *Spec, text string) error {
+	for part := range strings.SplitSeq(text, ";") {
+		if path, ok := strings.CutPrefix(part, "@"); ok {
+			var err error
+			if part, err = readRules(path); err != nil {
+				return err
+			}
+		}
+		set, err := rules.Parse(part)
+		if err != nil {
+			return err
+		}
+		for _, rule := range set.Texts() {
+			s.rules += rule + "\n"
+		}
+	}
+	_, err := rules.Parse(s.rules) // of all together
+	return err
+}
+
+// readRules reads a file of rules.
+func readRules(path string) (string, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return "", err
+	case !info.Mode().IsRegular() || info.Size() > rules.MaxText:
+		return "", fmt.Errorf("%s is no file of rules: %d bytes at most", path, rules.MaxText)
+	}
+	text, err := os.ReadFile(path)
+	return string(text), err
 }
 
 func setPort(s *Spec, text string) error {

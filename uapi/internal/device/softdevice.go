@@ -15,6 +15,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/capture"
+	"github.com/rdmashim/rdmashim/rnic/link/rules"
 	"github.com/rdmashim/rdmashim/rnic/link/shm"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
 	"github.com/rdmashim/rdmashim/rnic/link/udp"
@@ -171,6 +172,16 @@ func captureFile(pcap, device string) string {
 	return strings.NewReplacer("{device}", device, "{pid}", strconv.Itoa(os.Getpid())).Replace(pcap)
 }
 
+// warnOfIdle says which rules of a device that has ended never hit a packet.
+func warnOfIdle(set *rules.Set, name string, log *slog.Logger) {
+	texts := set.Texts()
+	for i, n := range set.Hits() {
+		if n == 0 {
+			log.Warn("a rule of faults never hit a packet", "device", name, "rule", texts[i])
+		}
+	}
+}
+
 // vacancy is how long a service without its listener is not refused at once:
 // perftest listens for each of its connections anew, for datagrams at the same
 // port, too, a second later, and its peer asks as soon as the last message
@@ -184,9 +195,16 @@ func startRNIC(spec Spec, l link.Link, near link.Near, name string, log *slog.Lo
 	if err != nil {
 		return nil, err
 	}
-	faulty := link.WithFaults(l, link.Faults{
-		Loss: spec.loss, Reorder: spec.reorder, Dup: spec.dup, Corrupt: spec.corrupt, Delay: spec.delay, Seed: spec.seed,
-	})
+	ruled, err := rules.Parse(spec.rules)
+	if err != nil {
+		l.Close()
+		return nil, err
+	}
+	faults := link.Faults{Loss: spec.loss, Reorder: spec.reorder, Dup: spec.dup, Corrupt: spec.corrupt, Delay: spec.delay, Seed: spec.seed}
+	if spec.rules != "" {
+		faults.Rules = ruled
+	}
+	faulty := link.WithFaults(l, faults)
 	driver, err := mini().driver(spec.Kind)
 	if err != nil {
 		faulty.Close()
@@ -230,6 +248,7 @@ func startRNIC(spec Spec, l link.Link, near link.Near, name string, log *slog.Lo
 
 		stop: func() error {
 			err := mini().Unregister(name)
+			warnOfIdle(ruled, name, log)
 			if errors.Is(err, syscall.ENOENT) {
 				return nil // Rmmod was first
 			}
