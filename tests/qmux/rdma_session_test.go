@@ -198,3 +198,26 @@ func TestRDMAKilled(t *testing.T) {
 		require.Equal(t, want.Error(), (<-errs).Error())
 	}
 }
+
+// TestRecordsAreChunks: on a message ring a record goes as one chunk, hence as
+// one message of the device.
+func TestRecordsAreChunks(t *testing.T) {
+	client, server := newNetwork(t, "").pair(t)
+	a, b := sessions(t, client, server, nil, nil)
+	s, err := a.OpenUniStreamSync(soon(t))
+	require.NoError(t, err)
+	sent := make(chan error, 1)
+	go func() {
+		_, err := s.Write(make([]byte, 4<<20))
+		s.Close()
+		sent <- err
+	}()
+	r, err := b.AcceptUniStream(soon(t))
+	require.NoError(t, err)
+	_, err = io.Copy(io.Discard, r)
+	require.NoError(t, err)
+	require.NoError(t, <-sent)
+	records, chunks := a.ConnectionStats().RecordsSent, client.(*rdmanet.Conn).Stats().ChunksSent
+	require.Greater(t, records, uint64(4<<20/(64<<10)))
+	require.LessOrEqual(t, chunks, records)
+}

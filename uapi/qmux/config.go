@@ -39,7 +39,7 @@ type Config struct {
 	EnableDatagrams bool
 
 	// MaxRecordSize bounds records in bytes; 16382, which fits a record of
-	// TLS, and 65532 on RDMA.
+	// TLS, and 65528 on RDMA.
 	MaxRecordSize int
 	// Draft is the QMux draft to speak: 2 by default, or 1.
 	Draft int
@@ -48,9 +48,10 @@ type Config struct {
 // streams returns a number of streams as the core has it.
 func streams(n int64) uint64 { return uint64(max(0, cmp.Or(n, 100))) }
 
-// rdmaRecord is the longest record on RDMA: with its Size it is a chunk of a
-// message ring, which the device moves as one message.
-const rdmaRecord = 64<<10 - 4
+// rdmaRecord is the longest record on RDMA: with its Size, and the 4 bytes of
+// an immediate, it is a chunk of a message ring of whole packets, which the
+// device moves as one message. Four bytes more would make it two.
+const rdmaRecord = 64<<10 - 8
 
 // Check returns EINVAL, with the name of the field, for a configuration that
 // Client and Server refuse.

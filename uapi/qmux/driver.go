@@ -28,8 +28,13 @@ func (c *Conn) transmit() {
 		if len(o.rest) > 0 {
 			b, o.rest = o.rest, nil
 		}
-		if err == nil && len(b) > 0 {
+		switch {
+		case err != nil || len(b) == 0:
+		case o.gather == nil:
 			_, err = c.conn.Write(b)
+		default: // on RDMA as one chunk
+			o.list = append(o.pieces[:0], b)
+			_, err = o.gather(&o.list)
 		}
 		switch {
 		case err != nil:

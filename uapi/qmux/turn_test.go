@@ -110,8 +110,9 @@ func TestReadsLead(t *testing.T) {
 	}
 }
 
-// TestTheReaderTakesOver: when the Read that led is gone, and no call waits, the
-// connection hears its peer all the same; and a close ends a Read that leads.
+// TestTheReaderTakesOver: when the Read that led is gone, and no call waits,
+// the connection hears its peer all the same; and a close ends a Read that
+// leads.
 func TestTheReaderTakesOver(t *testing.T) {
 	for _, way := range transports {
 		t.Run(way.name, func(t *testing.T) {
