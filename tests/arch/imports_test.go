@@ -185,7 +185,7 @@ var allowed = map[string][]string{
 	"tools/lab/suite":                    {"kshim/ring", "netlinkmgr", "tools/internal/peer", "tools/rdmashim/perf", "tools/lab/netpath", "tools/lab/rawudp", "uapi", "uapi/qmux", "uapi/rdmanet", "uapi/registration", "uapi/registration/quicudp", "vm", "vm/cprograms"},
 	"tools/rdmashim/vm":                  {"vm", "vm/guest"},
 	"tools/rdmashim/top":                 {"netlinkmgr", "uapi/stats"},
-	"tools/rdmashim/dump":                {"kshim/privatefile", "rnic/wire", "tools/rdmashim/dump/dissect", "tools/rdmashim/dump/flow", "tools/rdmashim/dump/live", "tools/rdmashim/dump/qmux", "tools/rdmashim/explain", "uapi/qmux/wire"},
+	"tools/rdmashim/dump":                {"kshim/privatefile", "rnic/wire", "tools/rdmashim/dump/dissect", "tools/rdmashim/dump/flow", "tools/rdmashim/dump/live", "tools/rdmashim/dump/qmux", "tools/rdmashim/explain", "tools/rdmashim/sample/nvme/wire", "uapi/qmux/wire"},
 	"tools/rdmashim/rdma":                {"netlinkmgr", "kshim/nldev"},
 	"tools/rdmashim/run":                 {"kshim/preload", "kshim/supervise", "kshim/supervise/broker", "kshim/supervise/notif", "uapi/minikernel"},
 	"tools/rdmashim/capi":                {"uapi/capi"},

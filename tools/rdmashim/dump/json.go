@@ -36,6 +36,8 @@ type Line struct {
 	Invalidate   *uint32    `json:"invalidate_rkey,omitempty"`
 	MAD          *mad       `json:"mad,omitempty"`
 
+	NVMe *nvmeCapsule `json:"nvme,omitempty"`
+
 	PayloadLength *int    `json:"payload_length,omitempty"`
 	ICRC          string  `json:"icrc"`
 	ICRCValue     *uint32 `json:"icrc_value,omitempty"`

@@ -25,6 +25,7 @@ type dumper struct {
 
 	r       *dissect.Reader
 	tracker *flow.Tracker
+	nvme    *nvmeTracker
 	out     *bufio.Writer
 	file    *pcapngFile
 	begun   string // said when all is ready
@@ -111,7 +112,7 @@ func (d *dumper) interfaceOf(ctx context.Context) error {
 }
 
 func (d *dumper) run(name string, from *os.File) (err error) {
-	d.tracker = flow.New()
+	d.tracker, d.nvme = flow.New(), newNVMeTracker()
 	if d.o.filter.known == nil {
 		d.o.filter.known = d.tracker
 	}
@@ -187,6 +188,7 @@ func (d *dumper) packets() (damage, err error) {
 		}
 		d.seen++
 		remarks := d.tracker.Add(&p)
+		capsule := d.nvme.add(&p)
 		if !d.o.filter.passes(&p) {
 			continue
 		}
@@ -197,7 +199,7 @@ func (d *dumper) packets() (damage, err error) {
 			}
 		}
 		if d.o.lines() {
-			if err := d.show(&p, remarks, asJSON); err != nil {
+			if err := d.show(&p, capsule, remarks, asJSON); err != nil {
 				return nil, err
 			}
 		}
@@ -208,18 +210,19 @@ func (d *dumper) packets() (damage, err error) {
 }
 
 // show prints a packet.
-func (d *dumper) show(p *dissect.Packet, remarks []flow.Remark, asJSON *json.Encoder) (err error) {
+func (d *dumper) show(p *dissect.Packet, capsule *nvmeCapsule, remarks []flow.Remark, asJSON *json.Encoder) (err error) {
 	if !d.o.explain {
 		remarks = nil
 	}
 	if d.o.asJSON {
 		l := newLine(p)
+		l.NVMe = capsule
 		for _, m := range remarks {
 			l.Remarks = append(l.Remarks, remark{m.Kind, m.Text})
 		}
 		err = asJSON.Encode(l)
 	} else {
-		d.line = appendText(d.line[:0], p)
+		d.line = appendText(d.line[:0], p, capsule)
 		for _, m := range remarks {
 			d.line = fmt.Appendf(d.line, "    %s: %s\n", d.colour(m.Kind), m.Text)
 		}

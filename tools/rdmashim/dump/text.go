@@ -10,8 +10,9 @@ import (
 // dumpTime is how a line begins.
 const dumpTime = "15:04:05.000000000"
 
-// appendText appends a packet's line.
-func appendText(b []byte, p *dissect.Packet) []byte {
+// appendText appends a packet's line, of a packet in which a capsule begins with
+// that.
+func appendText(b []byte, p *dissect.Packet, capsule *nvmeCapsule) []byte {
 	b = p.Time.UTC().AppendFormat(b, dumpTime)
 	if p.Direction != dissect.Unknown {
 		b = fmt.Appendf(b, " %-3s", p.Direction)
@@ -27,6 +28,9 @@ func appendText(b []byte, p *dissect.Packet) []byte {
 		b = appendExtended(b, &p.Wire)
 		if p.MAD != nil {
 			b = appendMAD(b, p.MAD)
+		}
+		if capsule != nil {
+			b = capsule.appendText(b)
 		}
 		b = fmt.Appendf(b, " length %d", p.PayloadLen)
 	} else {

@@ -2,9 +2,10 @@
 // requests, commands and completions, and the pages that hosts ask for.
 //
 // Each structure has a parse function and an Append method. Parse functions
-// refuse bytes that are too few, and read all others. Numbers are little-endian.
-// The layouts are of NVM Express base 1.4 and over Fabrics 1.1; Linux has them
-// in include/linux/nvme.h and nvme-rdma.h. It imports the standard library only.
+// refuse bytes that are too few, and read all others. Numbers are
+// little-endian. The layouts are of NVM Express base 1.4 and over Fabrics 1.1;
+// Linux has them in include/linux/nvme.h and nvme-rdma.h. It imports the
+// standard library only.
 package wire
 
 import (

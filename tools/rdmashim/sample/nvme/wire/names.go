@@ -110,7 +110,7 @@ func name[T ~uint8 | ~uint16 | ~uint32](names map[T]string, v T) string {
 	if n, ok := names[v]; ok {
 		return n
 	}
-	return fmt.Sprintf("%#x", v)
+	return fmt.Sprintf("%#x", uint32(v)) // without its String, which calls this
 }
 
 // String is the property's name in the specification: "CSTS".

@@ -74,6 +74,8 @@ func TestCommands(t *testing.T) {
 	require.Equal(t, []any{PropertyCC, uint64(0x460001)}, []any{set.Property(), set.Value()})
 	require.Equal(t, []string{"Read", "Get Log Page", "Connect", "0xee"},
 		[]string{rw.Name(false), rw.Name(true), connect.Name(true), (&Command{Opcode: 0xee}).Name(false)})
+	require.Equal(t, []string{"0x77", "0x345", "0x4d", "CSTS"},
+		[]string{Property(0x77).String(), (0x345 | DoNotRetry).String(), Refusal(77).String(), PropertyCSTS.String()})
 }
 
 // TestCompletions: struct nvme_completion.
