@@ -68,7 +68,7 @@ func packagedKernel(ctx context.Context, run runner, logf func(string, ...any), 
 func kernelNote(meta string, load []string) (string, error) {
 	list := strings.Join(guestModules, " ") + "; " + strings.Join(optionalModules, " ")
 	if len(load) > 0 {
-		list += "; " + strings.Join(slices.Compact(slices.Sorted(slices.Values(load))), " ")
+		list += fmt.Sprint("; ", slices.Compact(slices.Sorted(slices.Values(load))), algorithms)
 	}
 	return CacheDir("kernels", "modules-"+sum([]byte(list))[:16], meta+".newest")
 }

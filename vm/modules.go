@@ -140,7 +140,7 @@ func (r *moduleReader) add(name string) error {
 	r.set.files = append(r.set.files, moduleFile{unpackedName(file), data})
 	line := unpackedName(file) + ":"
 	for _, soft := range info.wants {
-		if by := algorithms[soft]; by != "" && r.add(by) == nil {
+		if by := algorithms[strings.TrimPrefix(soft, "crypto-")]; by != "" && r.add(by) == nil {
 			info.needs = append(info.needs, by)
 		}
 	}

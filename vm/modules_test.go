@@ -154,7 +154,7 @@ func TestModuleInfo(t *testing.T) {
 // that its softdep names, before it.
 func TestReadModulesLoad(t *testing.T) {
 	dir := fakeModules(t, t.TempDir())
-	putModule(t, dir, "fs/ext4.ko", fakeModule("\x00softdep=pre: crc32c none post: late"))
+	putModule(t, dir, "fs/ext4.ko", fakeModule("\x00softdep=pre: crypto-crc32c none post: late"))
 	putModule(t, dir, "crypto/crc32c_generic.ko", fakeModule(""))
 	set := must.Get(readModules(dir, []string{"ext4"}))(t)
 	require.Contains(t, string(set.dep), "kernel/fs/ext4.ko: kernel/crypto/crc32c_generic.ko\n")

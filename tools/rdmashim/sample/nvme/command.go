@@ -156,11 +156,12 @@ Exit status 1 when a command failed or a byte is wrong.`,
 			fmt.Fprintf(cmd.OutOrStdout(), "controller %d, %s: namespace %d has %s in blocks of %d\n", h.Controller.ID,
 				cli.Printable(h.Controller.Model), w.Namespace, cli.Size(int64(ns.Blocks)<<ns.Shift), 1<<ns.Shift)
 			p := cli.NewProgress(cmd.ErrOrStderr(), "nvme", -1)
+			w.Done = p.Add
 			var r *Result
 			if verify {
-				r, err = w.Verify(ctx, h, p)
+				r, err = w.Verify(ctx, h)
 			} else {
-				r, err = w.Run(ctx, h, p)
+				r, err = w.Run(ctx, h)
 			}
 			p.Done()
 			fmt.Fprint(cmd.OutOrStdout(), r)

@@ -20,17 +20,17 @@
 //  7. The host's receive completes (take) and shows which key was revoked. If it
 //     was none, OpLocalInv does it. With the completion of 2 the slot is free.
 //
-// Up to 8 KiB come in the capsule, without 4. A read has, for 4 and 5, a read of
-// the disk and an OpWrite in the post of 6, before its OpSendInv.
+// Up to 8 KiB come in the capsule, without 4. A read has, for 4 and 5, a read
+// of the disk and an OpWrite in the post of 6, before its OpSendInv.
 //
 // # Connecting
 //
 // Each queue is a queue pair of its own (target.go: serve). The connection
-// request says which, and how deep. A connect command on the admin queue makes a
-// controller (admin.go: connect), and on others joins them to one. Then the host
-// sets the register CC, reads what controller and namespaces are (identify), and
-// connects the others (host.go: Connect). It says that it lives twice in the
-// time of keep-alive; else the target ends the controller.
+// request says which, and how deep. A connect command on the admin queue makes
+// a controller (admin.go: connect), and on others joins them to one. Then the
+// host sets the register CC, reads what controller and namespaces are
+// (identify), and connects the others (host.go: Connect). It says that it lives
+// twice in the time of keep-alive; else the target ends the controller.
 //
 // # A host may be hostile
 //

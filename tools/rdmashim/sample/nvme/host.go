@@ -48,9 +48,9 @@ func (e *StatusError) Error() string {
 }
 
 // Connect connects to the target at addr, HOST:PORT, by a device of this
-// process: the admin queue first, then those for reading and writing. ctx bounds
-// the connecting. Errors are those of uapi's Dial, *StatusError, and EPROTO for
-// a target that cannot serve.
+// process: the admin queue first, then those for reading and writing. ctx
+// bounds the connecting. Errors are those of uapi's Dial, *StatusError, and
+// EPROTO for a target that cannot serve.
 func Connect(ctx context.Context, d *uapi.Device, addr string, config HostConfig) (h *Host, err error) {
 	config.Subsystem = cmp.Or(config.Subsystem, DefaultSubsystem)
 	config.Name = cmp.Or(config.Name, "nqn.2026-11.rdmashim:host")
@@ -201,8 +201,8 @@ func (h *Host) queue() *hostQueue {
 	return h.queues[1+int(h.next.Add(1))%(len(h.queues)-1)]
 }
 
-// ReadAt reads whole blocks, at most MaxTransfer bytes, from off. Errors: EINVAL
-// for others, *StatusError, and why the connection has ended.
+// ReadAt reads whole blocks, at most MaxTransfer bytes, from off. Errors:
+// EINVAL for others, *StatusError, and why the connection has ended.
 func (h *Host) ReadAt(ctx context.Context, nsid uint32, p []byte, off int64) error {
 	return h.transfer(ctx, wire.OpRead, fromTarget, nsid, p, off)
 }

@@ -31,8 +31,8 @@ type queue struct {
 	owed  int   // receives to post when a slot becomes free
 }
 
-// slot is memory for one command, from its receive until its reply was sent: the
-// capsule, and as much room for data that does not come in it.
+// slot is memory for one command, from its receive until its reply was sent:
+// the capsule, and room for data that does not come in it.
 type slot struct {
 	command wire.Command
 	behind  []byte // the data that came in the capsule

@@ -25,6 +25,7 @@ type Work struct {
 	Write     bool          // Run writes, where it reads else
 	Bytes     int64         // of Verify, from the disk's start; 0: all
 	Seed      uint64        // of Verify's bytes
+	Done      func(n int)   // is called when n commands more have succeeded; may be nil
 }
 
 // check checks the numbers of a command line.
@@ -79,7 +80,7 @@ type command struct {
 // each has as many workers as commands may be outstanding carry out commands,
 // until next says that there are no more, and adds a step. The error is the
 // first.
-func (r *Result) each(ctx context.Context, h *Host, name string, p *cli.Progress, next func() (command, bool), do func(ctx context.Context, buf []byte, off int64) error) error {
+func (w *Work) each(ctx context.Context, h *Host, r *Result, name string, next func() (command, bool), do func(ctx context.Context, buf []byte, off int64) error) error {
 	s := Step{Name: name, Latency: hdrhistogram.New(1, int64(time.Minute), 3)}
 	var mu sync.Mutex
 	var first error
@@ -107,7 +108,9 @@ func (r *Result) each(ctx context.Context, h *Host, name string, p *cli.Progress
 					s.Commands++
 					s.Bytes += int64(c.n)
 					_ = s.Latency.RecordValue(int64(min(took, time.Minute)))
-					p.Add(1)
+					if w.Done != nil {
+						w.Done(1)
+					}
 				}
 				mu.Unlock()
 			}
@@ -120,7 +123,7 @@ func (r *Result) each(ctx context.Context, h *Host, name string, p *cli.Progress
 }
 
 // Run reads, or writes, blocks at random places for a time.
-func (w *Work) Run(ctx context.Context, h *Host, p *cli.Progress) (*Result, error) {
+func (w *Work) Run(ctx context.Context, h *Host) (*Result, error) {
 	ns := h.Namespaces[w.Namespace]
 	places := int64(ns.Blocks) << ns.Shift / int64(w.Size)
 	if places == 0 {
@@ -134,11 +137,11 @@ func (w *Work) Run(ctx context.Context, h *Host, p *cli.Progress) (*Result, erro
 	}
 	r := &Result{}
 	if w.Write {
-		return r, r.each(ctx, h, "write", p, next, func(ctx context.Context, b []byte, off int64) error {
+		return r, w.each(ctx, h, r, "write", next, func(ctx context.Context, b []byte, off int64) error {
 			return h.WriteAt(ctx, w.Namespace, b, off)
 		})
 	}
-	return r, r.each(ctx, h, "read", p, next, func(ctx context.Context, b []byte, off int64) error {
+	return r, w.each(ctx, h, r, "read", next, func(ctx context.Context, b []byte, off int64) error {
 		return h.ReadAt(ctx, w.Namespace, b, off)
 	})
 }
@@ -166,7 +169,7 @@ func (w *Work) fill(b []byte, off int64) {
 }
 
 // Verify writes the start of the disk, flushes it, reads it and compares.
-func (w *Work) Verify(ctx context.Context, h *Host, p *cli.Progress) (*Result, error) {
+func (w *Work) Verify(ctx context.Context, h *Host) (*Result, error) {
 	ns := h.Namespaces[w.Namespace]
 	n := int64(ns.Blocks) << ns.Shift
 	if w.Bytes > 0 {
@@ -175,7 +178,7 @@ func (w *Work) Verify(ctx context.Context, h *Host, p *cli.Progress) (*Result, e
 	const kib = 1 << 10
 	r := &Result{}
 	block := 1 << ns.Shift
-	err := r.each(ctx, h, "write", p, pieces(n, h.MaxTransfer(), 4*kib, 128*kib, block, 8*kib, 64*kib), func(ctx context.Context, b []byte, off int64) error {
+	err := w.each(ctx, h, r, "write", pieces(n, h.MaxTransfer(), 4*kib, 128*kib, block, 8*kib, 64*kib), func(ctx context.Context, b []byte, off int64) error {
 		w.fill(b, off)
 		return h.WriteAt(ctx, w.Namespace, b, off)
 	})
@@ -185,7 +188,7 @@ func (w *Work) Verify(ctx context.Context, h *Host, p *cli.Progress) (*Result, e
 	if err != nil {
 		return r, err
 	}
-	return r, r.each(ctx, h, "read", p, pieces(n, h.MaxTransfer(), 96*kib, 4*kib), func(ctx context.Context, b []byte, off int64) error {
+	return r, w.each(ctx, h, r, "read", pieces(n, h.MaxTransfer(), 96*kib, 4*kib), func(ctx context.Context, b []byte, off int64) error {
 		if err := h.ReadAt(ctx, w.Namespace, b, off); err != nil {
 			return err
 		}

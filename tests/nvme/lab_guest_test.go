@@ -1,0 +1,190 @@
+//go:build guest && linux
+
+package nvme
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/tests/must"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/sample/nvme"
+)
+
+// patience bounds every wait: an emulated processor on a busy machine is slow.
+const patience = 2 * time.Minute
+
+// The two ends of the veth pair.
+const (
+	rxeAddr  = "10.77.0.1"
+	softAddr = "10.77.0.2"
+)
+
+// space is the network namespace of the soft RNIC.
+var space *namespace
+
+func TestMain(m *testing.M) {
+	var err error
+	if space, err = setUp(); err != nil {
+		fmt.Fprintln(os.Stderr, "FAIL: set up the network:", err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// setUp makes the namespace of the soft RNIC and moves eth1 there.
+func setUp() (*namespace, error) {
+	if err := os.Chmod(os.TempDir(), 0o1777); err != nil { // nobody's disks lie there
+		return nil, err
+	}
+	s, err := newNamespace()
+	if err != nil {
+		return nil, err
+	}
+	eth1, err := netlink.LinkByName("eth1")
+	if err != nil {
+		return nil, err
+	}
+	if err := netlink.LinkSetNsFd(eth1, s.fd); err != nil {
+		return nil, err
+	}
+	return s, s.do(func() error {
+		addr, err := netlink.ParseAddr(softAddr + "/24")
+		for _, name := range []string{"eth1", "lo"} {
+			l, e := netlink.LinkByName(name)
+			if e != nil {
+				return e
+			}
+			err = errors.Join(err, netlink.LinkSetUp(l))
+			if name == "eth1" {
+				err = errors.Join(err, netlink.AddrAdd(l, addr))
+			}
+		}
+		return err
+	})
+}
+
+// namespace is a network namespace with a thread that lives in it.
+type namespace struct {
+	fd    int
+	calls chan func()
+}
+
+func newNamespace() (*namespace, error) {
+	s := &namespace{calls: make(chan func())}
+	ready := make(chan error)
+	go func() {
+		runtime.LockOSThread() // for good: the thread is of no use to others
+		err := unix.Unshare(unix.CLONE_NEWNET)
+		if err == nil {
+			s.fd, err = unix.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid()), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		}
+		ready <- err
+		for f := range s.calls {
+			f()
+		}
+	}()
+	return s, <-ready
+}
+
+// do runs f on the namespace's thread: sockets and processes that it makes
+// belong there.
+func (s *namespace) do(f func() error) error {
+	done := make(chan error)
+	s.calls <- func() { done <- f() }
+	return <-done
+}
+
+// newDisk makes a file that nobody may write.
+func newDisk(t *testing.T, name string, size int64) string {
+	t.Helper()
+	dir := t.TempDir()
+	for d := dir; d != os.TempDir(); d = filepath.Dir(d) {
+		require.NoError(t, os.Chmod(d, 0o755))
+	}
+	file := filepath.Join(dir, name)
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	require.NoError(t, os.Truncate(file, size))
+	require.NoError(t, os.Chown(file, 65534, 65534))
+	return file
+}
+
+// target serves disks on the soft device, by the tool, as nobody.
+func target(t *testing.T, options string, disks ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("rdmashim", append([]string{"sample", "nvme", "serve", "--device", "soft:" + softAddr + options}, disks...)...)
+	cmd.Env = append(os.Environ(), "HOME=/tmp")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	cmd.Stderr = os.Stderr
+	out := must.Get(cmd.StdoutPipe())(t)
+	require.NoError(t, space.do(cmd.Start))
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	require.Contains(t, line, "listening")
+	return cmd
+}
+
+// connect has the kernel connect to the target, and returns the block device of
+// each namespace, in their order. The test's end disconnects.
+func connect(t *testing.T, namespaces int, options string) (controller string, devices []string) {
+	t.Helper()
+	controller, err := fabrics("transport=rdma,traddr=" + softAddr + ",trsvcid=4420,nqn=" + nvme.DefaultSubsystem + options)
+	require.NoError(t, err)
+	t.Cleanup(func() { disconnect(t, controller) })
+	require.Eventually(t, func() bool {
+		devices = nil
+		for n := 1; n <= namespaces; n++ {
+			found, _ := filepath.Glob(filepath.Join("/sys/class/nvme", controller, fmt.Sprintf("nvme*n%d", n)))
+			for _, f := range found {
+				if d := "/dev/" + filepath.Base(f); exists(d) {
+					devices = append(devices, d)
+				}
+			}
+		}
+		return len(devices) == namespaces
+	}, patience, 20*time.Millisecond, "block devices of %s", controller)
+	return controller, devices
+}
+
+func exists(file string) bool { _, err := os.Stat(file); return err == nil }
+
+// fabrics asks the kernel for a connection and returns the controller's name.
+func fabrics(options string) (string, error) {
+	f, err := os.OpenFile("/dev/nvme-fabrics", os.O_RDWR, 0)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	if _, err := f.WriteString(options); err != nil {
+		return "", err
+	}
+	b := make([]byte, 256)
+	n, err := f.Read(b)
+	instance, _, _ := strings.Cut(strings.TrimPrefix(string(b[:n]), "instance="), ",")
+	return "nvme" + instance, err
+}
+
+// disconnect has the kernel give a controller up, if it is still there.
+func disconnect(t *testing.T, controller string) {
+	t.Helper()
+	err := os.WriteFile(filepath.Join("/sys/class/nvme", controller, "delete_controller"), []byte("1"), 0)
+	if !errors.Is(err, os.ErrNotExist) {
+		require.NoError(t, err)
+	}
+}

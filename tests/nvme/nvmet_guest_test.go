@@ -1,0 +1,78 @@
+//go:build guest && linux
+
+package nvme
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/tests/must"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/sample/nvme"
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+const kernelNQN = "nqn.2026-11.rdmashim:kernel"
+
+// TestNVMet: the sample's host writes the kernel's target and reads the same
+// bytes, without faults and with packets lost at both ends.
+func TestNVMet(t *testing.T) {
+	require.NoError(t, nvmet("/dev/ram0"))
+	for _, c := range []struct {
+		name, options string
+		loss          bool
+	}{{"clean", "", false}, {"loss", "?loss=1%&reorder=2%&seed=7", true}} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.loss {
+				netem(t)
+			}
+			var d *uapi.Device
+			require.NoError(t, space.do(func() (err error) {
+				d, err = uapi.Open("soft:"+softAddr+c.options, uapi.OpenConfig{})
+				return err
+			}))
+			defer func() { require.NoError(t, d.Close()) }()
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			// Few commands at a time: rxe's bursts of READ responses overflow
+			// the receive buffer that an unprivileged device has.
+			h := must.Get(nvme.Connect(ctx, d, rxeAddr+":4420", nvme.HostConfig{Subsystem: kernelNQN, Queues: 2, Depth: 4}))(t)
+			w := nvme.Work{Namespace: 1, Bytes: mib, Seed: 5}
+			r, err := w.Verify(ctx, h)
+			require.NoError(t, errors.Join(err, h.Close()))
+			t.Log(r)
+		})
+	}
+}
+
+// nvmet makes the kernel a target.
+func nvmet(device string) error {
+	if err := unix.Mount("configfs", "/sys/kernel/config", "configfs", 0, ""); err != nil && err != unix.EBUSY {
+		return err
+	}
+	put := func(file, value string) error { return os.WriteFile(file, []byte(value), 0) }
+	const base = "/sys/kernel/config/nvmet"
+	const subsystem, port = base + "/subsystems/" + kernelNQN, base + "/ports/1"
+	return errors.Join(
+		os.Mkdir(subsystem, 0o755), put(subsystem+"/attr_allow_any_host", "1"),
+		os.Mkdir(subsystem+"/namespaces/1", 0o755), put(subsystem+"/namespaces/1/device_path", device), put(subsystem+"/namespaces/1/enable", "1"),
+		os.Mkdir(port, 0o755), put(port+"/addr_trtype", "rdma"), put(port+"/addr_adrfam", "ipv4"),
+		put(port+"/addr_traddr", rxeAddr), put(port+"/addr_trsvcid", "4420"),
+		os.Symlink(subsystem, port+"/subsystems/"+kernelNQN))
+}
+
+// netem has the kernel lose one in a hundred of the packets that rxe sends,
+// until the test's end.
+func netem(t *testing.T) {
+	t.Helper()
+	eth0 := must.Get(netlink.LinkByName("eth0"))(t)
+	q := netlink.NewNetem(netlink.QdiscAttrs{LinkIndex: eth0.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
+		netlink.NetemQdiscAttrs{Loss: 1})
+	require.NoError(t, netlink.QdiscAdd(q))
+	t.Cleanup(func() { require.NoError(t, netlink.QdiscDel(q)) })
+}
