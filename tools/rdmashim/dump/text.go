@@ -10,8 +10,8 @@ import (
 // dumpTime is how a line begins.
 const dumpTime = "15:04:05.000000000"
 
-// appendText appends a packet's line, of a packet in which a capsule begins with
-// that.
+// appendText appends a packet's line, and the capsule that begins in it, if
+// one does.
 func appendText(b []byte, p *dissect.Packet, capsule *nvmeCapsule) []byte {
 	b = p.Time.UTC().AppendFormat(b, dumpTime)
 	if p.Direction != dissect.Unknown {

@@ -1,7 +1,7 @@
 // Package nvme is NVMe over RDMA on package uapi alone: a Target that serves
-// files as disks, to Linux's nvme-rdma and any other host, and a Host that reads
-// and writes the disks of such a target, Linux's nvmet among them. It is a
-// sample to learn the API from and a double for tests, no product.
+// files as disks, to Linux's nvme-rdma and any other host, and a Host that
+// reads and writes the disks of any target, as Linux's nvmet. It is a sample to
+// learn the API from and a double for tests, no product.
 //
 // # The life of a write of 128 KiB
 //
@@ -34,11 +34,11 @@
 //
 // # A host may be hostile
 //
-// Its queue pairs lie in a protection domain each, and their memory is closed to
-// it. Commands that cannot be carried out have a status (wire/names.go); bytes
-// that are no command, and keys that open nothing, end the connection. Memory is
-// bounded by Seats, queues and depth, time without a connect command by
-// waitConnect. Each command has memory of its own from its receive until its
+// Its queue pairs lie in a protection domain each, and their memory is closed
+// to it. Commands that cannot be carried out have a status (wire/names.go);
+// bytes that are no command, and keys that open nothing, end the connection.
+// Memory is bounded by Seats, queues and depth, time without a connect command
+// by waitConnect. Each command has memory of its own from its receive until its
 // reply was sent, so that nothing that the host sends can touch it.
 //
 // Reservations, ANA, authentication, discovery and events are not there, and
