@@ -3,9 +3,11 @@
 package supervise
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
+	"os"
 	"syscall"
 	"time"
 
@@ -21,6 +23,10 @@ const maxCommand = 1 << 20
 // doorbell is the size of POST_SEND's write.
 const doorbell = abi.CmdHdrSize + abi.PostSendSize
 
+// isHot reports whether a program gives a command for each message. Such a one
+// does not wait, but for the program's other commands.
+func isHot(cmd abi.Command) bool { return cmd == abi.CmdPostSend || cmd == abi.CmdReqNotifyCQ }
+
 // write is a write of size bytes at addr.
 func (c *call) write(addr, size uint64) {
 	h := c.file(c.fd())
@@ -33,12 +39,33 @@ func (c *call) write(addr, size uint64) {
 		c.fail(syscall.EINVAL)
 		return
 	}
-	if size == doorbell && f.program.mu.TryLock() {
-		f.program.mu.Unlock()
-		f.assist(func() { c.command(f, addr, size) }) // POST_SEND, which does not wait
+	if size > doorbell {
+		go c.command(f, addr, size)
 		return
 	}
-	go c.command(f, addr, size)
+	cmd, err := c.peek(addr, size)
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	var header abi.CmdHdr
+	run := func() { c.run(f, cmd) }
+	if header.Parse(cmd) != nil || !isHot(header.Command) || !c.atOnce(f.program, func() { f.assist(run) }) {
+		go run()
+	}
+}
+
+// atOnce runs a hot command on the receiver's thread, unless another command of
+// the program is on its way.
+func (c *call) atOnce(g *program, run func()) bool {
+	if !g.mu.TryLock() {
+		return false
+	}
+	c.locks = true
+	if run(); c.locks { // it has not come to program.do
+		g.mu.Unlock()
+	}
+	return true
 }
 
 // assistRounds bounds the work that a doorbell's thread does for the device.
@@ -64,6 +91,27 @@ func (c *call) bytes(addr, size uint64) ([]byte, error) {
 	}
 	b := make([]byte, size)
 	return b, c.process.read(b, addr)
+}
+
+// around is how much of what lies around a short command is read with it.
+// libibverbs has the request and the response of a command there.
+const around = 256
+
+// peek reads a short command, and what is beside it on its page: a second read
+// would cost as much.
+func (c *call) peek(addr, size uint64) ([]byte, error) {
+	page := addr &^ uint64(os.Getpagesize()-1)
+	from := max(addr-around, page)
+	to := max(min(addr+size+around, page+uint64(os.Getpagesize())), addr+size)
+	if addr < around || to < addr {
+		return c.bytes(addr, size)
+	}
+	mem := make([]byte, to-from)
+	if err := c.process.read(mem, from); err != nil {
+		return nil, err
+	}
+	c.beside = bounced{addr: from, mem: mem}
+	return bytes.Clone(c.beside.of(addr, size)), nil
 }
 
 func (c *call) writev() {
@@ -110,7 +158,7 @@ func (c *call) run(f *file, cmd []byte) {
 		return
 	}
 	n, err := c.try(f, open, cmd)
-	if err != nil && number(err) == syscall.EAGAIN && !c.process.nonblocking(c.fd()) {
+	if err != nil && number(err) == syscall.EAGAIN && !c.nonblocking() {
 		if w, ok := (*f.open.Load()).(kshim.Waiter); ok {
 			c.await(f, open, w, cmd)
 			return
@@ -164,36 +212,61 @@ func (c *call) await(f *file, open kshim.File, w kshim.Waiter, cmd []byte) {
 			// waiting: rping ends so, and fails if it is told.
 			time.Sleep(pause)
 		}
-		if c.process.interrupted(int(c.PID)) {
+		if c.interrupted() {
 			c.fail(restart)
 			return
 		}
 	}
 }
 
-// ioctl is RDMA_VERBS_IOCTL.
+// ioctl is RDMA_VERBS_IOCTL, whose argument begins with its length.
 func (c *call) ioctl() {
 	h := c.file(c.fd())
 	if h == nil {
 		c.pass()
 		return
 	}
-	go func() { c.finish(0, c.verbs(h.base(), c.Args[2])) }()
+	f, addr := h.base(), c.Args[2]
+	var header abi.IoctlHdr
+	b, err := c.peek(addr, abi.IoctlHdrSize)
+	if err == nil {
+		err = header.Parse(b)
+	}
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	run := func() { c.finish(0, c.verbs(f, addr, uint64(header.Length))) }
+	if !c.carriesHot(&header) || !c.atOnce(f.program, run) {
+		go run()
+	}
 }
 
-// verbs runs an ioctl, whose argument begins with its length
-// (struct ib_uverbs_ioctl_hdr).
-func (c *call) verbs(f *file, addr uint64) error {
+// carriesHot reports whether an ioctl carries a hot command of write.
+func (c *call) carriesHot(h *abi.IoctlHdr) bool {
+	if h.ObjectID != abi.ObjectDevice || h.MethodID != abi.MethodInvokeWrite {
+		return false
+	}
+	for at := c.Args[2] + abi.IoctlHdrSize; at < c.Args[2]+uint64(h.Length); at += abi.IoctlAttrSize {
+		var a abi.IoctlAttr
+		if a.Parse(c.beside.of(at, abi.IoctlAttrSize)) != nil {
+			return false
+		}
+		if a.AttrID == abi.AttrWriteCmd {
+			return isHot(abi.Command(a.Data))
+		}
+	}
+	return false
+}
+
+// verbs runs an ioctl of size bytes.
+func (c *call) verbs(f *file, addr, size uint64) error {
 	open := f.commands()
 	if open == nil {
 		return syscall.ENOTTY
 	}
-	var size [2]byte
-	if err := c.process.read(size[:], addr); err != nil {
-		return err
-	}
 	return f.program.do(c, func() error {
-		arg := c.bounce(addr, uint64(binary.NativeEndian.Uint16(size[:])))
+		arg := c.bounce(addr, size)
 		if arg == nil {
 			return syscall.EFAULT
 		}

@@ -109,7 +109,7 @@ func (c *call) give(f *file, given int, window bool) error {
 	err := unix.SetNonblock(given, c.flags&unix.O_NONBLOCK != 0)
 	at := -1
 	if window && err == nil {
-		at, err = c.process.free()
+		at, err = c.free()
 	}
 	if err != nil {
 		return err
@@ -159,7 +159,7 @@ func (c *call) put(given, at int, send bool) (int, error) {
 // file is the file behind a descriptor of the calling process, nil for those of
 // Linux.
 func (c *call) file(fd int32) hostFile {
-	id, ok := c.process.identify(fd)
+	id, ok := c.identify(fd)
 	if !ok {
 		return nil
 	}

@@ -51,7 +51,7 @@ func (c *call) giveSocket(s *socket) error {
 	if err := unix.Fstat(s.own, &st); err != nil {
 		return err
 	}
-	at, err := p.free()
+	at, err := c.free()
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (c *call) giveSocket(s *socket) error {
 		return syscall.ESRCH
 	}
 	for id, old := range p.sockets {
-		if now, ok := p.identify(old.at); !ok || now != id {
+		if now, ok := c.identify(old.at); !ok || now != id {
 			p.kernel.closeSocket(id, old)
 			delete(p.sockets, id)
 		}
@@ -85,7 +85,7 @@ func (c *call) giveSocket(s *socket) error {
 // netlink is the socket, of the process or of one that it comes from, behind
 // the call's descriptor, or nil.
 func (c *call) netlink() *socket {
-	id, ok := c.process.identify(c.fd())
+	id, ok := c.identify(c.fd())
 	if !ok {
 		return nil
 	}

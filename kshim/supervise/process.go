@@ -36,32 +36,32 @@ type process struct {
 	ended   bool               // guarded by mu
 }
 
-// process finds the process of a thread that is in a call, and holds it until
-// drop.
-func (r *receiver) process(tid int) (*process, error) {
-	k := r.kernel
-	if p, ok := k.threads.Load(tid); ok && p.(*process).hold(tid) {
-		return p.(*process), nil
+// process finds the process of a call, and holds it until drop.
+func (r *receiver) process(c *call) error {
+	k, tid := r.kernel, int(c.PID)
+	if p, ok := k.threads.Load(tid); ok && p.(*process).hold(c) {
+		return nil
 	}
 	pid, err := leader(tid)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	k.mu.Lock()
 	p := k.processes[pid]
 	k.mu.Unlock()
-	if p == nil || !p.hold(tid) {
+	if p == nil || !p.hold(c) {
 		if p, err = r.meet(pid); err != nil {
-			return nil, err
+			return err
 		}
+		c.process = p
 	}
 	k.threads.Store(tid, p)
-	return p, nil
+	return nil
 }
 
-// hold keeps the descriptors of the process open until drop, if a thread is one
-// of the process.
-func (p *process) hold(tid int) bool {
+// hold keeps the descriptors of the process open until drop, if a call is one
+// of its threads'.
+func (p *process) hold(c *call) bool {
 	for n := p.users.Load(); ; n = p.users.Load() {
 		if n == 0 {
 			return false
@@ -70,12 +70,19 @@ func (p *process) hold(tid int) bool {
 			break
 		}
 	}
-	if unix.Faccessat(p.proc, "task/"+strconv.Itoa(tid), unix.F_OK, 0) == nil {
+	if c.isOf(p) {
 		return true
 	}
 	p.drop()
 	return false
 }
+
+// has reports whether a thread is one of the process.
+func (p *process) has(tid int) bool {
+	return unix.Faccessat(p.proc, threadOf(tid), unix.F_OK, 0) == nil
+}
+
+func threadOf(tid int) string { return "task/" + strconv.Itoa(tid) }
 
 func (p *process) drop() {
 	if p.users.Add(-1) > 0 {
@@ -137,20 +144,11 @@ func (r *receiver) meet(pid int) (*process, error) {
 	return p, nil
 }
 
-// identify returns what a descriptor of the process leads to.
-func (p *process) identify(fd int32) (id fileID, ok bool) {
-	var st unix.Stat_t
-	if unix.Fstatat(p.proc, "fd/"+strconv.Itoa(int(fd)), &st, 0) != nil {
-		return fileID{}, false
-	}
-	return fileID{st.Dev, st.Ino}, true
-}
-
 // free returns the lowest number of the window that the process does not use.
-func (p *process) free() (int, error) {
+func (c *call) free() (int, error) {
 	w := Window
 	for n := w.Low; n < w.High; n++ {
-		if _, used := p.identify(int32(n)); !used {
+		if _, used := c.identify(int32(n)); !used {
 			return n, nil
 		}
 	}
@@ -191,7 +189,7 @@ func (p *process) executes(tid int) { p.executing.Store(int32(tid)) }
 // or it is the one that calls.
 func (p *process) returns(tid int) {
 	by := int(p.executing.Load())
-	if by == 0 || by != tid && unix.Faccessat(p.proc, "task/"+strconv.Itoa(by), unix.F_OK, 0) == nil {
+	if by == 0 || by != tid && p.has(by) {
 		return
 	}
 	p.executing.Store(0)

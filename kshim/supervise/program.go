@@ -88,7 +88,10 @@ func (p *process) name() string {
 // may be used by a child of the program that opened it: the memory is the
 // child's then, as in Linux.
 func (g *program) do(c *call, command func() error) error {
-	g.mu.Lock()
+	if !c.locks {
+		g.mu.Lock()
+	}
+	c.locks = false
 	defer g.mu.Unlock()
 	g.call = c
 	err := command()
@@ -200,21 +203,31 @@ type bounced struct {
 // maxBounce bounds the memory that one command names, in bytes.
 const maxBounce = 1 << 21
 
+// of is what lies at addr of the copy, nil for what it does not have.
+func (b *bounced) of(addr, n uint64) []byte {
+	if at := addr - b.addr; at < uint64(len(b.mem)) && n <= uint64(len(b.mem))-at {
+		return b.mem[at:][:n:n]
+	}
+	return nil
+}
+
 // bounce copies memory in, once: nil where nothing lies.
 func (c *call) bounce(addr, n uint64) []byte {
 	if n == 0 || n > maxBounce || addr+n < addr {
 		return nil
 	}
 	for _, b := range c.bounces {
-		if at := addr - b.addr; at < uint64(len(b.mem)) && n <= uint64(len(b.mem))-at {
-			return b.mem[at:][:n:n] // as the command has left it
+		if mem := b.of(addr, n); mem != nil {
+			return mem // as the command has left it
 		}
 	}
 	mem := make([]byte, n)
 	if c.blind {
 		return mem
 	}
-	if c.process.read(mem, addr) != nil {
+	if beside := c.beside.of(addr, n); beside != nil {
+		copy(mem, beside)
+	} else if c.process.read(mem, addr) != nil {
 		return nil
 	}
 	c.bounces = append(c.bounces, bounced{addr, mem, bytes.Clone(mem)})
@@ -234,9 +247,9 @@ func (c *call) copyBack() (err error) {
 	return err
 }
 
-// nonblocking reports whether a descriptor of the process is so.
-func (p *process) nonblocking(fd int32) bool {
-	b, err := readAt(p.proc, "fdinfo/"+strconv.Itoa(int(fd)))
+// nonblocking reports whether the call's descriptor is so.
+func (c *call) nonblocking() bool {
+	b, err := readAt(c.process.proc, c.thread()+"/fdinfo/"+strconv.Itoa(int(c.fd())))
 	if err != nil {
 		return false
 	}
@@ -244,9 +257,9 @@ func (p *process) nonblocking(fd int32) bool {
 	return flags&unix.O_NONBLOCK != 0
 }
 
-// interrupted reports whether a thread has a signal to handle.
-func (p *process) interrupted(tid int) bool {
-	b, err := readAt(p.proc, "task/"+strconv.Itoa(tid)+"/status")
+// interrupted reports whether the caller has a signal to handle.
+func (c *call) interrupted() bool {
+	b, err := readAt(c.process.proc, c.thread()+"/status")
 	if err != nil {
 		return true // it has ended
 	}

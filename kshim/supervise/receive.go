@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strconv"
 	"sync"
 	"syscall"
 
@@ -31,11 +32,14 @@ type call struct {
 	receiver *receiver
 	listener *notif.Listener
 	process  *process
+	found    fileID // what fd leads to, or 0
 
 	opens   string // the file that it opens
 	flags   int    // O_CLOEXEC and O_NONBLOCK of its descriptor
 	bounces []bounced
-	blind   bool // its response goes nowhere
+	beside  bounced // what lies around a short command
+	blind   bool    // its response goes nowhere
+	locks   bool    // it has locked its file's program already
 }
 
 // loop receives calls until no program is left, and answers them all: the
@@ -52,7 +56,7 @@ func (r *receiver) loop() error {
 			return err
 		}
 		r.held.Add(1)
-		if c.process, err = r.process(int(c.PID)); err != nil {
+		if err := r.process(c); err != nil {
 			c.pass() // it has ended, or is of another PID namespace
 			continue
 		}
@@ -92,6 +96,38 @@ func (r *receiver) answer(c *call) {
 
 // fd is the descriptor that the call is on.
 func (c *call) fd() int32 { return int32(c.Args[0]) }
+
+// identify returns what a descriptor of the calling thread leads to.
+func (c *call) identify(fd int32) (id fileID, ok bool) {
+	if fd == c.fd() && c.found != (fileID{}) {
+		return c.found, true
+	}
+	var st unix.Stat_t
+	if unix.Fstatat(c.process.proc, c.thread()+"/fd/"+strconv.Itoa(int(fd)), &st, 0) != nil {
+		return fileID{}, false
+	}
+	return fileID{st.Dev, st.Ino}, true
+}
+
+// thread is the calling thread's directory below its process's.
+func (c *call) thread() string { return threadOf(int(c.PID)) }
+
+// isOf reports whether the caller is a thread of a process. In passing it finds
+// what a call on a descriptor is on.
+func (c *call) isOf(p *process) bool {
+	switch c.process = p; int(c.NR) {
+	case unix.SYS_WRITE, unix.SYS_IOCTL, unix.SYS_WRITEV, unix.SYS_FSTAT, unix.SYS_SENDTO, unix.SYS_SENDMSG:
+		if id, ok := c.identify(c.fd()); ok {
+			c.found = id
+			return true
+		}
+	}
+	if p.has(int(c.PID)) {
+		return true
+	}
+	c.process = nil
+	return false
+}
 
 // pass has Linux do the call.
 func (c *call) pass() {
