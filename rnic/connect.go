@@ -53,7 +53,10 @@ func (d *Device) CMResolve(src, dst netip.Addr) (driver.CMPath, error) {
 			return driver.CMPath{}, fmt.Errorf("rnic: device %s: %w", d.name, err)
 		}
 	}
-	return driver.CMPath{Local: local, Preferred: dst == local || d.caps.NetDev != "" && routed(local, dst)}, nil
+	// A device is preferred where no source is asked for. With one, all that
+	// have it are alike.
+	preferred := src.IsValid() || dst == local || d.caps.NetDev != "" && routed(local, dst)
+	return driver.CMPath{Local: local, Preferred: preferred}, nil
 }
 
 // routed reports whether the system would send to dst from local.

@@ -184,7 +184,8 @@ func TestCMResolve(t *testing.T) {
 		prefers  bool
 	}{
 		{netip.Addr{}, own, nil, true},
-		{own, own.Next(), nil, false},
+		{own, own.Next(), nil, true},
+		{netip.Addr{}, own.Next(), nil, false},
 		{netip.Addr{}, netip.AddrFrom16(own.As16()), nil, true},
 		{own.Next(), own, syscall.EADDRNOTAVAIL, false},
 		{netip.Addr{}, netip.MustParseAddr("2001:db8::1"), syscall.ENETUNREACH, false},

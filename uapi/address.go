@@ -65,8 +65,9 @@ func family(a netip.Addr) int {
 }
 
 // onThisHost puts addresses of this host in the place of wildcards: an IPv4
-// wildcard stands for the IPv4 addresses among them.
-func onThisHost(list []netip.AddrPort, host []netip.Addr) []netip.AddrPort {
+// wildcard stands for the IPv4 addresses among them. They are looked for when
+// there is a wildcard.
+func onThisHost(list []netip.AddrPort, host func() []netip.Addr) []netip.AddrPort {
 	var all []netip.AddrPort
 	add := func(a netip.Addr, port uint16) {
 		if at := netip.AddrPortFrom(a.Unmap(), port); !slices.Contains(all, at) {
@@ -78,7 +79,7 @@ func onThisHost(list []netip.AddrPort, host []netip.Addr) []netip.AddrPort {
 			add(to.Addr(), to.Port())
 			continue
 		}
-		for _, a := range host {
+		for _, a := range host() {
 			if a.Is4() || to.Addr().Is6() {
 				add(a, to.Port())
 			}

@@ -103,7 +103,7 @@ func (d *Device) dial(ctx, inner context.Context, remotes []netip.AddrPort, conf
 		return -1, err
 	}
 	t := dialling{device: d, ch: ch, config: config, ctx: ctx}
-	remotes = device.SilentLast(onThisHost(remotes, d.hostAddrs()))
+	remotes = device.SilentLast(onThisHost(remotes, d.hostAddrs))
 	var failed []error
 	for i, remote := range remotes {
 		err := t.try(inner, remote, len(remotes)-i)

@@ -85,7 +85,7 @@ func OpenRoute(ctx context.Context, addr string, config OpenConfig) (*Device, er
 	remotes, err := resolve(ctx, withAnyPort(addr))
 	var d *Device
 	if err == nil {
-		d, err = config.chooser().Toward(device.SilentLast(onThisHost(remotes, device.LoopbackListeners())))
+		d, err = config.chooser().Toward(device.SilentLast(onThisHost(remotes, device.LoopbackListeners)))
 	}
 	return d, opError("OpenRoute", addr, err)
 }

@@ -14,7 +14,9 @@ import (
 
 // Reach implements link.Link.
 func (s *socket) Reach(peer netip.Addr, patience time.Duration) error {
-	err := reach(s.local.Addr(), peer.Unmap(), s.caps.NetDev, s.caps.IfIndex, patience)
+	err := s.ways.reach(peer.Unmap(), time.Now(), patience, func() error {
+		return reach(s.local.Addr(), peer.Unmap(), s.caps.NetDev, s.caps.IfIndex, patience)
+	})
 	if err == nil {
 		return nil
 	}

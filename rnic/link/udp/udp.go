@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"sync/atomic"
+	"time"
 
 	"github.com/rdmashim/rdmashim/rnic/link"
 )
@@ -30,6 +31,7 @@ type socket struct {
 	tx      sender
 	rx      receiver
 	groups  groups
+	ways    ways
 	errors  errorQueue
 	count   counters
 	refused refusals
@@ -76,7 +78,10 @@ func (s *socket) SetUndelivered(f func(link.Undelivered)) { s.errors.report = f 
 
 // PathMTU implements link.Link.
 func (s *socket) PathMTU(peer netip.Addr) (int, error) {
-	mtu, err := routeMTU(s.local.Addr(), peer.Unmap(), s.caps.IfIndex)
+	peer = peer.Unmap()
+	mtu, err := s.ways.mtu(peer, time.Now(), func() (int, error) {
+		return routeMTU(s.local.Addr(), peer, s.caps.IfIndex)
+	})
 	if err != nil {
 		return 0, err
 	}
