@@ -91,7 +91,7 @@ func kindOf(op abi.WROpcode) *kind {
 // sendQueue is a ring of work requests. Indices grow without end; the request
 // with index i lies at i modulo the ring's length.
 type sendQueue struct {
-	ring []sendWR // made when the first request is posted
+	ring []sendWR // made when the first request is posted; grows up to depth
 	head uint64   // the oldest that is not completed
 	tail uint64   // the next to be posted
 	cost uint64   // of everything ever posted
@@ -105,19 +105,35 @@ func (s *sendQueue) init(depth, sges, inline int) {
 
 func (s *sendQueue) full() bool { return s.len() >= s.depth }
 
+// firstRing is how many requests the ring of a send queue holds at first.
+const firstRing = 8
+
 // next is the place of the next request. A queue pair that never sends, as that
 // of a silent peer, has no ring. Preconditions: the queue is not full.
 func (s *sendQueue) next() *sendWR {
-	if s.ring == nil {
-		s.ring = make([]sendWR, s.depth)
-		lists := make([]mem.SGE, s.depth*s.sges)
-		data := make([]byte, s.depth*s.inline)
-		for i := range s.ring {
-			s.ring[i].sge = lists[i*s.sges : i*s.sges : (i+1)*s.sges]
-			s.ring[i].inline = data[i*s.inline : i*s.inline : (i+1)*s.inline]
-		}
+	if s.len() == len(s.ring) {
+		s.grow()
 	}
 	return s.at(s.tail)
+}
+
+// grow doubles the ring, up to the queue's depth.
+func (s *sendQueue) grow() {
+	n := min(max(2*len(s.ring), firstRing), s.depth)
+	ring := make([]sendWR, n)
+	lists := make([]mem.SGE, n*s.sges)
+	data := make([]byte, n*s.inline)
+	for i := range ring {
+		ring[i].sge = lists[i*s.sges : i*s.sges : (i+1)*s.sges]
+		ring[i].inline = data[i*s.inline : i*s.inline : (i+1)*s.inline]
+	}
+	for i := s.head; i != s.tail; i++ {
+		from, to := s.at(i), &ring[i%uint64(n)]
+		sge, inline := append(to.sge, from.sge...), append(to.inline, from.inline...)
+		*to = *from
+		to.sge, to.inline = sge, inline
+	}
+	s.ring = ring
 }
 
 func (s *sendQueue) reset() { s.head, s.tail, s.cost = 0, 0, 0 }
