@@ -2,6 +2,7 @@ package arena
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -42,6 +43,7 @@ var arenas struct {
 	list     []*arena // guarded by mu; by address
 	next     uint64   // guarded by mu: the number of the last arena
 	watchers map[*func(uint64)]struct{}
+	keepers  int // guarded by mu: how many called Keep
 }
 
 func address(mem []byte) uintptr { return reflect.ValueOf(mem).Pointer() }
@@ -108,12 +110,34 @@ func (a *arena) take(n int) []byte {
 			a.free = slices.Delete(a.free, i, i+1)
 		}
 		if at < a.fresh {
-			clear(a.mem[at:min(at+n, a.fresh)])
+			a.zero(at, min(at+n, a.fresh))
 		}
 		a.used, a.fresh = a.used+1, max(a.fresh, at+n)
 		return a.mem[at : at+n : at+n]
 	}
 	return nil
+}
+
+// zero clears [at, end). Pages that were never touched are zeroes, and stay
+// without memory: most of a connection's rings is never used.
+func (a *arena) zero(at, end int) {
+	for at < end {
+		data, err := unix.Seek(a.fd, int64(at), unix.SEEK_DATA)
+		if err == unix.ENXIO || err == nil && data >= int64(end) {
+			return
+		}
+		hole := int64(end)
+		if err == nil {
+			hole, err = unix.Seek(a.fd, data, unix.SEEK_HOLE)
+		}
+		if err != nil { // a kernel that cannot tell
+			clear(a.mem[at:end])
+			return
+		}
+		next := min(int(hole), end)
+		clear(a.mem[data:next])
+		at = next
+	}
 }
 
 // give takes [at, end) back.
@@ -152,20 +176,58 @@ func Free(mem []byte) bool {
 	}
 	at := int(address(mem) - a.start)
 	a.give(at, at+len(mem))
-	var tell []func(uint64)
-	if a.used == 0 {
-		arenas.list = slices.Delete(arenas.list, i, i+1)
-		_ = unix.Munmap(a.mem)
-		unix.Close(a.fd)
-		for f := range arenas.watchers {
-			tell = append(tell, *f)
-		}
+	tell := func() {}
+	if a.used == 0 && !a.spare() {
+		tell = a.drop(i)
 	}
 	arenas.mu.Unlock()
-	for _, f := range tell {
-		f(a.id)
-	}
+	tell()
 	return true
+}
+
+// drop gives an arena back, which is the i-th of the list. tell is to be called
+// without the lock.
+func (a *arena) drop(i int) (tell func()) {
+	arenas.list = slices.Delete(arenas.list, i, i+1)
+	_ = unix.Munmap(a.mem)
+	unix.Close(a.fd)
+	watchers := slices.Collect(maps.Keys(arenas.watchers))
+	return func() {
+		for _, f := range watchers {
+			(*f)(a.id)
+		}
+	}
+}
+
+// spareTouched is how many bytes of an empty arena may have been used for it to
+// stay.
+const spareTouched = 4 << 20
+
+// spare reports whether the empty arena stays, as the only one that is empty.
+func (a *arena) spare() bool {
+	if arenas.keepers == 0 || len(a.mem) != size || a.fresh > spareTouched {
+		return false
+	}
+	return !slices.ContainsFunc(arenas.list, func(o *arena) bool { return o != a && o.used == 0 })
+}
+
+// Keep lets one arena stay that is empty, until stop is called by all that
+// called Keep: a program whose connections come and go one by one does not make
+// an arena for each. stop is called once.
+func Keep() (stop func()) {
+	arenas.mu.Lock()
+	defer arenas.mu.Unlock()
+	arenas.keepers++
+	return func() {
+		arenas.mu.Lock()
+		tell := func() {}
+		arenas.keepers--
+		if i := slices.IndexFunc(arenas.list, func(a *arena) bool { return a.used == 0 }); i >= 0 && arenas.keepers == 0 {
+			tell = arenas.list[i].drop(i)
+		}
+		arenas.mu.Unlock()
+		tell()
+	}
 }
 
 // Find tells where mem lies. ok is false for memory of no arena.

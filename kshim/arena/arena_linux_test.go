@@ -90,3 +90,35 @@ func TestFindAndOpen(t *testing.T) {
 	_, _, err = Open(id)
 	require.ErrorIs(t, err, unix.ENOENT)
 }
+
+// TestSpare: of the arenas that are empty one stays, if little of it was used,
+// and what is allocated in it is zeroed, with untouched pages left alone.
+func TestSpare(t *testing.T) {
+	stop, also := Keep(), Keep()
+	page := os.Getpagesize()
+	mem := alloc(t, 64*page)
+	id, _, _ := Find(mem)
+	mem[page], mem[40*page-1] = 1, 2
+	require.True(t, Free(mem))
+	mem = alloc(t, 64*page)
+	same, _, _ := Find(mem)
+	require.Equal(t, id, same)
+	fd, _, err := Open(id)
+	require.NoError(t, err)
+	var stat unix.Stat_t
+	require.NoError(t, unix.Fstat(fd, &stat))
+	require.NoError(t, unix.Close(fd))
+	require.EqualValues(t, 2*page, stat.Blocks*512, "pages that were touched")
+	require.Equal(t, make([]byte, 64*page), mem)
+	more := alloc(t, spareTouched-64*page)
+	last := alloc(t, page)
+	require.True(t, Free(mem))
+	require.True(t, Free(more))
+	require.True(t, Free(last))
+	require.Empty(t, arenas.list, "much of it was used")
+	require.True(t, Free(alloc(t, page)))
+	stop()
+	require.Len(t, arenas.list, 1)
+	also()
+	require.Empty(t, arenas.list)
+}

@@ -17,3 +17,6 @@ func Free([]byte) bool { return false }
 
 // Find returns false.
 func Find([]byte) (id, at uint64, ok bool) { return 0, 0, false }
+
+// Keep does nothing.
+func Keep() (stop func()) { return func() {} }

@@ -8,6 +8,7 @@
 //
 //	Alloc   gives zeroed pages, from an arena or a new one
 //	Free    takes them back; an arena goes when it is empty
+//	Keep    lets an empty arena stay, for the next Alloc
 //	Find    tells where memory lies: the arena's number, and the offset
 //	Open    gives a descriptor of an arena, to be sent to the other process
 //	Watch   tells of arenas that go

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/rdmashim/rdmashim/kshim/arena"
 	"github.com/rdmashim/rdmashim/rnic"
 	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/link"
@@ -238,6 +239,7 @@ func startRNIC(spec Spec, l link.Link, near link.Near, name string, log *slog.Lo
 		device.Close()
 		return nil, err
 	}
+	noSpare := arena.Keep() // connections come and go
 	return &Device{
 		Addr:      addr,
 		NetDev:    device.NetDev(),
@@ -247,6 +249,7 @@ func startRNIC(spec Spec, l link.Link, near link.Near, name string, log *slog.Lo
 		neighbour: beside,
 
 		stop: func() error {
+			defer noSpare()
 			err := mini().Unregister(name)
 			warnOfIdle(ruled, name, log)
 			if errors.Is(err, syscall.ENOENT) {
