@@ -182,7 +182,7 @@ var allowed = map[string][]string{
 	"tools/rdmashim/echo":                {"tools/internal/peer", "tools/rdmashim/stream", "uapi", "uapi/qmux", "uapi/qmux/wire", "uapi/registration", "uapi/registration/quicudp"},
 	"tools/rdmashim/perf":                {"rnic/splitmix", "tools/internal/peer", "uapi"},
 	"tools/lab":                          {"tools/lab/suite", "tools/rdmashim/kernel", "tools/rdmashim/perf", "tools/rdmashim/run"},
-	"tools/lab/suite":                    {"kshim/ring", "netlinkmgr", "tools/internal/peer", "tools/rdmashim/perf", "tools/lab/netpath", "tools/lab/rawudp", "uapi", "uapi/qmux", "uapi/rdmanet", "uapi/registration", "uapi/registration/quicudp", "vm", "vm/cprograms"},
+	"tools/lab/suite":                    {"kshim/ring", "netlinkmgr", "tools/internal/peer", "tools/rdmashim/perf", "tools/rdmashim/sample/nvme", "tools/lab/netpath", "tools/lab/rawudp", "uapi", "uapi/qmux", "uapi/rdmanet", "uapi/registration", "uapi/registration/quicudp", "vm", "vm/cprograms"},
 	"tools/rdmashim/vm":                  {"vm", "vm/guest"},
 	"tools/rdmashim/top":                 {"netlinkmgr", "uapi/stats"},
 	"tools/rdmashim/dump":                {"kshim/privatefile", "rnic/wire", "tools/rdmashim/dump/dissect", "tools/rdmashim/dump/flow", "tools/rdmashim/dump/live", "tools/rdmashim/dump/qmux", "tools/rdmashim/explain", "tools/rdmashim/sample/nvme/wire", "uapi/qmux/wire"},

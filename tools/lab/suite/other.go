@@ -24,6 +24,9 @@ var others = map[string]func(ctx context.Context, args []string, announce func(n
 	"streams": func(ctx context.Context, args []string, announce func(netip.AddrPort) error) error {
 		return serveStreams(ctx, args[0], args[1], announce)
 	},
+	"nvme": func(ctx context.Context, args []string, announce func(netip.AddrPort) error) error {
+		return serveDisk(ctx, args[0], announce)
+	},
 	"pong": func(ctx context.Context, args []string, announce func(netip.AddrPort) error) error {
 		at, err := netip.ParseAddrPort(args[0])
 		if err != nil {

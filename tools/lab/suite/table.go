@@ -118,7 +118,7 @@ func (s *suite) table() []comparison {
 		{"SEND 64 KiB to a slow receiver, messages", "1/s", taken, takes, 0.7, false},
 		{"WRITE 1 MiB goodput, busy machine", "GB/s", busily(write1M), busily(udp1M), 0.7, false},
 	}
-	table = slices.Concat(table, s.lossTable(write1M), s.waitingTable(), s.processTable(), s.runTable(write64K, lat64), s.shmTable())
+	table = slices.Concat(table, s.lossTable(write1M), s.waitingTable(), s.processTable(), s.runTable(write64K, lat64), s.shmTable(), s.nvmeTable())
 	return append(append(table, s.streamTable(tcp)...), s.rpcTable()...)
 }
 
