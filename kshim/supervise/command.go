@@ -13,6 +13,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/refuse"
 	"github.com/rdmashim/rdmashim/kshim/trace"
 )
 
@@ -140,14 +141,14 @@ func (c *call) command(f *file, addr, size uint64) {
 	c.run(f, cmd)
 }
 
-// commands is where the file's commands go: emu's file, or what prints them
-// (RDMASHIM_TRACE). It is nil before the file is there.
+// commands is where the file's commands go: emu's file, or what prints them or
+// lets them fail. It is nil before the file is there.
 func (f *file) commands() kshim.File {
 	open := f.open.Load()
 	if open == nil {
 		return nil
 	}
-	return trace.Of(f.program.traced, *open, int(f.number.Load()))
+	return trace.Of(f.program.traced, refuse.Of(f.program.faulty, *open), int(f.number.Load()))
 }
 
 // run gives emu a command. GET_EVENT waits on a file that blocks.

@@ -16,6 +16,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/kshim/refuse"
 	"github.com/rdmashim/rdmashim/kshim/trace"
 )
 
@@ -25,7 +26,8 @@ import (
 type program struct {
 	process *process
 	emu     *emu.Process
-	traced  kshim.Kernel // emu, or what prints its calls (RDMASHIM_TRACE)
+	faulty  kshim.Kernel // emu, or what lets calls fail (RDMASHIM_FAULT)
+	traced  kshim.Kernel // faulty, or what prints its calls (RDMASHIM_TRACE)
 
 	mu   sync.Mutex // held for each command: they come one by one
 	call *call      // guarded by mu: the command on its way, nil for none
@@ -59,9 +61,13 @@ func (p *process) become() (*program, error) {
 	g := &program{process: p, files: 1}
 	g.emu = k.config.Machine.ProcessOf(g, strconv.Itoa(p.pid)+" "+name)
 	var err error
-	if g.traced, _, err = trace.Env(g.emu, name, trace.WithMemory(g.Memory)); err != nil {
+	if g.faulty, err = refuse.Env(g.emu); err != nil {
+		fmt.Fprintf(os.Stderr, "rdmashim: no faults: %v\n", err)
+		g.faulty = g.emu
+	}
+	if g.traced, _, err = trace.Env(g.faulty, name, trace.WithMemory(g.Memory)); err != nil {
 		fmt.Fprintf(os.Stderr, "rdmashim: no trace: %v\n", err)
-		g.traced = g.emu
+		g.traced = g.faulty
 	}
 	p.program = g
 	k.owners.Store(g.emu, g)

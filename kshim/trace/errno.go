@@ -27,6 +27,16 @@ var errnoNames = map[syscall.Errno]string{
 	syscall.ETIMEDOUT: "ETIMEDOUT", syscall.EXDEV: "EXDEV", abi.ENODATA: "ENODATA",
 }
 
+// Errno returns the number of a name, 0 if it is none that a trace shows.
+func Errno(name string) syscall.Errno {
+	for n, have := range errnoNames {
+		if have == name {
+			return n
+		}
+	}
+	return 0
+}
+
 // appendError shows a call's error as strace does: -1, the number's name and
 // its text; and what the error says beyond that. path is the file's.
 func appendError(b []byte, err error, path string) []byte {

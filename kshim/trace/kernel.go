@@ -111,7 +111,7 @@ func (k *kernel) Adopt(fd int32) (kshim.File, error) {
 
 // descriptor is the number of an open file, if it tells, else its name.
 func descriptor(f kshim.File, name string) string {
-	if n, ok := f.(interface{ FD() int }); ok {
+	if n, ok := f.(interface{ FD() int }); ok && n.FD() >= 0 {
 		return strconv.Itoa(n.FD())
 	}
 	return name

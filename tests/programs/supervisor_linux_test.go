@@ -64,6 +64,7 @@ func TestSupervisor(t *testing.T) {
 		{"TestEnds", TestEnds, withAll},
 		{"TestLooks", TestLooks, withAll},
 		{"TestTrace", TestTrace, withAll},
+		{"TestRefusedCalls", TestRefusedCalls, each},
 		{"TestRDMA", TestRDMA, withAll},
 		{"TestUCX", TestUCX, withAll},
 		{"TestMPI", TestMPI, withAll},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdmashim/rdmashim/kshim/refuse"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -38,8 +39,12 @@ type Option struct {
 func (o *Option) String() string { return o.Text }
 func (o *Option) Type() string   { return o.kind }
 
-// Set takes the option's text.
+// Set takes the option's text. Rules of calls are of all devices, and of
+// programs that this one starts.
 func (o *Option) Set(text string) error {
+	if o.many && strings.Contains(text, "call=") {
+		return addCallRule(text)
+	}
 	if o.many && o.Text != "" {
 		text = o.Text + ";" + text
 	}
@@ -52,6 +57,17 @@ func (o *Option) Set(text string) error {
 		return errors.New(strings.TrimSuffix(op.Err.Error(), " (invalid argument)"))
 	}
 	return err
+}
+
+// addCallRule adds rules of calls to the environment's.
+func addCallRule(text string) error {
+	if had := os.Getenv(refuse.EnvFault); had != "" {
+		text = had + ";" + text
+	}
+	if _, err := refuse.Parse(text); err != nil {
+		return err
+	}
+	return os.Setenv(refuse.EnvFault, text)
 }
 
 // Add adds all the flags to a command.
@@ -70,7 +86,7 @@ func (f *DeviceFlags) AddFaults(cmd *cobra.Command) {
 		{"dup", "share", "send this share of the packets twice, like 1%"},
 		{"corrupt", "share", "invert one bit in this share of the packets, like 0.1%"},
 		{"delay", "duration", "send every packet this much later, like 2ms"},
-		{"fault", "rule", "do this to packets: 'drop op=READ_RESPONSE_MIDDLE nth=3', or @FILE (docs/faults.md; repeatable)"},
+		{"fault", "rule", "do this to packets, 'drop op=READ_RESPONSE_MIDDLE nth=3', or calls, 'call=CREATE_QP errno=ENOMEM', or @FILE (docs/faults.md; repeatable)"},
 	} {
 		f.faults[i] = Option{key: o.key, kind: o.kind, many: o.key == "fault"}
 		cmd.Flags().Var(&f.faults[i], o.key, o.usage)

@@ -20,7 +20,7 @@ import (
 // than docs/limits.md says, and a margin for a busy machine, its rings,
 // goroutines and handshake included.
 func TestStrangersMemory(t *testing.T) {
-	t.Setenv("GOMEMLIMIT", "1MiB") // garbage is no connection's
+	t.Setenv("GOMEMLIMIT", "1MiB")     // garbage is no connection's
 	const few, many, kib = 32, 448, 80 // 60 alone, 68 beside three others
 	s := start(t, overRDMA, "--silence", "0", "--max-clients", "1024")
 	device, err := uapi.Open("soft:"+clitest.Host(), uapi.OpenConfig{})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/host"
+	"github.com/rdmashim/rdmashim/kshim/refuse"
 	"github.com/rdmashim/rdmashim/kshim/trace"
 	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
@@ -51,7 +52,15 @@ func Open(spec Spec, kinds Kinds, log *slog.Logger, traced io.Writer) (*Client, 
 		_ = release()
 		return nil, err
 	}
-	kernel, untrace, err := trace.Env(kernel, d.Name)
+	kernel, err = refuse.Env(kernel)
+	calls, _ := refuse.Parse(spec.calls) // Spec has checked it
+	if spec.calls != "" && err == nil {
+		kernel = refuse.New(kernel, calls)
+	}
+	untrace := func() {}
+	if err == nil {
+		kernel, untrace, err = trace.Env(kernel, d.Name)
+	}
 	if err != nil {
 		exit()
 		_ = release()
@@ -63,6 +72,9 @@ func Open(spec Spec, kinds Kinds, log *slog.Logger, traced io.Writer) (*Client, 
 	return &Client{Device: d, Kernel: kernel, close: func() error {
 		exit()
 		untrace()
+		for _, rule := range calls.Idle() {
+			log.Warn("a rule of faults never hit a call", "device", d.Name, "rule", rule)
+		}
 		return release()
 	}}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/refuse"
 	"github.com/rdmashim/rdmashim/rnic/link/rules"
 )
 
@@ -21,7 +22,8 @@ type options struct {
 	loss, reorder, dup, corrupt float64 // 0 … 1
 	delay                       time.Duration
 	seed                        uint64
-	rules                       string // of faults, a line each
+	rules                       string // of faults of packets, a line each
+	calls                       string // of calls
 	port                        int    // UDP port, 0 any, -1 not given
 	mtu                         int    // bytes, 0 not given
 	guid                        uint64 // the node's, 0 a random one
@@ -55,7 +57,7 @@ var optionTable = []option{
 	{"corrupt", "0.1%", "soft sim", func(s *Spec, v string) error { return setFraction(&s.corrupt, v) }},
 	{"delay", "2ms", "soft sim", setDelay},
 	{"seed", "7", "soft sim", setSeed},
-	{faultOption, "drop op=ACK nth=3, or @FILE", "soft sim", setFault},
+	{faultOption, "drop op=ACK nth=3, or call=CREATE_QP errno=ENOMEM, or @FILE", "soft sim host", setFault},
 	{"port", "4791, 0 takes any", "soft sim", setPort},
 	{"mtu", "256, 512, 1024, 2048 or 4096", "soft sim", setMTU},
 	{"extensions", "on or off", "soft sim", func(s *Spec, v string) error { return setSwitch(&s.noExtensions, v, "off") }},
@@ -177,15 +179,21 @@ func setFault(s *Spec, text string) error {
 				return err
 			}
 		}
-		set, err := rules.Parse(part)
-		if err != nil {
-			return err
-		}
-		for _, rule := range set.Texts() {
-			s.rules += rule + "\n"
+		for line := range strings.Lines(part) {
+			if line = strings.TrimSpace(line) + "\n"; strings.Contains(line, "call=") {
+				s.calls += line
+			} else {
+				s.rules += line
+			}
 		}
 	}
-	_, err := rules.Parse(s.rules) // of all together
+	set, err := rules.Parse(s.rules) // of all together
+	if err == nil && s.Kind == Host && len(set.Texts()) > 0 {
+		return fmt.Errorf("packets of a kernel device are its kernel's: only call=CREATE_QP errno=ENOMEM and the like")
+	}
+	if err == nil {
+		_, err = refuse.Parse(s.calls)
+	}
 	return err
 }
 
@@ -269,8 +277,9 @@ func (s *Spec) udpPort() uint16 {
 	return uint16(s.port)
 }
 
-// comparable returns the options without those that are part of the identity.
+// comparable returns the options without those that are part of the identity,
+// or of one Open only.
 func (s Spec) comparable() options {
-	s.port = 0
+	s.port, s.calls = 0, ""
 	return s.options
 }

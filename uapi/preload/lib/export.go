@@ -23,6 +23,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/planted"
 	"github.com/rdmashim/rdmashim/kshim/preload"
 	"github.com/rdmashim/rdmashim/kshim/rdmanl"
+	"github.com/rdmashim/rdmashim/kshim/refuse"
 	"github.com/rdmashim/rdmashim/kshim/trace"
 	"github.com/rdmashim/rdmashim/uapi/minikernel"
 )
@@ -30,7 +31,8 @@ import (
 // kernel is the mini kernel as the program has it.
 var kernel struct {
 	process *emu.Process
-	traced  kshim.Kernel // process, or what prints its calls (RDMASHIM_TRACE)
+	faulty  kshim.Kernel // process, or what lets calls fail (RDMASHIM_FAULT)
+	traced  kshim.Kernel // faulty, or what prints its calls (RDMASHIM_TRACE)
 	host    *program
 	tree    *planted.Tree
 	netlink *rdmanl.Socket // nil: it could not be had
@@ -70,9 +72,13 @@ func rdmashimStart(kinds *C.uint32_t, moved *C.int, n C.int) C.int {
 	}
 	name := filepath.Base(os.Args[0])
 	kernel.host, kernel.process = host, machine.ProcessOf(host, name)
-	if kernel.traced, _, err = trace.Env(kernel.process, name, trace.WithMemory(host.Memory)); err != nil {
+	if kernel.faulty, err = refuse.Env(kernel.process); err != nil {
+		fmt.Fprintf(os.Stderr, "rdmashim: no faults: %v\n", err)
+		kernel.faulty = kernel.process
+	}
+	if kernel.traced, _, err = trace.Env(kernel.faulty, name, trace.WithMemory(host.Memory)); err != nil {
 		fmt.Fprintf(os.Stderr, "rdmashim: no trace: %v\n", err)
-		kernel.traced = kernel.process
+		kernel.traced = kernel.faulty
 	}
 	if kernel.tree, err = planted.New(env.Run, machine.Process("sysfs")); err != nil {
 		fmt.Fprintf(os.Stderr, "rdmashim: %v\n", err)
@@ -123,7 +129,7 @@ func file(fd C.int) (kshim.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return trace.Of(kernel.traced, f, int(fd)), nil
+	return trace.Of(kernel.traced, refuse.Of(kernel.faulty, f), int(fd)), nil
 }
 
 // poll changes the list of files whose device is driven by threads that poll.

@@ -1,0 +1,85 @@
+package refuse
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// TestParse: what may be written, and what an error says of the rest.
+func TestParse(t *testing.T) {
+	for _, text := range []string{
+		"call=CREATE_QP errno=ENOMEM", "call=QP_CREATE,errno=EINVAL,nth=2", "call=EX_CREATE_CQ errno=EAGAIN every=10",
+		"errno=EMFILE call=open once\n# a remark\n\ncall=mmap errno=EPERM; call=BIND_IP errno=EADDRINUSE",
+	} {
+		_, err := Parse(text)
+		require.NoError(t, err, text)
+	}
+	for text, want := range map[string]string{
+		"call=CREATE_QP":                                     "it lacks call= or errno=; write call=CREATE_QP errno=ENOMEM",
+		"errno=ENOMEM":                                       "it lacks call=",
+		"call=CREATE_PQ errno=EPERM":                         `"call=CREATE_PQ": no such call; there are open, mmap`,
+		"call=open errno=ENOMEMORY":                          "no errno of that name",
+		"call=open errno=EPERM nth=0":                        "not a number from 1 on",
+		"call=open errno=EPERM op=ACK":                       `"op" is no word of a rule`,
+		"call=open call=mmap errno=EPERM":                    `"call" is given twice`,
+		strings.Repeat("call=open errno=EPERM;", maxRules+1): "more than 64 rules",
+		strings.Repeat("#", maxText+1):                       "65537 bytes of rules",
+	} {
+		_, err := Parse(text)
+		require.ErrorContains(t, err, want, "%.40q", text)
+	}
+}
+
+// TestAnswer: each rule counts the calls of its name.
+func TestAnswer(t *testing.T) {
+	r, err := Parse("call=CREATE_QP nth=2 errno=ENOMEM; call=POST_SEND every=3 errno=EAGAIN; call=open errno=EPERM")
+	require.NoError(t, err)
+	answers := func(call string, n int) (got []syscall.Errno) {
+		for range n {
+			got = append(got, r.answer(call))
+		}
+		return got
+	}
+	require.Equal(t, []syscall.Errno{0, syscall.ENOMEM, 0}, answers("CREATE_QP", 3))
+	require.Equal(t, []syscall.Errno{0, 0, syscall.EAGAIN, 0, 0, syscall.EAGAIN}, answers("POST_SEND", 6))
+	require.Equal(t, []syscall.Errno{0, 0}, answers("REG_MR", 2))
+	require.Equal(t, []string{"call=open errno=EPERM"}, r.Idle())
+	require.Equal(t, []syscall.Errno{syscall.EPERM}, answers(callOpen, 1))
+	require.Empty(t, r.Idle())
+}
+
+// TestNames: each entry of the schema has a name, and a call of both ways has
+// one.
+func TestNames(t *testing.T) {
+	for _, e := range abi.Schema() {
+		require.NotEmpty(t, nameOf(e))
+		require.Contains(t, names(), nameOf(e))
+	}
+	for name, want := range map[string]string{"EX_CREATE_QP": "CREATE_QP", "QP_CREATE": "CREATE_QP", "QP_DESTROY": "DESTROY_QP", "REG_MR": "REG_MR"} {
+		require.Equal(t, want, plain(name))
+	}
+}
+
+// FuzzNames: no bytes of a command or of an ioctl's argument are read beyond
+// their end.
+func FuzzNames(f *testing.F) {
+	f.Add(make([]byte, abi.CmdHdrSize))
+	h := abi.IoctlHdr{ObjectID: abi.ObjectDevice, MethodID: abi.MethodInvokeWrite, NumAttrs: 1}
+	a := abi.IoctlAttr{AttrID: abi.AttrWriteCmd, Data: uint64(abi.CmdAllocPD)}
+	arg := make([]byte, abi.IoctlHdrSize+abi.IoctlAttrSize)
+	h.Put(arg)
+	a.Put(arg[abi.IoctlHdrSize:])
+	f.Add(arg)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, cm := range []bool{false, true} {
+			known := append(names(), "")
+			require.Contains(t, known, (&file{cm: cm}).command(b))
+			require.Contains(t, known, method(b))
+		}
+	})
+}
