@@ -133,7 +133,7 @@ func (c *call) give(f *file, given int, window bool) error {
 // add puts a descriptor into the calling process, at a number of the window or
 // at the lowest. Where a number is beyond the process's limit that is raised.
 func (c *call) add(given, at int) (int, error) {
-	n, err := c.put(given, at, false)
+	n, err := c.put(given, at)
 	var limit unix.Rlimit
 	if err != unix.EBADF || at < 0 || unix.Prlimit(c.process.pid, unix.RLIMIT_NOFILE, nil, &limit) != nil {
 		return n, err
@@ -144,16 +144,16 @@ func (c *call) add(given, at int) (int, error) {
 	if err := unix.Prlimit(c.process.pid, unix.RLIMIT_NOFILE, &limit, nil); err != nil {
 		return 0, syscall.EMFILE
 	}
-	return c.put(given, at, false)
+	return c.put(given, at)
 }
 
 // put is Listener.Add of the call. The process may keep it waiting, so no lock
 // is held but its own.
-func (c *call) put(given, at int, send bool) (int, error) {
+func (c *call) put(given, at int) (int, error) {
 	if f := c.process.kernel.adds; f != nil {
 		f(c)
 	}
-	return c.listener.Add(c.ID, given, at, c.flags&unix.O_CLOEXEC != 0, send)
+	return c.listener.Add(c.ID, given, at, c.flags&unix.O_CLOEXEC != 0)
 }
 
 // file is the file behind a descriptor of the calling process, nil for those of

@@ -147,11 +147,7 @@ func (c *call) open(at string, d *device, flags uint64) {
 		return
 	}
 	defer unix.Close(fd)
-	if _, err := c.put(fd, -1, true); err != nil {
-		c.fail(err)
-		return
-	}
-	c.done()
+	c.finish(c.put(fd, -1))
 }
 
 func (c *call) openHow(at string, d *device) {

@@ -20,7 +20,6 @@ func Check() (Support, error) {
 	failed := make(chan error)
 	go onThread(func() { failed <- s.try() })
 	err := <-failed
-	s.ProcessVM = readsSelf()
 	s.Yama = "0"
 	if scope, readErr := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); readErr == nil {
 		s.Yama = strings.TrimSpace(string(scope))
@@ -63,25 +62,10 @@ func (s *Support) try() error {
 	_, flagged := setFilter(filter, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
 	s.WaitKillable = errors.Is(flagged, unix.EBUSY)
 	s.SyncWakeUp = l.SyncWakeUp() == nil
-	request := addition{flags: unix.SECCOMP_ADDFD_FLAG_SEND}
-	_, err = ioctlWait(l.fd, unix.SECCOMP_IOCTL_NOTIF_ADDFD, &request)
-	s.AddSend = errors.Is(err, unix.ENOENT)
-	request = addition{}
-	if _, err = ioctlWait(l.fd, unix.SECCOMP_IOCTL_NOTIF_ADDFD, &request); !errors.Is(err, unix.ENOENT) {
+	if _, err = ioctlWait(l.fd, unix.SECCOMP_IOCTL_NOTIF_ADDFD, &addition{}); !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("%w (ADDFD: %w)", ErrUnsupported, err)
 	}
 	return nil
-}
-
-// probe is read by its address.
-var probe = [1]byte{1}
-
-// readsSelf reports whether process_vm_readv is allowed.
-func readsSelf() bool {
-	var b [1]byte
-	local := []unix.Iovec{{Base: &b[0], Len: 1}}
-	_, err := unix.ProcessVMReadv(os.Getpid(), local, []unix.RemoteIovec{remote(&probe)}, 0)
-	return err == nil && b == probe
 }
 
 // traces reports whether the process has CAP_SYS_PTRACE.

@@ -8,8 +8,8 @@
 //     listener at the other end.
 //  2. The program and all that it starts make system calls. Those of the
 //     filter's table are held; Receive returns one after the other.
-//  3. Each is answered once: by Value or Fail, by Continue, which lets Linux do
-//     the call, or by Add, which puts a descriptor into the program.
+//  3. Each is answered once: by Value or Fail, or by Continue, which lets Linux
+//     do the call. Add puts a descriptor into the program before.
 //  4. Receive returns io.EOF when no program under the filter is left.
 //
 // Which calls are held is the table's (calls.go). It is the only thing here
@@ -19,7 +19,6 @@
 // Linux has it in steps, and Check tells what a machine allows:
 //
 //	5.9   ADDFD, and POLLHUP when the last program has ended
-//	5.14  ADDFD_SEND; before, Add answers by a second call
 //	5.19  WAIT_KILLABLE_RECV: a received call is no longer interrupted by a
 //	      signal; before, it returns EINTR or comes a second time
 //	6.6   SYNC_WAKE_UP

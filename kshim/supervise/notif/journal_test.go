@@ -72,7 +72,7 @@ func TestAnswerAfterClose(t *testing.T) {
 			require.NoError(t, p.Value(n.ID, 0))
 		}
 		require.ErrorIs(t, late.Value(n.ID, 0), unix.ENOENT)
-		_, err := late.Add(n.ID, 0, -1, true, true)
+		_, err := late.Add(n.ID, 0, -1, true)
 		require.ErrorIs(t, err, unix.ENOENT)
 		require.False(t, late.Valid(n.ID))
 	})

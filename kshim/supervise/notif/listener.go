@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"sync"
 	"syscall"
 
@@ -181,11 +180,10 @@ func (l *Listener) SyncWakeUp() error {
 
 // Add puts a duplicate of fd into the calling process, at the number at, whose
 // descriptor it replaces, or at the lowest free one when at is negative. It
-// returns the number. With send this number is the answer to the call.
+// returns the number, and leaves the call held.
 //
-// Errors are the program's, EMFILE, or EBADF for a number beyond its limit; the
-// call is then still held, also with send, and wants another answer.
-func (l *Listener) Add(id uint64, fd, at int, cloexec, send bool) (int, error) {
+// Errors are the program's, EMFILE, or EBADF for a number beyond its limit.
+func (l *Listener) Add(id uint64, fd, at int, cloexec bool) (int, error) {
 	a := addition{id: id, srcFD: uint32(fd)}
 	if at >= 0 {
 		a.flags |= unix.SECCOMP_ADDFD_FLAG_SETFD
@@ -194,47 +192,12 @@ func (l *Listener) Add(id uint64, fd, at int, cloexec, send bool) (int, error) {
 	if cloexec {
 		a.newFDFlags = unix.O_CLOEXEC
 	}
-	if send {
-		n, err := l.addAndSend(a)
-		if !errors.Is(err, unix.EINVAL) {
+	for {
+		n, err := l.add(&a)
+		if err == nil || !errors.Is(err, unix.EINTR) { // EINTR: Linux has taken it back
 			return n, err
 		}
 	}
-	for {
-		n, err := l.add(&a)
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue // Linux has taken it back
-		case err != nil:
-			return -1, err
-		case send:
-			return n, l.Value(id, int64(n))
-		}
-		return n, nil
-	}
-}
-
-// addAndSend is ADDFD_SEND, with all signals blocked: a signal that interrupts
-// it takes the descriptor back, but not the answer, and the call returns 0
-// (seccomp_notify_addfd in kernel/seccomp.c).
-func (l *Listener) addAndSend(a addition) (int, error) {
-	a.flags |= unix.SECCOMP_ADDFD_FLAG_SEND
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	all, old := unix.Sigset_t{}, unix.Sigset_t{}
-	for i := range all.Val {
-		all.Val[i] = ^all.Val[i]
-	}
-	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, &old); err != nil {
-		return -1, err
-	}
-	n, err := l.add(&a)
-	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &old, nil)
-	if err != nil {
-		return -1, err
-	}
-	l.answered(a.id)
-	return n, nil
 }
 
 // add does ADDFD, which waits for the program.

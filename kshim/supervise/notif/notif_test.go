@@ -185,8 +185,7 @@ func tgid(t *testing.T, tid uint32) int {
 }
 
 // TestAdd: a descriptor is put at the lowest number or at a chosen one, with
-// and without close-on-exec, and is the answer or not. What fails leaves the
-// call held.
+// and without close-on-exec. The call is held until its answer.
 func TestAdd(t *testing.T) {
 	p := run(t, "descriptors", "itself")
 	name := filepath.Join(t.TempDir(), "file")
@@ -199,23 +198,24 @@ func TestAdd(t *testing.T) {
 		turn++
 		switch turn {
 		case 1:
-			lowest = must.Get(p.Add(n.ID, fd, -1, true, false))(t)
+			lowest = must.Get(p.Add(n.ID, fd, -1, true))(t)
 			require.True(t, p.Valid(n.ID), "not yet answered")
 			require.NoError(t, p.Value(n.ID, int64(lowest)))
 		case 2:
-			require.Equal(t, lowest+1, must.Get(p.Add(n.ID, fd, -1, false, true))(t))
-			require.False(t, p.Valid(n.ID), "answered")
+			require.Equal(t, lowest+1, must.Get(p.Add(n.ID, fd, -1, false))(t))
+			require.NoError(t, p.Value(n.ID, int64(lowest+1)))
 		case 3:
-			require.Equal(t, 200, must.Get(p.Add(n.ID, fd, 200, true, true))(t))
+			require.Equal(t, 200, must.Get(p.Add(n.ID, fd, 200, true))(t))
+			require.NoError(t, p.Value(n.ID, 200))
 		case 4:
-			require.Equal(t, 200, must.Get(p.Add(n.ID, fd, 200, false, false))(t))
+			require.Equal(t, 200, must.Get(p.Add(n.ID, fd, 200, false))(t))
 			require.NoError(t, p.Value(n.ID, 200))
 		case 5:
-			_, err := p.Add(n.ID, fd, 1<<30, false, true)
+			_, err := p.Add(n.ID, fd, 1<<30, false)
 			require.ErrorIs(t, err, unix.EBADF, "beyond the limit")
 			require.True(t, p.Valid(n.ID))
 			require.NoError(t, p.Fail(n.ID, unix.EMFILE))
-			_, err = p.Add(n.ID, fd, -1, false, false)
+			_, err = p.Add(n.ID, fd, -1, false)
 			require.Error(t, err, "answered")
 		}
 	})
@@ -315,7 +315,11 @@ func TestAddAmongSignals(t *testing.T) {
 		case tid <- unix.Gettid():
 		default:
 		}
-		if _, err := p.Add(n.ID, int(file.Fd()), -1, true, true); err != nil {
+		fd, err := p.Add(n.ID, int(file.Fd()), -1, true)
+		if err == nil {
+			err = p.Value(n.ID, int64(fd))
+		}
+		if err != nil {
 			t.Error(err)
 			_ = p.Fail(n.ID, unix.EIO)
 		}
@@ -369,7 +373,7 @@ func TestKilledWhileHeld(t *testing.T) {
 		_ = p.wait()
 		require.False(t, p.Valid(n.ID))
 		require.ErrorIs(t, p.Value(n.ID, 0), unix.ENOENT)
-		_, err := p.Add(n.ID, 0, -1, false, true)
+		_, err := p.Add(n.ID, 0, -1, false)
 		require.ErrorIs(t, err, unix.ENOENT)
 	})
 }
@@ -445,12 +449,11 @@ func TestCheck(t *testing.T) {
 		require.True(t, errors.Is(err, ErrBusy) || errors.Is(err, ErrUnsupported) || errors.Is(err, unix.EPERM), "%v", err)
 		t.Skip(err)
 	}
-	require.True(t, s.AddSend || !s.WaitKillable)
 	require.True(t, s.WaitKillable || !s.SyncWakeUp)
-	if s == (Support{true, true, true, true, "0"}) {
+	if s == (Support{true, true, "0"}) {
 		require.Equal(t, "all of it", s.String())
 	}
-	require.Equal(t, "no ADDFD_SEND (Linux 5.14), no WAIT_KILLABLE_RECV (Linux 5.19), no SYNC_WAKE_UP (Linux 6.6), no process_vm_readv, memory of descendants only (Yama 1)",
+	require.Equal(t, "no WAIT_KILLABLE_RECV (Linux 5.19), no SYNC_WAKE_UP (Linux 6.6), memory of descendants only (Yama 1)",
 		Support{Yama: "1"}.String())
 	for filtered(t) {
 		runtime.Gosched() // the thread is ending

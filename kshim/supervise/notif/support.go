@@ -17,13 +17,11 @@ var (
 	ErrUnsupported = fmt.Errorf("seccomp: no user notification here, it needs Linux 5.9: %w", syscall.ENOTSUP)
 )
 
-// Support is what a machine has of user notification, and by which ways a
-// process may reach the memory of another one of its user.
+// Support is what a machine has of user notification, and which processes may
+// reach the memory of another one of their user.
 type Support struct {
-	AddSend      bool   // ADDFD_SEND, Linux 5.14
 	WaitKillable bool   // WAIT_KILLABLE_RECV, Linux 5.19
 	SyncWakeUp   bool   // SYNC_WAKE_UP, Linux 6.6
-	ProcessVM    bool   // process_vm_readv; else /proc/PID/mem is left
 	Yama         string // kernel.yama.ptrace_scope, "0" without Yama
 }
 
@@ -34,10 +32,8 @@ func (s Support) String() string {
 		has  bool
 		name string
 	}{
-		{s.AddSend, "ADDFD_SEND (Linux 5.14)"},
 		{s.WaitKillable, "WAIT_KILLABLE_RECV (Linux 5.19)"},
 		{s.SyncWakeUp, "SYNC_WAKE_UP (Linux 6.6)"},
-		{s.ProcessVM, "process_vm_readv"},
 	} {
 		if !f.has {
 			missing = append(missing, "no "+f.name)

@@ -41,11 +41,6 @@ func failed(_, _ uintptr, errno syscall.Errno) error {
 	return nil
 }
 
-// remote names a byte, which does not move, as another process would.
-func remote(b *[1]byte) unix.RemoteIovec {
-	return unix.RemoteIovec{Base: uintptr(unsafe.Pointer(b)), Len: 1}
-}
-
 const tableSize = int(unsafe.Sizeof(table{}))
 
 // tableOf is the table in mapped memory, of tableSize bytes.

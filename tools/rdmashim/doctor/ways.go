@@ -75,12 +75,10 @@ func checkMemory(s *System) Check {
 	switch {
 	case err != nil:
 		return skip("there is no supervisor")
-	case !support.ProcessVM:
-		return warn("add CAP_SYS_PTRACE to the container, as by podman run --cap-add SYS_PTRACE", "large copies go by /proc/PID/mem, which is slower: process_vm_readv is forbidden")
 	case support.Yama == "1":
-		return pass("process_vm_readv and /proc/PID/mem, of descendants only (kernel.yama.ptrace_scope 1): a server of --kernel copies by /proc/PID/mem alone")
+		return pass("/proc/PID/mem, of descendants only (kernel.yama.ptrace_scope 1): a server of --kernel is sent it")
 	}
-	return pass("process_vm_readv and /proc/PID/mem")
+	return pass("/proc/PID/mem")
 }
 
 // checkCalls looks for what later versions of Linux brought to the supervisor.

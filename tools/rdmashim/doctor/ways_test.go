@@ -13,7 +13,7 @@ import (
 
 // TestWays breaks what the ways of rdmashim run need.
 func TestWays(t *testing.T) {
-	all := notif.Support{AddSend: true, WaitKillable: true, SyncWakeUp: true, ProcessVM: true, Yama: "0"}
+	all := notif.Support{WaitKillable: true, SyncWakeUp: true, Yama: "0"}
 	refuse := func(err error) func(*bench) {
 		return func(b *bench) { b.Supervisor = func() (notif.Support, error) { return notif.Support{}, err } }
 	}
@@ -45,7 +45,6 @@ func TestWays(t *testing.T) {
 		{"Yama 3", "supervisor", refuse(fmt.Errorf("kernel.yama.ptrace_scope is 3: %w", syscall.EPERM)), Fail, "ptrace_scope is 3", "ptrace_scope=1"},
 		{"another system", "supervisor", refuse(errors.New("it needs Linux")), Fail, "needs Linux", "amd64"},
 		{"Yama 1", "memory", has(func(s *notif.Support) { s.Yama = "1" }), Pass, "descendants only", ""},
-		{"podman", "memory", has(func(s *notif.Support) { s.ProcessVM = false }), Warn, "process_vm_readv is forbidden", "SYS_PTRACE"},
 		{"Linux 5.15", "calls", has(func(s *notif.Support) { s.WaitKillable, s.SyncWakeUp = false, false }), Warn, "no WAIT_KILLABLE_RECV", "5.19"},
 		{"Linux 6.1", "calls", has(func(s *notif.Support) { s.SyncWakeUp = false }), Pass, "6.6", ""},
 		{"few descriptors", "descriptors", func(b *bench) { b.Descriptors = func() (int64, error) { return 800, nil } }, Warn, "32 of them", "ulimit -n 1024"},
