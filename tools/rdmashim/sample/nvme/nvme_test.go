@@ -71,6 +71,7 @@ func serve(t *testing.T, options string, target *Target) (*uapi.Device, string) 
 	t.Cleanup(func() {
 		cancel()
 		require.NoError(t, <-done)
+		require.Empty(t, target.controllers, "controllers without a host")
 	})
 	return d, l.Addr().String()
 }

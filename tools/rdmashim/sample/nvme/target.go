@@ -118,7 +118,10 @@ func (t *Target) serve(ctx context.Context, r *uapi.Request) (err error) {
 		return errors.Join(fmt.Errorf("queue %d refused: %v", ask.Queue, why), err, r.Reject(0, why.Append(nil)))
 	}
 	q := &queue{target: t, id: ask.Queue, depth: int(ask.HostSend) + 1}
-	defer func() { err = errors.Join(err, q.Close()) }()
+	defer func() {
+		q.leave()
+		err = errors.Join(err, q.Close())
+	}()
 	if err := q.open(r); err != nil {
 		return errors.Join(err, r.Reject(0, wire.RefusedNoRoom.Append(nil)))
 	}
@@ -146,9 +149,7 @@ func (t *Target) serve(ctx context.Context, r *uapi.Request) (err error) {
 		}
 	})
 	defer timer.Stop()
-	err = <-served
-	q.leave()
-	return err
+	return <-served
 }
 
 var (
