@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"net/netip"
@@ -11,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/rdmashim/rdmashim/uapi/qmux"
+	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 )
 
 // carrier makes the byte streams of a transport.
@@ -66,6 +68,22 @@ func (b *byteStream) CloseWrite() error {
 		return half.CloseWrite()
 	}
 	return nil
+}
+
+// WriteBuffers sends several pieces at once, without a copy of its own.
+func (b *byteStream) WriteBuffers(v *net.Buffers) (int64, error) {
+	if ring, ok := b.Conn.(*rdmanet.Conn); ok {
+		return ring.WriteBuffers(v)
+	}
+	return v.WriteTo(b.Conn)
+}
+
+// WriteTo lends w what arrives over RDMA.
+func (b *byteStream) WriteTo(w io.Writer) (int64, error) {
+	if ring, ok := b.Conn.(*rdmanet.Conn); ok {
+		return ring.WriteTo(w)
+	}
+	return io.Copy(w, struct{ io.Reader }{b.Conn})
 }
 
 // Close closes it, and keeps its figures.
