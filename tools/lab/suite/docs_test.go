@@ -20,6 +20,8 @@ var explained = map[string]string{
 	"new connections":     "A connection costs",
 	"QMux":                "QMux, 0",
 	"RPC":                 "RPC: p99",
+	"registration":        "on TLS all records",
+	"grpc-go over":        "grpc-go over net.Conn has",
 	"1,000 queue pairs":   "1,000 and 10,000 queue pairs",
 	"10,000 queue pairs":  "1,000 and 10,000 queue pairs",
 	"goodput on kernel":   "kernel rxe against perftest: bandwidth",

@@ -15,10 +15,11 @@ import (
 )
 
 // rpcTable lists the rows of uapi/rpc, which BenchmarkRPC of tests/grpc
-// measures: grpc-go, ttrpc and dRPC are that module's requirements alone.
+// measures, and of grpc-go over net.Conn: grpc-go, ttrpc and dRPC are that
+// module's requirements alone.
 func (s *suite) rpcTable() []comparison {
 	const overTCP, overUNIX, ttrpc, drpc = "grpc-go over TCP", "grpc-go over a UNIX socket", "ttrpc over a UNIX socket", "a pool of dRPC over TCP"
-	run := memo(s, benchRPC)
+	run := memo(s, benchRPC("RPC", "off"))
 	var table []comparison
 	for _, x := range []struct {
 		work, unit, row, reference string
@@ -44,7 +45,21 @@ func (s *suite) rpcTable() []comparison {
 		reference := pick(x.reference, run, rpcFigure(x.row, false))
 		table = append(table, comparison{x.work, x.unit, pick(x.work, run, rpcFigure(x.row, true)), reference, x.target, x.atMost})
 	}
-	return table
+	return append(table, s.grpcTable("", "off", 1.2, 0.8)...)
+}
+
+// grpcTable lists the rows of grpc-go over net.Conn, which BenchmarkGRPC
+// measures, with shared memory on or off. call and stream are targets.
+func (s *suite) grpcTable(prefix, shm string, call, stream float64) []comparison {
+	run := memo(s, benchRPC("GRPC", shm))
+	row := func(work, unit, row string, target float64, atMost bool) comparison {
+		work = prefix + "grpc-go over net.Conn, " + work
+		return comparison{work, unit, pick(work, run, rpcFigure(row, true)), pick("grpc-go over TCP", run, rpcFigure(row, false)), target, atMost}
+	}
+	return []comparison{
+		row("call of 64 B, p50", "µs", "Unary64B/p50", call, true),
+		row("stream of 1 MiB messages", "MB/s", "Stream1MiB/rate", stream, false),
+	}
 }
 
 // rpcFigure takes a row's figure out of those of a run, NaN if it is not there.
@@ -61,29 +76,32 @@ func rpcFigure(row string, ours bool) func(map[string]Row) float64 {
 	}
 }
 
-// benchRPC runs BenchmarkRPC for one round. Its rows are by their names,
-// without the benchmark's.
-func benchRPC(ctx context.Context) (map[string]Row, error) {
-	dir, err := sourceOf("tests/grpc")
-	if err != nil {
-		return nil, &notHere{err.Error()}
+// benchRPC runs a benchmark of tests/grpc for one round, with shared memory on
+// or off. Its rows are by their names, without the benchmark's.
+func benchRPC(name, shm string) func(context.Context) (map[string]Row, error) {
+	return func(ctx context.Context) (map[string]Row, error) {
+		dir, err := sourceOf("tests/grpc")
+		if err != nil {
+			return nil, &notHere{err.Error()}
+		}
+		var stdout, stderr bytes.Buffer
+		cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^Benchmark"+name+"$", "-benchtime", "1x", "-timeout", "5m", ".")
+		cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, &stderr
+		cmd.Env = append(os.Environ(), "RDMASHIM_SHM="+shm)
+		if err := cmd.Run(); err != nil {
+			return nil, fmt.Errorf("go test -bench Benchmark%s in %s: %w: %s", name, dir, err, cli.OneLine(errors.New(stdout.String()+stderr.String())))
+		}
+		list, err := parseBenchmarks(stdout.String())
+		if err != nil {
+			return nil, fmt.Errorf("Benchmark%s: %w", name, err)
+		}
+		rows := map[string]Row{}
+		for _, r := range list {
+			row, _, _ := strings.Cut(strings.TrimPrefix(r.Work, name+"/"), " (")
+			rows[row] = r
+		}
+		return rows, nil
 	}
-	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^BenchmarkRPC$", "-benchtime", "1x", "-timeout", "5m", ".")
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("go test -bench BenchmarkRPC in %s: %w: %s", dir, err, cli.OneLine(errors.New(stdout.String()+stderr.String())))
-	}
-	list, err := parseBenchmarks(stdout.String())
-	if err != nil {
-		return nil, fmt.Errorf("BenchmarkRPC: %w", err)
-	}
-	rows := map[string]Row{}
-	for _, r := range list {
-		name, _, _ := strings.Cut(strings.TrimPrefix(r.Work, "RPC/"), " (")
-		rows[name] = r
-	}
-	return rows, nil
 }
 
 // sourceOf finds a folder of the project's source, in or above the working

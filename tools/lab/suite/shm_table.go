@@ -45,7 +45,13 @@ func (s *suite) shmTable() []comparison {
 		work = "shm, " + work
 		return comparison{work, unit, pick(work, run, value), ref, target, atMost}
 	}
-	return []comparison{
+	device := cli.WithOptions(peer.DefaultDevice(s.device), "shm=on")
+	net, http := s.streamOn(device, "rdma", moving(mebibyte, 1)), s.http(device, "rdma")
+	on := func(work, unit, name string, ours, reference measurement, value func(figures) float64, target float64) comparison {
+		work = "shm, " + work
+		return comparison{work, unit, pick(work, ours, value), pick(name, reference, value), target, false}
+	}
+	table := []comparison{
 		row("WRITE 1 MiB goodput", "GB/s", large, goodput, copying("memcpy over 64 MiB", mebibyte, coldBytes), 0.8, false),
 		row("WRITE 1 MiB goodput", "GB/s", large, goodput, hot1M, 0.5, false),
 		row("WRITE 1 MiB goodput", "GB/s", large, goodput, pick("Go TCP", tcp, rate(gigabyte)), none, false),
@@ -62,7 +68,10 @@ func (s *suite) shmTable() []comparison {
 		row("SEND 64 B ping-pong, waiting, busy machine, p50", "µs", busyWaiting, typical, pick("a UNIX socket", busyBall, half(0.5)), 1, true),
 		row("SEND 64 B ping-pong, waiting, busy machine, p99", "µs", busyWaiting, p99, pick("a UNIX socket", busyBall, half(0.99)), 1, true),
 		row("WRITE 64 B rate, 16 a post", "M/s", lists, msgRate, bound, 5, false),
+		on("net.Conn, 1 MiB messages", "GB/s", "Go TCP", net, tcp, rate(gigabyte), 2),
+		on("HTTP/1.1 requests of 8 clients", "1/s", "net/http on Go TCP", http, s.http(device, "tcp"), rate(1), 1.2),
 	}
+	return append(table, s.grpcTable("shm, ", "on", 0.8, none)...)
 }
 
 // copying is the rate of copies of size bytes in one process, from and to
