@@ -30,9 +30,10 @@ func isHot(cmd abi.Command) bool { return cmd == abi.CmdPostSend || cmd == abi.C
 
 // write is a write of size bytes at addr.
 func (c *call) write(addr, size uint64) {
+	read := func() ([]byte, error) { return c.bytes(addr, size) }
 	h := c.file(c.fd())
 	if h == nil {
-		c.writeOther(func() ([]byte, error) { return c.bytes(addr, size) })
+		c.writeOther(read)
 		return
 	}
 	f := h.base()
@@ -41,7 +42,7 @@ func (c *call) write(addr, size uint64) {
 		return
 	}
 	if size > doorbell {
-		go c.command(f, addr, size)
+		go c.command(f, read)
 		return
 	}
 	cmd, err := c.peek(addr, size)
@@ -116,24 +117,17 @@ func (c *call) peek(addr, size uint64) ([]byte, error) {
 }
 
 func (c *call) writev() {
-	h := c.file(c.fd())
-	if h == nil {
-		c.writeOther(func() ([]byte, error) { return c.gather(c.Args[1], c.Args[2], maxCommand) })
-		return
+	gather := func() ([]byte, error) { return c.gather(c.Args[1], c.Args[2], maxCommand) }
+	if h := c.file(c.fd()); h != nil {
+		go c.command(h.base(), gather)
+	} else {
+		c.writeOther(gather)
 	}
-	go func() {
-		cmd, err := c.gather(c.Args[1], c.Args[2], maxCommand)
-		if err != nil {
-			c.fail(err)
-			return
-		}
-		c.run(h.base(), cmd)
-	}()
 }
 
 // command is a write to a device file or rdma_cm.
-func (c *call) command(f *file, addr, size uint64) {
-	cmd, err := c.bytes(addr, size)
+func (c *call) command(f *file, read func() ([]byte, error)) {
+	cmd, err := read()
 	if err != nil {
 		c.fail(err)
 		return

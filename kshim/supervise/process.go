@@ -3,7 +3,6 @@
 package supervise
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/kshim/far"
+	"github.com/rdmashim/rdmashim/kshim/supervise/notif"
 )
 
 // process is a process that has made a call. Its descriptors are capabilities:
@@ -113,14 +113,7 @@ func leader(tid int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return strconv.Atoi(field(status, "Tgid"))
-}
-
-// field returns a value of /proc/PID/status or fdinfo.
-func field(text []byte, name string) string {
-	_, rest, _ := bytes.Cut(append([]byte("\n"), text...), []byte("\n"+name+":"))
-	value, _, _ := bytes.Cut(rest, []byte("\n"))
-	return string(bytes.TrimSpace(value))
+	return strconv.Atoi(notif.Field(status, "Tgid"))
 }
 
 // meet makes the process of a PID known.

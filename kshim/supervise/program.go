@@ -17,6 +17,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/kshim/emu"
 	"github.com/rdmashim/rdmashim/kshim/refuse"
+	"github.com/rdmashim/rdmashim/kshim/supervise/notif"
 	"github.com/rdmashim/rdmashim/kshim/trace"
 )
 
@@ -259,7 +260,7 @@ func (c *call) nonblocking() bool {
 	if err != nil {
 		return false
 	}
-	flags, _ := strconv.ParseInt(field(b, "flags"), 8, 64)
+	flags, _ := strconv.ParseInt(notif.Field(b, "flags"), 8, 64)
 	return flags&unix.O_NONBLOCK != 0
 }
 
@@ -270,7 +271,7 @@ func (c *call) interrupted() bool {
 		return true // it has ended
 	}
 	set := func(name string) uint64 {
-		n, _ := strconv.ParseUint(field(b, name), 16, 64)
+		n, _ := strconv.ParseUint(notif.Field(b, name), 16, 64)
 		return n
 	}
 	return (set("SigPnd")|set("ShdPnd"))&^set("SigBlk")&^set("SigIgn") != 0

@@ -29,27 +29,22 @@ func openMemory(pid int) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	for parent := field(status, "PPid:"); parent != os.Getpid(); {
+	for parent := parentIn(status); parent != os.Getpid(); {
 		if parent <= 1 {
 			return nil, fmt.Errorf("process %d does not descend from this one: %w", pid, syscall.EPERM)
 		}
 		if status, err = os.ReadFile(fmt.Sprintf("/proc/%d/status", parent)); err != nil {
 			return nil, err
 		}
-		parent = field(status, "PPid:")
+		parent = parentIn(status)
 	}
 	return dir.OpenFile("mem", os.O_RDWR, 0)
 }
 
-// field is a number in /proc/PID/status.
-func field(status []byte, name string) int {
-	for line := range strings.Lines(string(status)) {
-		if value, ok := strings.CutPrefix(line, name); ok {
-			n, _ := strconv.Atoi(strings.TrimSpace(value))
-			return n
-		}
-	}
-	return 0
+// parentIn is the parent's PID in /proc/PID/status, 0 for none.
+func parentIn(status []byte) int {
+	n, _ := strconv.Atoi(notif.Field(status, "PPid"))
+	return n
 }
 
 // Messages on the connection with a server: the listener, as package notif
@@ -121,13 +116,9 @@ func Attach(socket int) (*notif.Listener, Memory, error) {
 // on to its own (NSpid in proc_pid_status(5)).
 func namespaces(pid int) (pids []int, err error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	for line := range strings.Lines(string(status)) {
-		if list, ok := strings.CutPrefix(line, "NSpid:"); ok {
-			for _, word := range strings.Fields(list) {
-				n, _ := strconv.Atoi(word)
-				pids = append(pids, n)
-			}
-		}
+	for _, word := range strings.Fields(notif.Field(status, "NSpid")) {
+		n, _ := strconv.Atoi(word)
+		pids = append(pids, n)
 	}
 	if err == nil && len(pids) == 0 {
 		err = syscall.ESRCH

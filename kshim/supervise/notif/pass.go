@@ -3,6 +3,7 @@
 package notif
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -60,6 +61,13 @@ func Accept(socket int) (*Listener, error) {
 		}
 	}
 	return l, nil
+}
+
+// Field returns a value in a text of /proc such as /proc/PID/status, "" for none.
+func Field(text []byte, name string) string {
+	_, rest, _ := bytes.Cut(append([]byte("\n"), text...), []byte("\n"+name+":"))
+	value, _, _ := bytes.Cut(rest, []byte("\n"))
+	return string(bytes.TrimSpace(value))
 }
 
 // mostDescriptors bounds those that one message brings.
