@@ -63,7 +63,7 @@ func Accept(socket int) (*Listener, error) {
 	return l, nil
 }
 
-// Field returns a value in a text of /proc such as /proc/PID/status, "" for none.
+// Field returns a value in a text of /proc such as /proc/PID/status, or "".
 func Field(text []byte, name string) string {
 	_, rest, _ := bytes.Cut(append([]byte("\n"), text...), []byte("\n"+name+":"))
 	value, _, _ := bytes.Cut(rest, []byte("\n"))
