@@ -107,11 +107,11 @@ func (c Config) on(device *uapi.Device) (Config, error) {
 		c.Mode = Bytes
 	}
 	if c.Ring == 0 {
-		info, err := device.QueryDevice()
+		device, err := factsOf(device)
 		if err != nil {
 			return c, err
 		}
-		c.Ring = defaultRing(info.Kind, lockable, c.Logger)
+		c.Ring = defaultRing(device.kind, lockable, c.Logger)
 	}
 	if c.MaxChunk == 0 {
 		c.MaxChunk = DefaultMaxChunk

@@ -151,11 +151,11 @@ func (c *Conn) open(info uapi.ConnInfo) error {
 	if err != nil {
 		return err
 	}
-	device, err := c.memory.device.QueryDevice()
+	device, err := factsOf(c.memory.device)
 	if err != nil {
 		return err
 	}
-	longest := min(uint64(c.peer.Longest), device.MaxMessage, uint64(c.config.Ring)/4)
+	longest := min(uint64(c.peer.Longest), device.maxMessage, uint64(c.config.Ring)/4)
 	if c.config.Mode == Bytes {
 		longest = min(longest, uint64(c.config.MaxChunk))
 		if mtu := uint64(pair.MTU); longest > mtu {
@@ -167,7 +167,7 @@ func (c *Conn) open(info uapi.ConnInfo) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.longestRead = device.MaxMessage
+	c.longestRead = device.maxMessage
 	c.core.Open(core.Layout{Size: uint64(c.peer.Ring), Quantum: uint64(c.peer.Quantum)}, longest)
 	c.info = Info{
 		ConnInfo: info, QP: c.qp, Ring: c.config.Ring, PeerRing: int(c.peer.Ring),

@@ -52,5 +52,7 @@
 //
 // A connection has its ring and as much staging (512 KiB together by default),
 // 64 bytes for each receive (17 KiB), and a protection domain of its own, so
-// that the peer's key opens the ring and nothing else.
+// that the peer's key opens the ring and nothing else. On a soft device their
+// pages are memory once they are used: an idle connection takes about 55 KiB an
+// end. Memory of a connection that ended is cleared before the next one has it.
 package msgring

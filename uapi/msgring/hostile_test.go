@@ -129,7 +129,7 @@ func TestRival16HostilePeer(t *testing.T) {
 		t.Run(h.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				x, l := uapitest.Listen(t, "")
-				r, c := hostilePair(t, x, l)
+				r, c := hostilePair(t, x, l, core.MinRing)
 				h.do(r)
 				synctest.Wait() // all of it has arrived before the first read
 				require.NoError(t, c.SetReadDeadline(time.Now().Add(time.Minute)))
@@ -149,6 +149,32 @@ func TestRival16HostilePeer(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestKeyOfFormerOwner: the memory of a connection that ended is the next
+// one's, empty, and its key does not open it: the peer that has both ends its
+// own connection.
+func TestKeyOfFormerOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, l := uapitest.Listen(t, "")
+		const ring = 64 << 10 // of memory that is used again
+		former, c := hostilePair(t, x, l, ring)
+		former.write(0, 4096, 0)
+		synctest.Wait()
+		require.NoError(t, c.Abort())
+		givenBack(t, c)
+		next, c := hostilePair(t, x, l, ring)
+		require.Equal(t, former.peer.Addr, next.peer.Addr)
+		require.NotEqual(t, former.peer.RKey, next.peer.RKey)
+		next.peer.RKey = former.peer.RKey
+		next.write(0, 1, 0)
+		var wc [1]uapi.WC
+		_, err := next.WaitCQ(t.Context(), next.qp, wc[:])
+		require.NoError(t, err)
+		require.Equal(t, uapi.WCRemAccessErr, wc[0].Status)
+		_, err = c.Read(make([]byte, 1))
+		require.Error(t, err)
+	})
 }
 
 // controls returns the control messages that come, until none comes for a
@@ -171,14 +197,14 @@ func (r *raw) controls() (list []core.Control) {
 	}
 }
 
-// hostilePair connects a raw peer on x to an acceptor.
-func hostilePair(t *testing.T, x *uapi.Device, l *uapi.Listener) (*raw, *msgring.Conn) {
+// hostilePair connects a raw peer on x to an acceptor with a ring of that size.
+func hostilePair(t *testing.T, x *uapi.Device, l *uapi.Listener, ring int) (*raw, *msgring.Conn) {
 	var c *msgring.Conn
 	accepted := make(chan error, 1)
 	go func() {
 		request, err := l.Accept(t.Context())
 		if err == nil {
-			c, err = msgring.Accept(t.Context(), request, msgring.Config{Ring: core.MinRing})
+			c, err = msgring.Accept(t.Context(), request, msgring.Config{Ring: ring})
 		}
 		accepted <- err
 	}()

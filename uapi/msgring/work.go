@@ -2,6 +2,7 @@ package msgring
 
 import (
 	"errors"
+	"sync"
 
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/msgring/core"
@@ -10,7 +11,8 @@ import (
 // batchSize is how many completions the leader takes at a time.
 const batchSize = 32
 
-// batch is the leader's scratch memory, made for the first completions.
+// batch is the leader's scratch memory, of batches while few completions come:
+// a connection that is idle has none.
 type batch struct {
 	wcs      [batchSize]uapi.WC
 	receives [batchSize]uapi.WR
@@ -18,6 +20,8 @@ type batch struct {
 	controls [batchSize][]byte
 	bytes    [batchSize][slot]byte
 }
+
+var batches = sync.Pool{New: func() any { return new(batch) }}
 
 // receiveID marks the ids of receives; the rest of it is their slot. The ids of
 // sends are core.Post.ID.
@@ -37,7 +41,12 @@ func (c *Conn) work(w *waiter, wait bool) int {
 		c.mu.Unlock()
 		return 0
 	}
-	switch ended := c.handle(w, wcs[:n]); {
+	ended := c.handle(w, wcs[:n])
+	if c.batch != nil && n < len(c.first) {
+		batches.Put(c.batch)
+		c.batch = nil
+	}
+	switch {
 	case ended && wait:
 		c.finishReads()
 	case ended: // the caller may hold locks that they take
@@ -52,7 +61,7 @@ func (c *Conn) work(w *waiter, wait bool) int {
 // other than w that can go on. w is nil for a glance.
 func (c *Conn) handle(w *waiter, wcs []uapi.WC) (ended bool) {
 	if len(wcs) > 0 && c.batch == nil {
-		c.batch = new(batch)
+		c.batch = batches.Get().(*batch)
 	}
 	b := c.batch
 	repost := c.repost(b, wcs)
@@ -132,7 +141,8 @@ func (c *Conn) receive(wr *uapi.WR, piece []uapi.SGE, k int) {
 // postReceives posts all receives, before the peer can send. Lists of batchSize
 // keep small what the queue pair allocates for its longest one.
 func (c *Conn) postReceives() error {
-	b := new(batch)
+	b := batches.Get().(*batch)
+	defer batches.Put(b)
 	for next, end := 0, c.config.receives(); next < end; {
 		n := min(batchSize, end-next)
 		for i := range n {
