@@ -90,6 +90,7 @@ func newCarrier(ctx context.Context, name, device string, to netip.AddrPort) (*c
 		}
 	}
 	c.open = func(ctx context.Context) (stream, error) { return dial(ctx) }
+	c.more = c.keep
 	switch layer {
 	case "tls":
 		c.open = func(ctx context.Context) (stream, error) {

@@ -153,29 +153,38 @@ func exchanging(size int) work {
 	}}
 }
 
-// opening opens a stream for an exchange of a few bytes, and closes it.
+// opening opens a stream for an exchange of a few bytes, and closes it. It
+// notes how long opening takes.
 var opening = work{1, func(ctx context.Context, c *carrier) (func(int, *figures) error, error) {
 	first, err := c.keep(ctx)
 	return func(n int, f *figures) error {
-		return f.both(first, n, func() (err error) {
-			for i := 0; i < n && err == nil; i++ {
-				err = once(ctx, c)
+		return f.both(first, n, func() error {
+			f.times = make([]float64, n)
+			for i := range f.times {
+				took, err := once(ctx, c)
+				if err != nil {
+					return err
+				}
+				f.times[i] = float64(took) / 1e3
 			}
-			return err
+			return nil
 		})
 	}, err
 }}
 
-// once opens a stream, exchanges a few bytes, and closes it.
-func once(ctx context.Context, c *carrier) error {
+// once opens a stream, which takes so long, exchanges a few bytes, and closes
+// it.
+func once(ctx context.Context, c *carrier) (took time.Duration, err error) {
+	began := time.Now()
 	s, err := c.open(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
+	took = time.Since(began)
 	defer s.Close()
 	defer context.AfterFunc(ctx, func() { s.Close() })()
 	_, err = give(s, order{}, nil, nil)
-	return err
+	return took, err
 }
 
 // requesting makes an HTTP request, as one of so many clients.
@@ -278,7 +287,7 @@ func failures(ctx context.Context, name, device string, n int, other partner) (f
 	defer stop()
 	var failed atomic.Int64
 	_ = together(n, func(int) error {
-		err := once(ctx, c)
+		_, err := once(ctx, c)
 		if err != nil {
 			failed.Add(1)
 		}

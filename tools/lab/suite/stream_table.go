@@ -3,9 +3,10 @@ package suite
 import "context"
 
 const (
-	manyStreams = 100 // at once
-	manyDials   = 256 // at once
-	manyConns   = 64  // whose memory is looked at
+	manyStreams = 100    // at once
+	manyDials   = 256    // at once
+	manyConns   = 64     // whose memory is looked at
+	idleConns   = 10_000 // likewise
 	httpClients = 8
 )
 
@@ -54,6 +55,15 @@ func (s *suite) streamTable(tcp measurement) []comparison {
 	busyPong, busyTCPPong := memo(s, busy(s.stream("rdma", ball))), memo(s, busy(s.stream("tcp", ball)))
 	qmux, qmuxTCP := s.stream("rdma+qmux", bulk), s.stream("tcp+qmux", bulk)
 	http := func(transport string) measurement { return s.http(s.device, transport) }
+	dials, tcpDials := s.stream("rdma", opening), s.stream("tcp", opening)
+	median := func(f figures) float64 { return quantile(f.times, 0.5) }
+	// idle is the memory of this process for n connections, in units of by.
+	idle := func(n int, by float64) *series {
+		return &series{name: "idle connections", measure: func(ctx context.Context) (float64, error) {
+			b, err := memory(ctx, "rdma", s.device, n, other("streams", "rdma", s.device))
+			return b * float64(n) * by, err
+		}}
+	}
 	atOnce := &series{name: "connections at once", measure: func(ctx context.Context) (float64, error) {
 		return failures(ctx, "rdma", s.device, manyDials, other("streams", "rdma", s.device))
 	}}
@@ -70,7 +80,11 @@ func (s *suite) streamTable(tcp measurement) []comparison {
 		of("net.Conn, 64 B ping-pong, busy machine, p99", "µs", "Go TCP", busyPong, busyTCPPong, half(0.99), 1.5, true),
 		of("TLS 1.3 on net.Conn, 1 MiB messages", "GB/s", "TLS on Go TCP", s.stream("rdma+tls", bulk), s.stream("tcp+tls", bulk), rate(gigabyte), 0.9, false),
 		of("HTTP/1.1 requests of 8 clients", "1/s", "net/http on Go TCP", http("rdma"), http("tcp"), rate(1), 0.9, false),
-		of("new connections", "1/s", "Go TCP", s.stream("rdma", opening), s.stream("tcp", opening), rate(1), 0.3, false),
+		of("new connections", "1/s", "Go TCP", dials, tcpDials, rate(1), 0.4, false),
+		of("new connections, processor time of both sides", "ms", "Go TCP", dials, tcpDials, cost(1e3), none, true),
+		{"new connections, dial, p50", "µs", pick("dial", dials, median), bound, 300, true},
+		{"an idle connection, memory of an end", "KiB", idle(manyConns, 1.0/1024/manyConns), bound, 64, true},
+		{"10,000 idle connections, memory of an end", "MiB", idle(idleConns, 1.0/mebibyte), bound, 350, true},
 		{"256 connections at once, failed", "", atOnce, bound, 0, true},
 		of("QMux on TCP, a stream of 1 MiB messages", "GB/s", "Go TCP", qmuxTCP, tcp, rate(gigabyte), 0.8, false),
 		of("QMux on TCP, a stream of 1 MiB messages", "GB/s", "quic-go on UDP", qmuxTCP, s.stream("quic", bulk), rate(gigabyte), 3, false),
