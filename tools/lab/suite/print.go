@@ -8,20 +8,25 @@ import (
 	"text/tabwriter"
 )
 
-// print prints the rows in the form that was asked for.
-func (s *suite) print(w io.Writer, rows []Row) error {
+// print prints the rows in the form that was asked for, and, for people, what
+// the machine was like.
+func (s *suite) print(w io.Writer, rows []Row, host string) error {
 	switch {
 	case s.asJSON:
 		return printJSON(w, rows)
 	case s.markdown:
-		return printMarkdown(w, rows)
+		return printMarkdown(w, rows, host)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, strings.Join(head, "\t"))
 	for i := range rows {
 		fmt.Fprintln(t, strings.Join(rows[i].cells(), "\t"))
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(w, "host:", host)
+	return err
 }
 
 // printJSON prints an array, a row a line.
@@ -68,7 +73,7 @@ func (r *Row) cells() []string {
 
 var head = []string{"work", "ours", "reference", "its value", "ratio", "target", "met"}
 
-func printMarkdown(w io.Writer, rows []Row) error {
+func printMarkdown(w io.Writer, rows []Row, host string) error {
 	var b strings.Builder
 	line := func(cells []string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
 	line(head)
@@ -76,6 +81,7 @@ func printMarkdown(w io.Writer, rows []Row) error {
 	for i := range rows {
 		line(rows[i].cells())
 	}
+	fmt.Fprintf(&b, "\nHost: %s.\n", host)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -46,7 +46,7 @@ func (s *suite) shmTable() []comparison {
 		return comparison{work, unit, pick(work, run, value), ref, target, atMost}
 	}
 	device := cli.WithOptions(peer.DefaultDevice(s.device), "shm=on")
-	net, http := s.streamOn(device, "rdma", moving(mebibyte, 1)), s.http(device, "rdma")
+	net, http := s.streamOn(device, "rdma", moving(mebibyte, 1)), s.http(device, "rdma", requesting(httpClients))
 	on := func(work, unit, name string, ours, reference measurement, value func(figures) float64, target float64) comparison {
 		work = "shm, " + work
 		return comparison{work, unit, pick(work, ours, value), pick(name, reference, value), target, false}
@@ -66,10 +66,9 @@ func (s *suite) shmTable() []comparison {
 		row("SEND 64 B ping-pong, waiting, p50", "µs", waiting, typical, pick("a UNIX socket", ball, half(0.5)), 1, true),
 		row("SEND 64 B ping-pong, waiting, p99", "µs", waiting, p99, pick("a UNIX socket", ball, half(0.99)), 1, true),
 		row("SEND 64 B ping-pong, waiting, busy machine, p50", "µs", busyWaiting, typical, pick("a UNIX socket", busyBall, half(0.5)), 1, true),
-		row("SEND 64 B ping-pong, waiting, busy machine, p99", "µs", busyWaiting, p99, pick("a UNIX socket", busyBall, half(0.99)), 1, true),
 		row("WRITE 64 B rate, 16 a post", "M/s", lists, msgRate, bound, 5, false),
 		on("net.Conn, 1 MiB messages", "GB/s", "Go TCP", net, tcp, rate(gigabyte), 2),
-		on("HTTP/1.1 requests of 8 clients", "1/s", "net/http on Go TCP", http, s.http(device, "tcp"), rate(1), 1.2),
+		on("HTTP/1.1 requests of 8 clients", "1/s", "net/http on Go TCP", http, s.http(device, "tcp", requesting(httpClients)), rate(1), 1.2),
 	}
 	return append(table, s.grpcTable("shm, ", "on", 0.8, none)...)
 }

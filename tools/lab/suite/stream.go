@@ -35,16 +35,22 @@ const (
 // cpuTime is the processor time of this process in nanoseconds.
 func cpuTime() uint64 { return uint64(perf.CPUTime()) }
 
-// give gives an order over s and moves its messages. It returns the processor
-// time that the other side has used so far. lap is called behind each echo.
-func give(s stream, o order, message []byte, lap func()) (cpu uint64, err error) {
-	var head [headSize]byte
-	binary.BigEndian.PutUint64(head[:], o.n)
+// head is the order as it travels.
+func (o order) head() []byte {
+	head := make([]byte, headSize)
+	binary.BigEndian.PutUint64(head, o.n)
 	binary.BigEndian.PutUint32(head[8:], o.size)
 	if o.echo {
 		head[12] = 1
 	}
-	_, err = s.Write(head[:])
+	return head
+}
+
+// give gives an order over s and moves its messages. It returns the processor
+// time that the other side has used so far. lap is called behind each echo.
+func give(s stream, o order, message []byte, lap func()) (cpu uint64, err error) {
+	head := o.head()
+	_, err = s.Write(head)
 	for range o.n {
 		if err == nil {
 			_, err = s.Write(message[:o.size])
@@ -57,7 +63,7 @@ func give(s stream, o order, message []byte, lap func()) (cpu uint64, err error)
 	if err == nil {
 		_, err = io.ReadFull(s, head[:answerSize])
 	}
-	return binary.BigEndian.Uint64(head[:]), err
+	return binary.BigEndian.Uint64(head), err
 }
 
 // answer carries out the orders of a stream.
@@ -187,32 +193,39 @@ func once(ctx context.Context, c *carrier) (took time.Duration, err error) {
 	return took, err
 }
 
+// requests returns a function that makes an HTTP request over a carrier, of
+// which as many connections are kept as there are clients. It tells the
+// processor time that the other side has used so far.
+func requests(ctx context.Context, c *carrier, clients int) func() (cpu uint64, err error) {
+	transport := &http.Transport{
+		MaxIdleConnsPerHost: clients,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			s, err := c.keep(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return s.(net.Conn), nil
+		},
+	}
+	return func() (cpu uint64, err error) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://there/", nil)
+		if err != nil {
+			return 0, err
+		}
+		response, err := transport.RoundTrip(request)
+		if err != nil {
+			return 0, err
+		}
+		defer response.Body.Close()
+		_, err = fmt.Fscanln(response.Body, &cpu)
+		return cpu, err
+	}
+}
+
 // requesting makes an HTTP request, as one of so many clients.
 func requesting(clients int) work {
 	return work{1, func(ctx context.Context, c *carrier) (func(int, *figures) error, error) {
-		transport := &http.Transport{
-			MaxIdleConnsPerHost: clients,
-			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				s, err := c.keep(ctx)
-				if err != nil {
-					return nil, err
-				}
-				return s.(net.Conn), nil
-			},
-		}
-		get := func() (cpu uint64, err error) {
-			request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://there/", nil)
-			if err != nil {
-				return 0, err
-			}
-			response, err := transport.RoundTrip(request)
-			if err != nil {
-				return 0, err
-			}
-			defer response.Body.Close()
-			_, err = fmt.Fscanln(response.Body, &cpu)
-			return cpu, err
-		}
+		get := requests(ctx, c, clients)
 		return func(n int, f *figures) error {
 			var next atomic.Int64
 			return f.around(get, n, func() error {

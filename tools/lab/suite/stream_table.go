@@ -23,10 +23,10 @@ func (s *suite) streamOn(device, carrier string, w work) measurement {
 	})
 }
 
-// http is HTTP requests over a transport, on a device.
-func (s *suite) http(device, transport string) measurement {
+// http is a work of HTTP requests over a transport, on a device.
+func (s *suite) http(device, transport string, w work) measurement {
 	return memo(s, func(ctx context.Context) (figures, error) {
-		return over(ctx, transport, device, requesting(httpClients), s.turn, other("streams", transport+"+http", device))
+		return over(ctx, transport, device, w, s.turn, other("streams", transport+"+http", device))
 	})
 }
 
@@ -53,8 +53,10 @@ func (s *suite) streamTable(tcp measurement) []comparison {
 	ball := exchanging(pongSize)
 	pong, tcpPong := s.stream("rdma", ball), s.stream("tcp", ball)
 	busyPong, busyTCPPong := memo(s, busy(s.stream("rdma", ball))), memo(s, busy(s.stream("tcp", ball)))
+	limitedPong, limitedTCPPong := memo(s, limited(s.stream("rdma", ball))), memo(s, limited(s.stream("tcp", ball)))
 	qmux, qmuxTCP := s.stream("rdma+qmux", bulk), s.stream("tcp+qmux", bulk)
-	http := func(transport string) measurement { return s.http(s.device, transport) }
+	http := requesting(httpClients)
+	httpTCP := s.http(s.device, "tcp", http)
 	dials, tcpDials := s.stream("rdma", opening), s.stream("tcp", opening)
 	median := func(f figures) float64 { return quantile(f.times, 0.5) }
 	// idle is the memory of this process for n connections, in units of by.
@@ -76,10 +78,8 @@ func (s *suite) streamTable(tcp measurement) []comparison {
 		of("net.Conn, 64 B ping-pong, p50", "µs", "Go TCP", pong, tcpPong, half(0.5), 1, true),
 		of("net.Conn, 64 B ping-pong, p99", "µs", "Go TCP", pong, tcpPong, half(0.99), 1.5, true),
 		of("net.Conn, 64 B ping-pong, processor time", "µs", "Go TCP", pong, tcpPong, cost(1e6), none, true),
-		of("net.Conn, 64 B ping-pong, busy machine, p50", "µs", "Go TCP", busyPong, busyTCPPong, half(0.5), 1, true),
-		of("net.Conn, 64 B ping-pong, busy machine, p99", "µs", "Go TCP", busyPong, busyTCPPong, half(0.99), 1.5, true),
 		of("TLS 1.3 on net.Conn, 1 MiB messages", "GB/s", "TLS on Go TCP", s.stream("rdma+tls", bulk), s.stream("tcp+tls", bulk), rate(gigabyte), 0.9, false),
-		of("HTTP/1.1 requests of 8 clients", "1/s", "net/http on Go TCP", http("rdma"), http("tcp"), rate(1), 0.9, false),
+		of("HTTP/1.1 requests of 8 clients", "1/s", "net/http on Go TCP", s.http(s.device, "rdma", http), httpTCP, rate(1), 0.9, false),
 		of("new connections", "1/s", "Go TCP", dials, tcpDials, rate(1), 0.4, false),
 		of("new connections, processor time of both sides", "ms", "Go TCP", dials, tcpDials, cost(1e3), none, true),
 		{"new connections, dial, p50", "µs", pick("dial", dials, median), bound, 300, true},
@@ -93,6 +93,19 @@ func (s *suite) streamTable(tcp measurement) []comparison {
 		of("QMux on net.Conn, 100 streams at once", "GB/s", "a stream", s.stream("rdma+qmux", many), qmux, rate(gigabyte), 0.8, false),
 		of("QMux on net.Conn, new streams", "1/s", "QMux on TCP", s.stream("rdma+qmux", opening), s.stream("tcp+qmux", opening), rate(1), 0.8, false),
 	}
+	for _, m := range []struct {
+		where     string
+		ours, tcp measurement
+	}{{"busy machine", busyPong, busyTCPPong}, {"one processor's time", limitedPong, limitedTCPPong}} {
+		row := func(what string, value func(figures) float64, target float64) {
+			table = append(table, of("net.Conn, 64 B ping-pong, "+m.where+", "+what, "µs", "Go TCP", m.ours, m.tcp, value, target, true))
+		}
+		row("p50", half(0.5), loadP50)
+		row("p99", half(0.99), loadP99)
+		row("p99.9", half(0.999), none)
+		row("processor time", cost(1e6), loadCPU)
+	}
+	table = append(table, s.loadTable(httpTCP)...)
 	// Registrations: each transport beside TCP with TLS.
 	const reference = onRegistration + "tcp+tls"
 	kib := func(carrier string) func(work string) *series {

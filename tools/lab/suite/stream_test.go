@@ -19,7 +19,11 @@ func there(name string) partner {
 // TestStreams: every work moves something over every carrier, and tells of its
 // time and processor time.
 func TestStreams(t *testing.T) {
-	works := map[string]work{"moving": moving(65536, 1), "moving many": moving(4096, 3), "exchanging": exchanging(64), "opening": opening}
+	load := func(context.Context) (float64, error) { return 2000, nil }
+	works := map[string]work{
+		"moving": moving(65536, 1), "moving many": moving(4096, 3), "exchanging": exchanging(64), "opening": opening,
+		"crowding": crowding(64), "offering": offering(64, load),
+	}
 	for _, name := range []string{"tcp", "rdma", "tcp+tls", "rdma+tls", "tcp+qmux", "rdma+qmux", "quic", "registration soft", "registration soft+tls", "registration tcp+tls", "registration udp"} {
 		for title, w := range works {
 			t.Run(name+"/"+title, func(t *testing.T) {
@@ -27,7 +31,7 @@ func TestStreams(t *testing.T) {
 				require.NoError(t, err)
 				require.Positive(t, f.rate)
 				require.GreaterOrEqual(t, f.cpu, 0.)
-				require.Equal(t, title == "exchanging" || title == "opening", len(f.times) > 0)
+				require.Equal(t, title == "exchanging" || title == "opening" || title == "offering", len(f.times) > 0)
 			})
 		}
 	}
@@ -35,7 +39,24 @@ func TestStreams(t *testing.T) {
 		f, err := over(t.Context(), transport, "", requesting(3), time.Millisecond, there(transport+"+http"))
 		require.NoError(t, err)
 		require.Positive(t, f.rate)
+		f, err = over(t.Context(), transport, "", requestingAt(3, load), time.Millisecond, there(transport+"+http"))
+		require.NoError(t, err)
+		require.NotEmpty(t, f.times)
+		require.NotContains(t, f.times, 0.)
 	}
+}
+
+// TestLoad: a load that cannot be told fails what it is offered to, and
+// arrivals come at its rate.
+func TestLoad(t *testing.T) {
+	failed := func(context.Context) (float64, error) { return 0, context.Canceled }
+	for _, w := range []work{offering(64, failed), requestingAt(3, failed)} {
+		_, err := over(t.Context(), "tcp", "", w, time.Millisecond, there("tcp"))
+		require.ErrorIs(t, err, context.Canceled)
+	}
+	due := arrivals(10000, 1000)
+	require.InEpsilon(t, 10*time.Second, due[len(due)-1], 0.1)
+	require.IsIncreasing(t, due)
 }
 
 // TestStreamsAtOnce: none of several streams that are opened at once fails, and

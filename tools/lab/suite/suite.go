@@ -161,6 +161,7 @@ func (s *suite) main(ctx context.Context, stdout io.Writer) error {
 	if len(rows)+len(table)+len(inGuest) == 0 {
 		return cli.Usagef("--run %q matches no row", s.run)
 	}
+	began := readHostTime()
 	if err := s.measure(ctx, table); err != nil {
 		return err
 	}
@@ -171,7 +172,7 @@ func (s *suite) main(ctx context.Context, stdout io.Writer) error {
 	if rows = append(rows, more...); ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err := s.print(stdout, rows); err != nil {
+	if err := s.print(stdout, rows, hostState(began)); err != nil {
 		return err
 	}
 	return verdict(slices.Concat(table, inGuest), rows, guestFailed)
