@@ -110,15 +110,15 @@ func (c *Conn) wanted() bool {
 	return c.incoming.waiting > 0 || c.writeErr != nil || c.core.Cause() != nil
 }
 
-// one ends the loan of what arrived behind a piece.
-var one = errors.New("qmux: one piece")
+// errPiece ends the loan of what arrived behind a piece.
+var errPiece = errors.New("qmux: one piece")
 
 // arrival takes what the byte stream lends.
 type arrival struct{ c *Conn }
 
 func (a arrival) Write(p []byte) (int, error) {
 	a.c.do(func() { a.c.core.Receive(a.c.now(), p) })
-	return len(p), one
+	return len(p), errPiece
 }
 
 // hear reads the byte stream once. The caller has the turn.
@@ -128,7 +128,7 @@ func (c *Conn) hear() error {
 		switch _, err := in.ring.WriteTo(arrival{c}); {
 		case err == nil:
 			return io.EOF
-		case err != one:
+		case err != errPiece:
 			return err
 		}
 		return nil

@@ -44,11 +44,13 @@ func (p pieces) WriteBuffers(b *net.Buffers) (total int64, err error) {
 // valve is a connection that brings nothing more while shut is locked.
 type valve struct {
 	net.Conn
-	shut *sync.Mutex
+	shut  *sync.Mutex
+	reads *int // guarded by shut
 }
 
 func (v valve) Read(p []byte) (int, error) {
 	v.shut.Lock()
+	*v.reads++
 	v.shut.Unlock()
 	return v.Conn.Read(p)
 }
@@ -70,7 +72,7 @@ func TestWriteEndsWhileTheByteStreamIsFull(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			x, y := net.Pipe()
-			begun, full := make(chan struct{}, 1), valve{y, new(sync.Mutex)}
+			begun, full := make(chan struct{}, 1), valve{y, new(sync.Mutex), new(int)}
 			a, b := both(t, pieces{x, begun}, full, nil)
 			s, err := a.OpenUniStreamSync(soon(t))
 			require.NoError(t, err)

@@ -93,7 +93,7 @@ func benchRPC(name, shm string) func(context.Context) (map[string]Row, error) {
 		}
 		list, err := parseBenchmarks(stdout.String())
 		if err != nil {
-			return nil, fmt.Errorf("Benchmark%s: %w", name, err)
+			return nil, fmt.Errorf("benchmark %s: %w", name, err)
 		}
 		rows := map[string]Row{}
 		for _, r := range list {
