@@ -1,6 +1,7 @@
 package refuse
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -9,13 +10,8 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/ruletext"
 	"github.com/rdmashim/rdmashim/kshim/trace"
-)
-
-// Bounds of what a stranger's rules may ask for.
-const (
-	maxRules = 64
-	maxText  = 64 << 10 // bytes
 )
 
 // Calls that are no commands.
@@ -40,26 +36,15 @@ type rule struct {
 	hits  uint64
 }
 
-// Parse reads rules: one a line, or between semicolons. Words lie between
-// spaces or commas. An error names the word and what may stand there.
+// Parse reads rules (kshim/ruletext). An error names the word and what may
+// stand there.
 func Parse(text string) (*Rules, error) {
-	if len(text) > maxText {
-		return nil, fmt.Errorf("%d bytes of rules, %d at most", len(text), maxText)
-	}
 	r := &Rules{}
-	for line := range strings.FieldsFuncSeq(text, func(c rune) bool { return c == '\n' || c == ';' }) {
-		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
-			continue
-		}
+	return r, ruletext.Lines(text, func(line string) error {
 		x, err := parseRule(line)
-		if err != nil {
-			return nil, fmt.Errorf("rule %d, %q: %w", len(r.rules)+1, line, err)
-		}
-		if r.rules = append(r.rules, x); len(r.rules) > maxRules {
-			return nil, fmt.Errorf("more than %d rules", maxRules)
-		}
-	}
-	return r, nil
+		r.rules = append(r.rules, x)
+		return err
+	})
 }
 
 // form is how a rule is written.
@@ -67,14 +52,7 @@ const form = "call=CREATE_QP errno=ENOMEM, and nth=2, every=10 or once"
 
 func parseRule(line string) (rule, error) {
 	r := rule{text: line}
-	seen := map[string]bool{}
-	for word := range strings.FieldsFuncSeq(line, func(c rune) bool { return strings.ContainsRune(" ,\t\r", c) }) {
-		key, value, _ := strings.Cut(word, "=")
-		if seen[key] {
-			return r, fmt.Errorf("%q is given twice", key)
-		}
-		seen[key] = true
-		var err error
+	err := ruletext.Words(line, func(word, key, value string, _ bool) (err error) {
 		switch key {
 		case "call":
 			if r.call = plain(value); !slices.Contains(names(), r.call) {
@@ -82,7 +60,7 @@ func parseRule(line string) (rule, error) {
 			}
 		case "errno":
 			if r.errno = trace.Errno(value); r.errno == 0 {
-				err = fmt.Errorf("no errno of that name; write ENOMEM")
+				err = errors.New("no errno of that name; write ENOMEM")
 			}
 		case "nth":
 			err = number(&r.nth, value)
@@ -91,11 +69,15 @@ func parseRule(line string) (rule, error) {
 		case "once":
 			r.nth = 1
 		default:
-			return r, fmt.Errorf("%q is no word of a rule; write %s", key, form)
+			return fmt.Errorf("%q is no word of a rule; write %s", key, form)
 		}
 		if err != nil {
-			return r, fmt.Errorf("%q: %w", word, err)
+			return fmt.Errorf("%q: %w", word, err)
 		}
+		return nil
+	})
+	if err != nil {
+		return r, err
 	}
 	if r.call == "" || r.errno == 0 {
 		return r, fmt.Errorf("it lacks call= or errno=; write %s", form)

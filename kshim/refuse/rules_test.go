@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/ruletext"
 )
 
 // TestParse: what may be written, and what an error says of the rest.
@@ -20,15 +21,15 @@ func TestParse(t *testing.T) {
 		require.NoError(t, err, text)
 	}
 	for text, want := range map[string]string{
-		"call=CREATE_QP":                                     "it lacks call= or errno=; write call=CREATE_QP errno=ENOMEM",
-		"errno=ENOMEM":                                       "it lacks call=",
-		"call=CREATE_PQ errno=EPERM":                         `"call=CREATE_PQ": no such call; there are open, mmap`,
-		"call=open errno=ENOMEMORY":                          "no errno of that name",
-		"call=open errno=EPERM nth=0":                        "not a number from 1 on",
-		"call=open errno=EPERM op=ACK":                       `"op" is no word of a rule`,
-		"call=open call=mmap errno=EPERM":                    `"call" is given twice`,
-		strings.Repeat("call=open errno=EPERM;", maxRules+1): "more than 64 rules",
-		strings.Repeat("#", maxText+1):                       "65537 bytes of rules",
+		"call=CREATE_QP":                  "it lacks call= or errno=; write call=CREATE_QP errno=ENOMEM",
+		"errno=ENOMEM":                    "it lacks call=",
+		"call=CREATE_PQ errno=EPERM":      `"call=CREATE_PQ": no such call; there are open, mmap`,
+		"call=open errno=ENOMEMORY":       "no errno of that name",
+		"call=open errno=EPERM nth=0":     "not a number from 1 on",
+		"call=open errno=EPERM op=ACK":    `"op" is no word of a rule`,
+		"call=open call=mmap errno=EPERM": `"call" is given twice`,
+		strings.Repeat("call=open errno=EPERM;", ruletext.MaxRules+1): "more than 64 rules",
+		strings.Repeat("#", ruletext.MaxText+1):                       "65537 bytes of rules",
 	} {
 		_, err := Parse(text)
 		require.ErrorContains(t, err, want, "%.40q", text)

@@ -110,7 +110,7 @@ func (c *Conn) collect(s *SendStream) (last bool) {
 }
 
 // sent notes how records of a Write went, and reports whether it may send more.
-// What an interrupt left goes to the writer. The core is locked.
+// The writer sends the rest that an interrupt left. The core is locked.
 func (c *Conn) sent(err error) bool {
 	o := &c.outgoing
 	if err != nil && o.interrupted {

@@ -6,13 +6,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rdmashim/rdmashim/kshim/ruletext"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
 // Bounds of what a stranger's rules may ask for.
 const (
-	MaxRules  = 64
-	MaxText   = 64 << 10 // bytes of all rules
 	maxTime   = time.Minute
 	maxBehind = 1024
 )
@@ -51,54 +50,43 @@ type span struct{ from, to int64 }
 
 func (s span) has(n int64) bool { return s.from <= n && n <= s.to }
 
-// Parse reads rules: one a line, or between semicolons. A line may be empty or
-// begin with #. An error names the word and what may stand there.
+// Parse reads rules (kshim/ruletext). An error names the word and what may
+// stand there.
 func Parse(text string) (*Set, error) {
-	if len(text) > MaxText {
-		return nil, fmt.Errorf("%d bytes of rules, %d at most", len(text), MaxText)
-	}
 	r := &Set{}
-	for line := range strings.FieldsFuncSeq(text, func(c rune) bool { return c == '\n' || c == ';' }) {
-		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
-			continue
-		}
+	err := ruletext.Lines(text, func(line string) error {
 		x, err := parseRule(line)
-		if err != nil {
-			return nil, fmt.Errorf("rule %d, %q: %w", len(r.rules)+1, line, err)
-		}
-		if r.rules = append(r.rules, x); len(r.rules) > MaxRules {
-			return nil, fmt.Errorf("more than %d rules", MaxRules)
-		}
-	}
+		r.rules = append(r.rules, x)
+		return err
+	})
 	r.hits = make([]uint64, len(r.rules))
-	return r, nil
+	return r, err
 }
 
 func parseRule(line string) (rule, error) {
 	r := rule{text: line, offset: anyByte}
-	seen := map[string]bool{}
-	for word := range strings.FieldsFuncSeq(line, func(c rune) bool { return c == ' ' || c == ',' || c == '\t' || c == '\r' }) {
-		key, value, has := strings.Cut(word, "=")
+	err := ruletext.Words(line, func(word, key, value string, has bool) error {
 		w := find(key)
 		switch {
 		case w == nil:
-			return r, fmt.Errorf("%q is no word of a rule; there are %s", key, known())
-		case seen[key]:
-			return r, fmt.Errorf("%q is given twice", key)
+			return fmt.Errorf("%q is no word of a rule; there are %s", key, known())
 		case w.act != none && r.act != none:
-			return r, fmt.Errorf("%q: a rule has one action", key)
+			return fmt.Errorf("%q: a rule has one action", key)
 		case has != (w.form != "") && !(w.act == corrupt && !has):
-			return r, fmt.Errorf("%q: write %s", word, w)
+			return fmt.Errorf("%q: write %s", word, w)
 		}
-		seen[key] = true
 		if w.act != none {
 			r.act = w.act
 		}
 		if w.set != nil && has == (w.form != "") {
 			if err := w.set(&r, value); err != nil {
-				return r, fmt.Errorf("%q: %w; write %s", word, err, w)
+				return fmt.Errorf("%q: %w; write %s", word, err, w)
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return r, err
 	}
 	if r.act == none {
 		return r, fmt.Errorf("it has no action; there are %s", actions())

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/ruletext"
 )
 
 // TestParse: what may be written, and what an error says of the rest.
@@ -21,27 +23,27 @@ func TestParse(t *testing.T) {
 		require.NoError(t, err, text)
 	}
 	for text, want := range map[string]string{
-		"op=ACK":                             "no action; there are drop, dup, delay=2ms",
-		"drop dup":                           `"dup": a rule has one action`,
-		"drop drop":                          `"drop" is given twice`,
-		"dorp":                               `"dorp" is no word of a rule; there are drop, dup`,
-		"drop=1":                             `"drop=1": write drop`,
-		"delay":                              `"delay": write delay=2ms`,
-		"drop nth":                           `"nth": write nth=3 or 3..5`,
-		"delay=2":                            "not a duration",
-		"delay=2h":                           "1m0s at most",
-		"drop op=AKC":                        `no packet is a "AKC"; there are SEND_FIRST`,
-		"drop op=":                           `no packet is a ""`,
-		"drop qp=0":                          "not a number of 1 … 16777215; write qp=17 or first",
-		"drop psn=50":                        `no "+" before "50"; write psn=+50..+150`,
-		"drop psn=+9..+5":                    "it ends before it begins",
-		"drop imm=4294967296":                "not a number of 0 … 4294967295",
-		"reorder=0":                          "not a number of 1 … 1024",
-		"nak=RNR op=SEND_ONLY":               "nak= is for answers: op=ACK, READ_RESPONSE_* or ATOMIC_ACKNOWLEDGE, not SEND_ONLY",
-		"nak=no":                             "no such refusal; write nak=RNR|PSN|ACCESS|REQ",
-		"drop\ndrop every=0":                 `rule 2, "drop every=0"`,
-		strings.Repeat("drop\n", MaxRules+1): fmt.Sprintf("more than %d rules", MaxRules),
-		strings.Repeat("#", MaxText+1):       "65537 bytes of rules",
+		"op=ACK":               "no action; there are drop, dup, delay=2ms",
+		"drop dup":             `"dup": a rule has one action`,
+		"drop drop":            `"drop" is given twice`,
+		"dorp":                 `"dorp" is no word of a rule; there are drop, dup`,
+		"drop=1":               `"drop=1": write drop`,
+		"delay":                `"delay": write delay=2ms`,
+		"drop nth":             `"nth": write nth=3 or 3..5`,
+		"delay=2":              "not a duration",
+		"delay=2h":             "1m0s at most",
+		"drop op=AKC":          `no packet is a "AKC"; there are SEND_FIRST`,
+		"drop op=":             `no packet is a ""`,
+		"drop qp=0":            "not a number of 1 … 16777215; write qp=17 or first",
+		"drop psn=50":          `no "+" before "50"; write psn=+50..+150`,
+		"drop psn=+9..+5":      "it ends before it begins",
+		"drop imm=4294967296":  "not a number of 0 … 4294967295",
+		"reorder=0":            "not a number of 1 … 1024",
+		"nak=RNR op=SEND_ONLY": "nak= is for answers: op=ACK, READ_RESPONSE_* or ATOMIC_ACKNOWLEDGE, not SEND_ONLY",
+		"nak=no":               "no such refusal; write nak=RNR|PSN|ACCESS|REQ",
+		"drop\ndrop every=0":   `rule 2, "drop every=0"`,
+		strings.Repeat("drop\n", ruletext.MaxRules+1): fmt.Sprintf("more than %d rules", ruletext.MaxRules),
+		strings.Repeat("#", ruletext.MaxText+1):       "65537 bytes of rules",
 	} {
 		_, err := Parse(text)
 		require.ErrorContains(t, err, want, "%.50q", text)
@@ -83,7 +85,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := Parse(text)
 		if err == nil {
-			require.LessOrEqual(t, len(r.rules), MaxRules)
+			require.LessOrEqual(t, len(r.rules), ruletext.MaxRules)
 			again, err := Parse(strings.Join(r.Texts(), "\n"))
 			require.NoError(t, err)
 			require.Equal(t, len(r.rules), len(again.rules))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/refuse"
+	"github.com/rdmashim/rdmashim/kshim/ruletext"
 	"github.com/rdmashim/rdmashim/rnic/link/rules"
 )
 
@@ -203,8 +204,8 @@ func readRules(path string) (string, error) {
 	switch {
 	case err != nil:
 		return "", err
-	case !info.Mode().IsRegular() || info.Size() > rules.MaxText:
-		return "", fmt.Errorf("%s is no file of rules: %d bytes at most", path, rules.MaxText)
+	case !info.Mode().IsRegular() || info.Size() > ruletext.MaxText:
+		return "", fmt.Errorf("%s is no file of rules: %d bytes at most", path, ruletext.MaxText)
 	}
 	text, err := os.ReadFile(path)
 	return string(text), err

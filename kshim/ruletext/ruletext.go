@@ -1,0 +1,50 @@
+package ruletext
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Bounds of a text: its rules and its bytes.
+const (
+	MaxRules = 64
+	MaxText  = 64 << 10
+)
+
+// Lines calls add for each rule, one a line or between semicolons, without
+// remarks and empty lines. An error of add names the rule.
+func Lines(text string, add func(line string) error) error {
+	if len(text) > MaxText {
+		return fmt.Errorf("%d bytes of rules, %d at most", len(text), MaxText)
+	}
+	n := 0
+	for line := range strings.FieldsFuncSeq(text, func(c rune) bool { return c == '\n' || c == ';' }) {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		if n++; n > MaxRules {
+			return fmt.Errorf("more than %d rules", MaxRules)
+		}
+		if err := add(line); err != nil {
+			return fmt.Errorf("rule %d, %q: %w", n, line, err)
+		}
+	}
+	return nil
+}
+
+// Words calls set for each word of a rule, between spaces or commas, with what
+// stands behind its = if it has one. A word that is given twice is an error.
+func Words(line string, set func(word, key, value string, has bool) error) error {
+	seen := map[string]bool{}
+	for word := range strings.FieldsFuncSeq(line, func(c rune) bool { return strings.ContainsRune(" ,\t\r", c) }) {
+		key, value, has := strings.Cut(word, "=")
+		if seen[key] {
+			return fmt.Errorf("%q is given twice", key)
+		}
+		seen[key] = true
+		if err := set(word, key, value, has); err != nil {
+			return err
+		}
+	}
+	return nil
+}
