@@ -53,8 +53,14 @@ func (c *call) write(addr, size uint64) {
 	var header abi.CmdHdr
 	run := func() { c.run(f, cmd) }
 	if header.Parse(cmd) != nil || !isHot(header.Command) || !c.atOnce(f.program, func() { f.assist(run) }) {
-		go run()
+		go c.later(f, run)
 	}
+}
+
+// later runs a command behind the closes before it.
+func (c *call) later(f *file, run func()) {
+	c.settle(f.program)
+	run()
 }
 
 // atOnce runs a hot command on the receiver's thread, unless another command of
@@ -132,6 +138,7 @@ func (c *call) command(f *file, read func() ([]byte, error)) {
 		c.fail(err)
 		return
 	}
+	c.settle(f.program)
 	c.run(f, cmd)
 }
 
@@ -233,7 +240,7 @@ func (c *call) ioctl() {
 	}
 	run := func() { c.finish(0, c.verbs(f, addr, uint64(header.Length))) }
 	if !c.carriesHot(&header) || !c.atOnce(f.program, run) {
-		go run()
+		go c.later(f, run)
 	}
 }
 

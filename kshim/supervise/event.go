@@ -98,7 +98,7 @@ func makeEvents(f *file) (*events, int, error) {
 // changed is called when the readers have gone, or there is room again.
 func (e *events) changed(what uint32) {
 	if what&unix.EPOLLERR != 0 {
-		go e.release()
+		e.goes()
 		return
 	}
 	e.mu.Lock()
@@ -158,7 +158,7 @@ func (e *events) Withdraw(event []byte) (n int) {
 // when the readers have gone.
 func (e *events) End() {
 	e.shut()
-	go e.release()
+	e.goes()
 }
 
 // manager is the pipe of an open rdma_cm. It holds a packet for each event that
@@ -171,7 +171,7 @@ func makeManager(f *file) (*manager, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	f.program.process.kernel.watch.add(m.end, 0, func(uint32) { go m.release() })
+	f.program.process.kernel.watch.add(m.end, 0, func(uint32) { m.goes() })
 	return m, given, nil
 }
 

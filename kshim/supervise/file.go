@@ -3,6 +3,8 @@
 package supervise
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -37,7 +39,8 @@ type file struct {
 	released atomic.Bool                // its last descriptor has gone
 	waiters  atomic.Int32               // calls that wait for an event
 
-	once sync.Once // of release
+	once sync.Once     // of release
+	gone chan struct{} // closed by release
 	host hostFile
 }
 
@@ -72,7 +75,7 @@ func (f *file) Ready(bool)                {}
 // makeFile makes the host's part of a file that the call opens, and gives the
 // calling process its descriptor.
 func (c *call) makeFile(g *program, kind emu.FileKind) (hostFile, error) {
-	base := file{program: g, path: c.opens}
+	base := file{program: g, path: c.opens, gone: make(chan struct{})}
 	var h hostFile
 	var given int // goes to the program
 	var err error
@@ -169,9 +172,43 @@ func (c *call) file(fd int32) hostFile {
 	return k.files[id]
 }
 
-// release closes the file in emu: its last descriptor has gone.
+// settleRounds bounds the looks of one call: a process could write, and be
+// looked at, for ever.
+const settleRounds = 8
+
+// settle waits until the files are released that the caller has closed before
+// its call, and those of processes that have ended. In Linux they are when
+// close, or wait, returns. g is a program that the caller acts for, or nil.
+// Files of other programs are not waited for, which may keep a release waiting.
+func (c *call) settle(g *program) {
+	k := c.process.kernel
+	for n := 0; n < settleRounds && k.watch.look(); n++ {
+	}
+	k.mu.Lock()
+	going := slices.Collect(maps.Keys(k.going))
+	k.mu.Unlock()
+	for _, f := range going {
+		if f.program == g || f.program.process == c.process || f.program.process.hasEnded() {
+			<-f.gone
+		}
+	}
+}
+
+// goes has the file released: its last descriptor has gone.
+func (f *file) goes() {
+	k := f.program.process.kernel
+	k.mu.Lock()
+	if _, there := k.files[f.id]; there {
+		k.going[f] = true
+	}
+	k.mu.Unlock()
+	go f.release()
+}
+
+// release closes the file in emu.
 func (f *file) release() {
 	f.once.Do(func() {
+		defer close(f.gone)
 		k := f.program.process.kernel
 		k.mu.Lock()
 		delete(k.files, f.id)
@@ -181,6 +218,9 @@ func (f *file) release() {
 			_ = (*open).Close()
 		}
 		f.host.shut()
+		k.mu.Lock()
+		delete(k.going, f)
+		k.mu.Unlock()
 		f.program.leave()
 	})
 }

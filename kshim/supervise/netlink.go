@@ -132,6 +132,7 @@ func (k *Kernel) request(own int, b []byte) error {
 
 // request answers what a program sends.
 func (c *call) request(s *socket, sent func() ([]byte, error)) {
+	c.settle(nil)
 	b, err := sent()
 	if err == nil && len(b) > rdmanl.MaxRequest {
 		err = syscall.EMSGSIZE

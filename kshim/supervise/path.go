@@ -160,6 +160,7 @@ func (c *call) openHow(at string, d *device) {
 }
 
 func (c *call) openDevice() {
+	c.settle(nil)
 	if d := c.process.kernel.config.Devices; d != nil {
 		if err := d.Bind(); err != nil {
 			c.fail(err)

@@ -222,6 +222,12 @@ func (p *process) write(addr uint64, src []byte) error {
 	})
 }
 
+func (p *process) hasEnded() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ended
+}
+
 // end is called when the process has ended. Its files live on as long as others
 // have them.
 func (p *process) end() {

@@ -51,7 +51,7 @@ func makeRings(f *file) (r *rings, given int, err error) {
 	}
 	r = &rings{file: f, memfd: memfd, offsets: map[*byte]int64{}}
 	w := f.program.process.kernel.watch
-	if err := errors.Join(w.closes.add(memfd, func() { go f.release() }), w.writes.add(memfd, func() { go r.doorbells() })); err != nil {
+	if err := errors.Join(w.closes.add(memfd, f.goes), w.writes.add(memfd, func() { go r.doorbells() })); err != nil {
 		unix.Close(memfd)
 		unix.Close(given)
 		return nil, 0, err

@@ -9,11 +9,13 @@ import (
 )
 
 // watcher calls functions when descriptors are ready, and memfds have lost
-// their last user or were written to. One goroutine calls them, one by one.
+// their last user or were written to. They are called one by one.
 type watcher struct {
 	epoll, wake    int
 	closes, writes *notifier
 	done           chan struct{}
+
+	turn sync.Mutex // held while functions are called
 
 	mu    sync.Mutex
 	count int32              // guarded by mu: of calls of add
@@ -52,7 +54,6 @@ func newWatcher() (w *watcher, err error) {
 			w.modify(n.fd, unix.EPOLLIN)
 		})
 	}
-	w.add(w.wake, unix.EPOLLIN, nil)
 	go w.loop()
 	return w, nil
 }
@@ -89,24 +90,32 @@ func (w *watcher) remove(fd int) {
 
 func (w *watcher) loop() {
 	defer close(w.done)
-	var events [64]unix.EpollEvent
 	for {
-		n, err := unix.EpollWait(w.epoll, events[:], -1)
-		if err != nil && err != unix.EINTR {
+		ready := []unix.PollFd{{Fd: int32(w.epoll), Events: unix.POLLIN}, {Fd: int32(w.wake), Events: unix.POLLIN}}
+		_, err := unix.Poll(ready, -1)
+		if err != nil && err != unix.EINTR || ready[1].Revents != 0 {
 			return
 		}
-		for _, e := range events[:max(n, 0)] {
-			if int(e.Fd) == w.wake {
-				return
-			}
-			w.mu.Lock()
-			r := w.ready[e.Fd]
-			w.mu.Unlock()
-			if r != nil && r.number == e.Pad {
-				r.call(e.Events)
-			}
+		w.look()
+	}
+}
+
+// look calls the functions of what has happened, and reports whether anything
+// has.
+func (w *watcher) look() bool {
+	w.turn.Lock()
+	defer w.turn.Unlock()
+	var events [64]unix.EpollEvent
+	n, _ := unix.EpollWait(w.epoll, events[:], 0)
+	for _, e := range events[:max(n, 0)] {
+		w.mu.Lock()
+		r := w.ready[e.Fd]
+		w.mu.Unlock()
+		if r != nil && r.number == e.Pad {
+			r.call(e.Events)
 		}
 	}
+	return n > 0
 }
 
 func (w *watcher) close() {
