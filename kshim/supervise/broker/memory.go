@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -25,20 +26,36 @@ func openMemory(pid int) (*os.File, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	status, err := dir.ReadFile("status")
-	if err != nil {
-		return nil, err
-	}
-	for parent := parentIn(status); parent != os.Getpid(); {
-		if parent <= 1 {
-			return nil, fmt.Errorf("process %d does not descend from this one: %w", pid, syscall.EPERM)
-		}
-		if status, err = os.ReadFile(fmt.Sprintf("/proc/%d/status", parent)); err != nil {
+	for {
+		status, err := dir.ReadFile("status")
+		if err != nil {
 			return nil, err
 		}
-		parent = parentIn(status)
+		switch ours, err := descends(parentIn(status)); {
+		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH): // an ancestor ended: it has others now
+		case err != nil:
+			return nil, err
+		case !ours:
+			return nil, fmt.Errorf("process %d does not descend from this one: %w", pid, syscall.EPERM)
+		default:
+			return dir.OpenFile("mem", os.O_RDWR, 0)
+		}
 	}
-	return dir.OpenFile("mem", os.O_RDWR, 0)
+}
+
+// descends reports whether a process is this one or descends from it.
+func descends(pid int) (bool, error) {
+	for pid != os.Getpid() {
+		if pid <= 1 {
+			return false, nil
+		}
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if err != nil {
+			return false, err
+		}
+		pid = parentIn(status)
+	}
+	return true, nil
 }
 
 // parentIn is the parent's PID in /proc/PID/status, 0 for none.
