@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"syscall"
 	"time"
 
@@ -13,6 +14,9 @@ import (
 const (
 	// greeting bounds the time of a dialer for its part.
 	greeting = 10 * time.Second
+	// hangup is how long a dialer that did not confirm its claim has to hang
+	// up, as one does that has ended, before it is called a liar.
+	hangup = 500 * time.Millisecond
 	// maxStrangers bounds the dialers that have not been met yet, each with a
 	// goroutine and, once its claim is confirmed, a ring.
 	maxStrangers = 64
@@ -73,6 +77,10 @@ func (l *Link) answerHello(c *net.UnixConn, pid int) (d *device, in *inbound) {
 	}
 	if err := l.confirm(&h); err != nil {
 		l.count.Fallback.Add(1)
+		_ = c.SetDeadline(time.Now().Add(hangup))
+		if _, e := c.Read(make([]byte, 1)); !errors.Is(e, os.ErrDeadlineExceeded) {
+			return nil, nil // the dialer ended, and so did not confirm
+		}
 		l.warn("claim", "a process says that it has the address of a device, which does not confirm it: it is not met", "process", pid, "device", h.device, "err", err)
 		return nil, nil
 	}

@@ -123,7 +123,7 @@ func claimedAddress(t *testing.T, at netip.AddrPort) {
 	claimant, nobody := netip.AddrPortFrom(at.Addr(), neighbour.Port()), netip.AddrPortFrom(at.Addr(), 1)
 	require.NotZero(t, a.Meet(b.local))
 	require.NotZero(t, b.Meet(a.local))
-	tokens := make(chan nonce)
+	tokens := make(chan nonce, 1+redials)
 	end := make(chan struct{})
 	answer(t, claimant, func(c *net.UnixConn, h hello) {
 		tokens <- h.token
@@ -132,6 +132,7 @@ func claimedAddress(t *testing.T, at netip.AddrPort) {
 	defer close(end)
 	go b.Meet(claimant)
 	token := <-tokens
+	var liars []*net.UnixConn
 	for _, h := range []hello{
 		{device: b.local, memory: memorySize, nonce: nonce{1}},
 		{device: b.local, memory: memorySize, nonce: b.nonce},
@@ -139,7 +140,10 @@ func claimedAddress(t *testing.T, at netip.AddrPort) {
 		{device: nobody, memory: memorySize, nonce: nonce{1}},
 		{device: a.local, memory: memorySize, nonce: nonce{1}},
 	} {
-		requireRefused(t, dialAs(t, a, h))
+		liars = append(liars, dialAs(t, a, h))
+	}
+	for _, c := range liars {
+		requireRefused(t, c)
 	}
 	require.Zero(t, counter(a, "shm_deaths")+counter(b, "shm_deaths"))
 	require.NoError(t, a.Send([]link.Packet{packet(b, 0, []byte("goes on"))}))

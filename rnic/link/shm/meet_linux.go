@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"sync"
@@ -26,6 +27,10 @@ const (
 	// absence is how long a device that did not answer is not asked again, but
 	// for one that dials.
 	absence = 10 * time.Second
+	// redials is how often a device that hangs up is dialled again. One that
+	// ends may close its listener last: the second dial waits for that, and
+	// the third is refused.
+	redials = 2
 	// parting bounds the time for a note to a peer that may not read.
 	parting = 5 * time.Millisecond
 	// maxDevices bounds the devices that are met, each with two rings.
@@ -205,15 +210,14 @@ func (l *Link) meet(peer netip.AddrPort, token nonce) uint64 {
 		return 0
 	}
 	d, err := l.dial(peer, token)
+	for n := 0; n < redials && hungUp(err); n++ {
+		d, err = l.dial(peer, token)
+	}
 	switch {
 	case err == nil:
 		return d.id
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, net.ErrClosed): // no device is there
 		return 0
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		if errors.Is(Probe(peer), syscall.ECONNREFUSED) { // it ended before it answered
-			return 0
-		}
 	}
 	l.count.Fallback.Add(1)
 	l.mu.Lock()
@@ -224,6 +228,11 @@ func (l *Link) meet(peer netip.AddrPort, token nonce) uint64 {
 	l.mu.Unlock()
 	l.warn("fallback", "a device of this host is not met, it is reached by UDP", "device", peer, "err", err)
 	return 0
+}
+
+// hungUp reports whether the peer's end of the socket was closed.
+func hungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 // Probe tells whether a device at an address would be met: ECONNREFUSED says
