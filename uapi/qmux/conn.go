@@ -185,8 +185,8 @@ func (c *Conn) dispatch() {
 		case core.EventClosed:
 			c.cancel(c.failed())
 			c.interrupt()
-			if c.incoming.by != nil {
-				c.tell()
+			if t := c.turn(); t.leader != noStream {
+				c.carry(t.recall())
 			}
 			for _, s := range c.streams {
 				s.send.update()

@@ -42,7 +42,7 @@
 // Write lends its bytes and sends them itself, out of the program's memory, if
 // it finds nobody sending (send.go, outgoing.go); the writer sends all else. A
 // Read takes what is there or waits; of Reads that wait one after another, each
-// reads the byte stream itself (receive.go, incoming.go). The reader does when
+// reads the byte stream itself (receive.go, readturn.go). The reader does when
 // none has for two milliseconds, or when another call waits: whatever the
 // program does, the peer is heard. Events of the core wake the callers that
 // wait (conn.go). A timer does the work that is due.

@@ -4,5 +4,5 @@ package qmux
 func (s *Stream) Leads() bool {
 	s.receive.c.mu.Lock()
 	defer s.receive.c.mu.Unlock()
-	return s.receive.c.incoming.by == &s.receive
+	return s.receive.c.incoming.turn.leader == s.receive.id
 }

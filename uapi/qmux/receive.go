@@ -33,25 +33,25 @@ func (s *ReceiveStream) Read(p []byte) (n int, err error) {
 	}
 	c := s.c
 	leads, waits := false, false
-	var heard error
+	var failed error
 	for {
 		late := s.deadline.wait()
 		passed := isClosed(late)
 		c.do(func() {
 			c.await(&waits, false)
 			if leads {
-				c.heard(heard)
+				c.hasRead(failed)
 			}
-			leads = c.leads(s)
+			leads = c.turn().granted(s.id)
 			n, err = s.take(p)
 			again := n == 0 && err == nil && !passed && len(p) > 0
-			if leads && (!again || c.incoming.told || c.incoming.ended) {
+			if leads && (!again || c.incoming.turn.mustLeave()) {
 				leads = false
-				c.quit()
+				c.carry(c.turn().leave())
 			}
 			if again {
 				c.core.AwaitRead(s.id, p)
-				leads = leads || c.lead(s)
+				leads = leads || c.claim(s)
 				c.await(&waits, !leads)
 			}
 		})
@@ -61,7 +61,7 @@ func (s *ReceiveStream) Read(p []byte) (n int, err error) {
 		case passed:
 			return 0, os.ErrDeadlineExceeded
 		case leads:
-			heard = c.hear()
+			failed = c.readOnce()
 			continue
 		}
 		select {
@@ -69,6 +69,14 @@ func (s *ReceiveStream) Read(p []byte) (n int, err error) {
 		case <-late:
 		}
 	}
+}
+
+// claim makes the Read of s read the byte stream, if it may. The core is
+// locked.
+func (c *Conn) claim(s *ReceiveStream) bool {
+	leads, do := c.turn().claim(s.id)
+	c.carry(do)
+	return leads
 }
 
 // late ends a Read that reads the byte stream when its deadline passes.
@@ -79,11 +87,7 @@ func (s *ReceiveStream) late() {
 }
 
 // interrupt ends its Read's turn, if it has it. The core is locked.
-func (s *ReceiveStream) interrupt() {
-	if s.c.incoming.by == s {
-		s.c.tell()
-	}
-}
+func (s *ReceiveStream) interrupt() { s.c.carry(s.c.turn().recallLeader(s.id)) }
 
 // take reads the bytes that are there. The core is locked.
 func (s *ReceiveStream) take(p []byte) (int, error) {
