@@ -39,11 +39,7 @@ func TestNVMe(t *testing.T) {
 	}
 	c.Add = append(c.Add, cli...)
 	g := vmtest.Start(t, c)
-	args := []string{"-run=" + os.Getenv("NVME_RUN"), module + "tests/nvme"}
-	if !amount.All() {
-		args = append([]string{"-skip=^TestKill$"}, args...) // the kernel takes a minute to come back
-	}
-	output := g.GoTest(t, args...)
+	output := g.GoTest(t, "-run="+os.Getenv("NVME_RUN"), module+"tests/nvme")
 	if testing.Verbose() {
 		t.Logf("output in the guest:\n%s", output)
 	}

@@ -108,7 +108,7 @@ func run(t *testing.T, name string, args ...string) string {
 func TestKill(t *testing.T) {
 	disk := newDisk(t, "disk", 8*mib)
 	first := target(t, "", disk)
-	_, devices := connect(t, 1, ",keep_alive_tmo=2,reconnect_delay=1,ctrl_loss_tmo=120")
+	controller, devices := connect(t, 1, ",keep_alive_tmo=2,reconnect_delay=1,ctrl_loss_tmo=120")
 	l := newLoad(t, devices[0], 3*mib, 2)
 	done := make(chan error, 1)
 	go func() { done <- l.write() }()
@@ -118,6 +118,7 @@ func TestKill(t *testing.T) {
 	target(t, "", disk)
 	require.NoError(t, <-done)
 	l.verify(t)
+	disconnect(t, controller) // before the target ends, or the kernel waits a minute for an answer
 }
 
 // TestDisconnect: a kernel that disconnects under writes leaves a target that
