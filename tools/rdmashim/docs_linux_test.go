@@ -47,6 +47,7 @@ var docElsewhere = map[string]string{
 	"tools/bench suite --rounds 5 --run '^registration' --markdown":                 "tools/lab/suite_test.go:TestSuiteTransports",
 	"rdmashim sample quic server":                                                   "tools/rdmashim/echo/sample_test.go:TestSample",
 	"rdmashim sample quic client 127.0.0.1 --on 'soft?loss=1%,tcp,udp'":             "tools/rdmashim/echo/sample_test.go:TestSample",
+	"rdmashim stats --listen 127.0.0.1:9400":                                        "tools/rdmashim/top_test.go:TestStatsListen",
 	"rdmashim run -- rdma link show":                                                "tests/programs/netlink_linux_test.go:TestRDMA",
 	"rdmashim run -- rdma resource show qp":                                         "tests/programs/netlink_linux_test.go:TestRDMA",
 	"rdmashim run -- ibv_devinfo -v":                                                "tests/programs/programs_linux_test.go:TestDevinfo",

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -155,6 +157,25 @@ func TestStatsOfAnotherProcess(t *testing.T) {
 	require.NotContains(t, o.Stdout, "\x1b")
 }
 
+// A scraper reads the devices of this process from another one.
+func TestStatsListen(t *testing.T) {
+	privateSockets(t)
+	_, _, write := lossyPair(t)
+	s := clitest.Serve(t, pidArgs("stats", "--listen", "127.0.0.1:0")...)
+	for counted := 0; counted < 2; { // again while this process is too busy to answer
+		write()
+		r, err := http.Get("http://" + s.Addr + "/metrics")
+		require.NoError(t, err)
+		text, err := io.ReadAll(r.Body)
+		require.NoError(t, err)
+		require.NoError(t, r.Body.Close())
+		require.Equal(t, http.StatusOK, r.StatusCode)
+		counted = strings.Count(string(text), "\nrdmashim_port_sent_pkts_total{")
+	}
+	http.DefaultClient.CloseIdleConnections()
+	s.Stop()
+}
+
 // A killed process leaves its socket; the next reader removes it.
 func TestStatsAfterAKill(t *testing.T) {
 	privateSockets(t)
@@ -185,6 +206,8 @@ func TestTopUsage(t *testing.T) {
 		"stats a b":             "at most 1",
 		"stats -j --prometheus": "choose one",
 		"stats -p -4":           "invalid",
+		"stats --listen 9400":   "write 127.0.0.1:9400",
+		"stats --listen :0 -j":  "leave --json",
 	})
 	clitest.Refused(t, 1, "", map[string]string{
 		"top nosuch0":   "no device nosuch0",

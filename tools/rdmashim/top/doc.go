@@ -7,5 +7,6 @@
 // netlink (kernel.go). Two readings make a Frame (frame.go), whose rates are
 // the differences over the time between. A Frame is printed as a table
 // (table.go) or as a line of JSON; Run (run.go) does that until it is
-// told to stop. totals.go prints one reading as it is.
+// told to stop. totals.go prints one reading as it is, scrape.go answers each
+// scraper over HTTP with one.
 package top

@@ -12,6 +12,7 @@ import (
 // StatsCommand is 'rdmashim stats'.
 func StatsCommand(source func() *Source) *cobra.Command {
 	var asJSON, prometheus, all bool
+	var listen string
 	var wanted func(args []string) *Source
 	cmd := &cobra.Command{
 		Use:   "stats [DEVICE]",
@@ -25,12 +26,23 @@ rcvd_bytes are all bytes of payload, shm_sent_bytes and shm_rcvd_bytes those of
 them that went through memory shared with a device of this host, and likewise
 _pkts; of those, shm_ref_bytes were lent, which the peer reads where they lie,
 and shm_pulled_bytes were read so. A program that does not begin to answer
-within 200 ms, because it is stopped, is left out and named on standard error.`,
-		Example: "  rdmashim stats\n  rdmashim stats rxe0 -j\n  rdmashim stats --prometheus > /var/lib/node_exporter/rdmashim.prom",
+within 200 ms, because it is stopped, is left out and named on standard error.
+
+--listen ADDRESS:PORT answers GET /metrics there with the counters of the
+moment, as --prometheus prints them, until it is told to stop. Without ADDRESS
+it is the loopback's; another one lets all that reach it read the counters, the
+names of programs and their peers' addresses.`,
+		Example: "  rdmashim stats\n  rdmashim stats rxe0 -j\n  rdmashim stats --prometheus > /var/lib/node_exporter/rdmashim.prom\n  rdmashim stats --listen 127.0.0.1:9400",
 		Args:    cli.MaxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if asJSON && prometheus {
 				return cli.Usagef("stats: --json and --prometheus are two forms; choose one")
+			}
+			if listen != "" {
+				if asJSON || all {
+					return cli.Usagef("stats: --listen answers Prometheus' text, all of it; leave --json and --all out")
+				}
+				return serveScrapers(cmd.Context(), listen, wanted(args), cmd.OutOrStdout(), cmd.ErrOrStderr())
 			}
 			list, warnings, err := wanted(args).First(cmd.Context())
 			if err != nil {
@@ -56,6 +68,7 @@ within 200 ms, because it is stopped, is left out and named on standard error.`,
 	f := cmd.Flags()
 	f.BoolVarP(&asJSON, "json", "j", false, "print JSON")
 	f.BoolVar(&prometheus, "prometheus", false, "print Prometheus' text format")
+	f.StringVar(&listen, "listen", "", "answer GET /metrics at this ADDRESS:PORT")
 	f.BoolVarP(&all, "all", "a", false, "print counters that are zero, too")
 	return cmd
 }
