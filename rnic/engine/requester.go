@@ -127,8 +127,7 @@ func (q *QP) mayRequest() bool {
 }
 
 // checkLocal looks at a request before its first packet: its own faults, its
-// scatter list, and the fence (IBA 10.8.3.3: wait until READs and atomics
-// before it are complete). False holds the queue.
+// scatter list, and the fence. False holds the queue.
 func (q *QP) checkLocal(w *sendWR) bool {
 	if w.status == abi.WCSuccess && w.kind.returnsData() {
 		switch {
@@ -142,6 +141,12 @@ func (q *QP) checkLocal(w *sendWR) bool {
 		q.failLocal()
 		return false
 	}
+	return q.passesFence(w)
+}
+
+// passesFence reports whether a request may begin: one that is fenced waits
+// until READs and atomics before it are complete (IBA 10.8.3.3).
+func (q *QP) passesFence(w *sendWR) bool {
 	a := &q.req.asked
 	return w.flags&abi.SendFence == 0 || a.empty() || a.front().first >= w.first
 }

@@ -21,6 +21,7 @@ type sendWR struct {
 	imm        [4]byte
 	invalidate uint32
 	bind       mem.Bind
+	done       bool // a local operation was carried out
 	remote     uint64
 	rkey       uint32
 	compareAdd uint64
@@ -163,7 +164,7 @@ func (q *QP) Post(now Time, wr *SendWR) error {
 	}
 	w.first, w.end = q.req.post, q.req.post+1
 	if w.kind.local() {
-		w.end, w.bind = w.first, wr.Bind
+		w.end, w.bind, w.done = w.first, wr.Bind, false
 	}
 	w.cost = q.sq.cost
 	w.mtu, w.private = q.mtu, 0

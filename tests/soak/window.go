@@ -254,8 +254,8 @@ func (w *windowRun) ownerRequest(p *windowPair) error {
 	return w.post(p, p.owner, wr, w.bind(p, of, part, &wr.Bind)...)
 }
 
-// ownerWrite sends bytes to the user. Binding and revoking behind it wait for
-// its end (IBA 10.8.3.3).
+// ownerWrite sends bytes to the user. Revoking behind it waits for its end (IBA
+// 10.8.3.3).
 func (w *windowRun) ownerWrite(p *windowPair) error {
 	n := w.rand.Between(1, windowMost)
 	s, done := p.ends(false, 0)
