@@ -158,7 +158,6 @@ func (d *Device) Close() error {
 	d.mu.Unlock()
 
 	opened.remove(d)
-	statsSocket.update(d)
 	err := d.cm.close(pairs) // while there are queue pairs: peers are told
 	if e := d.verbs.Close(); err == nil {
 		err = e

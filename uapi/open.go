@@ -108,7 +108,6 @@ func open(way device.Way, config OpenConfig) (*Device, error) {
 	}
 	d.release, d.dials = client.Close, way.Dials
 	opened.add(d)
-	statsSocket.update(d)
 	return d, nil
 }
 

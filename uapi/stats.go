@@ -48,13 +48,11 @@ func (d *Device) Stats() (DeviceStats, error) {
 
 // AllStats reads all devices that this process has open, soft and kernel
 // devices, each once. A device that cannot be read is left out.
-func AllStats() []DeviceStats { return readStats(opened.all()) }
-
-// readStats reads the devices, each once. Of a kernel device
-// every Device knows its own queue pairs.
-func readStats(devices []*Device) []DeviceStats {
+//
+// Of a kernel device every Device knows its own queue pairs.
+func AllStats() []DeviceStats {
 	list := []DeviceStats{}
-	for _, d := range devices {
+	for _, d := range opened.all() {
 		i := slices.IndexFunc(list, func(s DeviceStats) bool { return s.Device == d.where.OpenName() && s.Name == d.where.Name })
 		host := d.where.Spec.Kind == device.Host
 		if i >= 0 && !host {

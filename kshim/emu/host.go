@@ -32,6 +32,22 @@ type Host interface {
 	Number(fd int32) int32
 }
 
+// Tracked is a Host whose program is another process of the system than this
+// kernel's.
+type Tracked interface {
+	// Owner is the program's PID and its name, as ps shows it.
+	Owner() (pid int, name string)
+}
+
+// Owner is the process of the system that the program is; 0 if it is the
+// kernel's own.
+func (p *Process) Owner() (pid int, name string) {
+	if t, ok := p.host.(Tracked); ok {
+		return t.Owner()
+	}
+	return 0, ""
+}
+
 // FileKind is what a host makes a descriptor for.
 type FileKind uint8
 

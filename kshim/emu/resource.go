@@ -68,6 +68,7 @@ type ObjectInfo struct {
 	Port uint8 // of queue pairs, 0 before INIT; and of ids, 0 before they have a device
 	Type abi.QPType
 	QP   abi.QueryQPResp
+	Stat any      // of queue pairs: what driver.QP.Status says
 	QPs  []uint32 // of shared receive queues: the queue pairs that use it, by number
 
 	QPN      uint32 // of ids: the connection's queue pair, if it is known, as are
@@ -133,7 +134,7 @@ func (o *object) info() (i ObjectInfo, ok bool) {
 		slices.Sort(i.QPs)
 	case *queuePair:
 		attr, err := b.qp.Query()
-		i.ID, i.Type, i.QP, i.Port = b.qp.Num(), b.typ, attr, attr.PortNum
+		i.ID, i.Type, i.QP, i.Port, i.Stat = b.qp.Num(), b.typ, attr, attr.PortNum, b.qp.Status()
 		return i, err == nil
 	}
 	return i, true

@@ -41,7 +41,7 @@ func (d *Devices) insmod(option func(i int) string) error {
 		if strings.Contains(param, "?") {
 			sep = "&"
 		}
-		list = append(list, fmt.Sprintf("%s%sname=rxe%d&stats=off&%s", param, sep, i, option(i)))
+		list = append(list, fmt.Sprintf("%s%sname=rxe%d&%s", param, sep, i, option(i)))
 	}
 	err := d.machine.Insmod("soft", list...)
 	if err != nil {

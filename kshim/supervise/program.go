@@ -38,7 +38,10 @@ type program struct {
 	rings int64 // guarded by life: bytes of all rings
 }
 
-var _ emu.Host = (*program)(nil)
+var _ interface {
+	emu.Host
+	emu.Tracked
+} = (*program)(nil)
 
 // maxFiles and maxRings bound what a program costs this process: open files,
 // and bytes of memory for rings.
@@ -84,6 +87,9 @@ func (k *Kernel) pidOf(owner *emu.Process) int {
 	}
 	return g.(*program).process.pid
 }
+
+// Owner implements emu.Tracked.
+func (g *program) Owner() (pid int, name string) { return g.process.pid, g.process.name() }
 
 // name is the process's name, as ps shows it.
 func (p *process) name() string {

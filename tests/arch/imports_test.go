@@ -132,7 +132,7 @@ var allowed = map[string][]string{
 	"rnic":                               {"kshim/abi", "kshim/driver", "kshim/ring", "rnic/cm", "rnic/drive", "rnic/engine", "rnic/engine/path", "rnic/guard", "rnic/link", "rnic/mem", "rnic/wire"},
 	"uapi":                               {"kshim", "kshim/abi", "kshim/rdmacm", "kshim/ring", "kshim/verbs", "uapi/internal/admission", "uapi/internal/device", "uapi/internal/errs", "uapi/internal/handle", "uapi/internal/pages", "uapi/loopback", "uapi/stats"},
 	"uapi/internal/admission":            {},
-	"uapi/internal/device":               {"kshim", "kshim/abi", "kshim/gidtable", "kshim/parties", "kshim/peercred", "kshim/refuse", "kshim/ruletext", "kshim/verbs", "rnic/link/rules", "rnic/link/udp/ports", "uapi/internal/errs", "uapi/loopback"},
+	"uapi/internal/device":               {"kshim", "kshim/abi", "kshim/gidtable", "kshim/parties", "kshim/peercred", "kshim/refuse", "kshim/ruletext", "kshim/verbs", "rnic/link/rules", "rnic/link/udp/ports", "uapi/internal/errs", "uapi/loopback", "uapi/stats"},
 	"uapi/internal/errs":                 {},
 	"uapi/internal/handle":               {},
 	"uapi/internal/pages":                {"kshim/arena"},

@@ -59,6 +59,7 @@ func TestSupervisor(t *testing.T) {
 		{"TestNetlink", TestNetlink, each},
 		{"TestDevinfo", TestDevinfo, each},
 		{"TestPingpong", TestPingpong, each},
+		{"TestStats", TestStats, each},
 		{"TestConnectionManager", TestConnectionManager, withAll},
 		{"TestExit", TestExit, each},
 		{"TestEnds", TestEnds, withAll},

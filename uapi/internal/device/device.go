@@ -58,9 +58,6 @@ func (d *Device) OpenName() string {
 	return name
 }
 
-// StatsReadable reports whether other processes may read the device's counters.
-func (d *Device) StatsReadable() bool { return d.Spec.stats }
-
 // Beside reports whether another process has UDP port 4791 of the device's
 // address: the device has another one, and connects as if it had 4791.
 func (d *Device) Beside() bool { return d.Spec.role == roleBeside }

@@ -1,12 +1,17 @@
 package device
 
 import (
+	"encoding/json"
 	"errors"
 	"log/slog"
+	"os"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/uapi/stats"
 )
 
 // Machine is the emulated kernel that this process's soft and sim devices are
@@ -112,4 +117,35 @@ func processesOn(device string) func(client string) (kshim.Kernel, func(), error
 		}
 		return p, p.Exit, nil
 	}
+}
+
+// read reads devices that the kernel has. Queue pairs of other processes, whose
+// kernel this is, name them.
+func (k *miniKernel) read(devices []*Device) []stats.Device {
+	list := []stats.Device{}
+	viewer := k.Process("stats")
+	defer viewer.Exit()
+	for _, e := range viewer.Devices() {
+		i := slices.IndexFunc(devices, func(d *Device) bool { return d.Name == e.Name() })
+		if i < 0 {
+			continue
+		}
+		d := devices[i]
+		r := stats.Device{
+			Name: d.Name, Device: d.OpenName(), Kind: string(d.Spec.Kind), NetDev: d.NetDev, Address: d.Addr,
+			PID: os.Getpid(), Process: processName(), Time: time.Now(), Ports: []stats.Port{}, QueuePairs: []stats.QueuePair{},
+		}
+		if port, err := e.QueryPort(1); err == nil {
+			r.Ports = append(r.Ports, stats.Port{Port: 1, State: port.State.String(), MTU: port.ActiveMTU.Bytes(), Counters: e.Counters()})
+		}
+		for _, o := range viewer.Objects(e, "qp") {
+			var q stats.QueuePair
+			if text, err := json.Marshal(o.Stat); err == nil && json.Unmarshal(text, &q) == nil {
+				q.PID, q.Process = o.Owner.Owner()
+				r.QueuePairs = append(r.QueuePairs, q)
+			}
+		}
+		list = append(list, r)
+	}
+	return list
 }

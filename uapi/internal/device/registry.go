@@ -27,6 +27,8 @@ type registry struct {
 	devices []*Device      // guarded by mu
 	serial  map[Kind]int   // guarded by mu; numbers the names
 	hosts   map[string]int // guarded by mu: how often the kernel's devices are open, by name
+
+	readers statsSocket
 }
 
 // countHost counts n more times that a device of the kernel is open.
@@ -48,6 +50,15 @@ func (r *registry) hasHost(name string) bool {
 
 // acquire finds or starts the device. Every acquire needs a release.
 func (r *registry) acquire(spec Spec, log *slog.Logger) (*Device, error) {
+	d, err := r.obtain(spec, log)
+	if err == nil {
+		r.readers.update(d, r.list, log)
+	}
+	return d, err
+}
+
+// obtain is acquire without the socket for readers.
+func (r *registry) obtain(spec Spec, log *slog.Logger) (*Device, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if spec.role == roleBeside {
@@ -177,6 +188,7 @@ func (r *registry) launch(spec Spec, at netip.AddrPort, log *slog.Logger) (*Devi
 
 // release gives one acquire back; the last one stops the device.
 func (r *registry) release(d *Device) error {
+	defer r.readers.update(d, r.list, slog.Default())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	d.users--
