@@ -63,14 +63,15 @@ type File interface {
 	Close() error
 }
 
-// Pusher is an optional part of an event file: a kernel that runs in the
-// program's process hands its events over, so that no goroutine need be woken
-// to read them.
+// Pusher is an optional part of an event file and of a connection manager's: a
+// kernel that runs in the program's process hands its events over, so that no
+// goroutine need be woken to read them.
 type Pusher interface {
-	// Push has every event from now on given to f as Read would give it, those
-	// first that wait. Read finds none any more, and ends when the file does.
-	// f must not block nor call the kernel, whose locks are held, and must not
-	// keep the slice.
+	// Push has every event from now on given to f as Read would give it, or
+	// GET_EVENT, those first that wait. Read finds none any more, and ends when
+	// the file does. GET_EVENT finds the requests of peers alone: a fetch makes
+	// room in a listener's backlog. f must not block nor call the kernel, whose
+	// locks are held, and must not keep the slice.
 	Push(f func(event []byte))
 }
 

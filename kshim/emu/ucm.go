@@ -49,10 +49,12 @@ type ucmFile struct {
 	wake chan struct{} // one token: an event may be there
 
 	mu     sync.Mutex
-	events []ucmEvent          // guarded by mu
-	ids    map[*ucmID]struct{} // guarded by mu
-	ended  bool                // guarded by mu
-	ready  readiness           // guarded by mu
+	events []ucmEvent                 // guarded by mu
+	ids    map[*ucmID]struct{}        // guarded by mu
+	ended  bool                       // guarded by mu
+	ready  readiness                  // guarded by mu
+	push   func([]byte)               // guarded by mu: takes events but those of requests; or nil
+	pushed [abi.UCMEventRespSize]byte // guarded by mu: for push
 }
 
 // ucmEvent is an event that waits.
@@ -66,6 +68,7 @@ type ucmEvent struct {
 var (
 	_ kshim.File   = (*ucmFile)(nil)
 	_ kshim.Waiter = (*ucmFile)(nil)
+	_ kshim.Pusher = (*ucmFile)(nil)
 )
 
 // openCM opens the connection manager, which is there as long as a device has

@@ -39,16 +39,18 @@ func (id *ucmID) asks() (resources uint8, asking bool) {
 // was not accepted yet, which has no uid, are dropped: its ACCEPT will fail
 // (ucma.c: ucma_event_handler).
 func (id *ucmID) post(ev abi.UCMEvent, status int32, param abi.Struct) {
-	f := id.lockFile()
+	f, waits := id.lockFile(), false
 	if id.uid != 0 && !id.dead {
 		resp := abi.UCMEventResp{UID: id.uid, ID: id.num, Event: ev, Status: status}
 		if param != nil {
 			param.Put(resp.Param[:])
 		}
-		f.add(ucmEvent{of: id, resp: resp})
+		waits = f.add(ucmEvent{of: id, resp: resp})
 	}
 	f.mu.Unlock()
-	f.notify()
+	if waits {
+		f.notify()
+	}
 }
 
 func connParam(param *driver.CMPeerParam, private []byte) *abi.UCMConnParam {
@@ -116,10 +118,37 @@ func (l *listenOn) Request(conn driver.CMConn, r *driver.CMRequest) (driver.CMEv
 	return made, nil
 }
 
-// add puts an event behind those that wait. Preconditions: mu is held.
-func (f *ucmFile) add(ev ucmEvent) {
+// add hands an event over, or puts it behind those that wait; then it returns
+// true. Preconditions: mu is held.
+func (f *ucmFile) add(ev ucmEvent) (waits bool) {
+	if f.push != nil && ev.made == nil {
+		ev.report()
+		ev.resp.Put(f.pushed[:])
+		f.push(f.pushed[:])
+		return false
+	}
 	f.events = append(f.events, ev)
 	f.ready.event()
+	return true
+}
+
+// report counts an event that the program has got. Preconditions: the file's mu
+// is held.
+func (ev *ucmEvent) report() {
+	ev.of.reported++
+	if ev.group != nil {
+		ev.group.reported++
+	}
+}
+
+// Push implements kshim.Pusher.
+func (f *ucmFile) Push(to func([]byte)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.push = to
+	for _, ev := range f.take(func(ev *ucmEvent) bool { return ev.made == nil }) {
+		f.add(ev)
+	}
 }
 
 func (f *ucmFile) notify() {
@@ -150,10 +179,7 @@ func (c *ucmCall) getEvent() error {
 	if len(f.events) == 0 {
 		f.ready.none()
 	}
-	ev.of.reported++
-	if ev.group != nil {
-		ev.group.reported++
-	}
+	ev.report()
 	more := len(f.events) > 0
 	f.mu.Unlock()
 	if more {

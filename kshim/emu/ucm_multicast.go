@@ -94,14 +94,16 @@ func (id *ucmID) mayJoin(at netip.Addr) error {
 
 // joined raises the event of a join.
 func (g *ucmGroup) joined(param *abi.UCMUDParam) {
-	f := g.of.lockFile()
+	f, waits := g.of.lockFile(), false
 	if g.of.uid != 0 {
 		resp := abi.UCMEventResp{UID: g.uid, ID: g.num, Event: abi.UCMEventMulticastJoin}
 		param.Put(resp.Param[:])
-		f.add(ucmEvent{of: g.of, group: g, resp: resp})
+		waits = f.add(ucmEvent{of: g.of, group: g, resp: resp})
 	}
 	f.mu.Unlock()
-	f.notify()
+	if waits {
+		f.notify()
+	}
 }
 
 // enter gives a membership the lowest free number.

@@ -20,7 +20,8 @@ const (
 )
 
 // Channel is an open rdma_cm file: the ids made on it, and the one goroutine
-// that fetches their events. It is safe for concurrent use.
+// that fetches their events, if the kernel does not hand them over. It is safe
+// for concurrent use.
 type Channel struct {
 	kernel kshim.Kernel
 	file   kshim.File
@@ -66,6 +67,9 @@ func Open(k kshim.Kernel) (*Channel, error) {
 	}
 	c := &Channel{kernel: k, file: file, wait: wait, ended: make(chan struct{}), ids: map[uint64]*ID{}}
 	c.reader = c.take()
+	if p, ok := file.(kshim.Pusher); ok {
+		p.Push(c.pushed)
+	}
 	var ctx context.Context
 	ctx, c.stop = context.WithCancel(context.Background())
 	go c.read(ctx)
@@ -113,14 +117,23 @@ func (c *Channel) fetchOne() error {
 	var ev abi.UCMEventResp
 	err := c.write(c.reader, &request{abi.UCMCmdGetEvent, &req, &req.Response, &ev})
 	if err == nil {
-		c.dispatch(&ev)
+		c.dispatch(&ev, false)
 	}
 	return err
 }
 
+// pushed takes an event from a kernel in this process, which holds locks.
+func (c *Channel) pushed(b []byte) {
+	var ev abi.UCMEventResp
+	if ev.Parse(b) == nil {
+		c.dispatch(&ev, true)
+	}
+}
+
 // dispatch gives an event to its id. Ids are found by uid: the kernel's number
 // of an id, which may be 0, is another id's as soon as the first is destroyed.
-func (c *Channel) dispatch(resp *abi.UCMEventResp) {
+// An event that was pushed is no request, and no command is given for it here.
+func (c *Channel) dispatch(resp *abi.UCMEventResp, pushed bool) {
 	c.mu.Lock()
 	id := c.ids[resp.UID]
 	c.mu.Unlock()
@@ -129,7 +142,7 @@ func (c *Channel) dispatch(resp *abi.UCMEventResp) {
 		return
 	}
 	if id != nil {
-		id.deliver(Event{Type: resp.Event, Status: resp.Status, Peer: peer(resp)})
+		id.deliver(Event{Type: resp.Event, Status: resp.Status, Peer: peer(resp)}, pushed)
 	}
 }
 

@@ -14,7 +14,9 @@
 // memory, its answer's room is pinned, and it is written. Events come the other
 // way: one goroutine per channel fetches them by GET_EVENT, waits in the
 // netpoller when there are none (kshim.Waiter), and gives each to its id, which
-// it finds by uid. Waiting for an id, or for the end of its connection
+// it finds by uid. A kernel in this process hands over all but the requests of
+// peers itself (kshim.Pusher), so that a resolution ends without a change of
+// goroutines. Waiting for an id, or for the end of its connection
 // (ID.Context), costs no goroutine.
 //
 // # The active side
@@ -59,7 +61,7 @@
 //     initiator depth are corrected there. The RNR timer is always 0, which is
 //     655.36 ms, unless ConnParam says otherwise.
 //   - A disconnect request must be answered, or the peer waits: the channel's
-//     goroutine does.
+//     goroutine does, or one of its own if the event was handed over.
 //   - DESTROY_ID tells how many of an id's events were given, for clients that
 //     still work on them. Here Destroy waits until the one that may have been
 //     fetched is delivered.

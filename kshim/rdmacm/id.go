@@ -87,8 +87,9 @@ func (id *ID) call(op string, f func() error) error {
 	return nil
 }
 
-// deliver is called by the channel's reader.
-func (id *ID) deliver(ev Event) {
+// deliver is called by the channel's reader, or by a kernel that must not be
+// called meanwhile.
+func (id *ID) deliver(ev Event, pushed bool) {
 	id.mu.Lock()
 	local := id.local
 	switch {
@@ -103,8 +104,15 @@ func (id *ID) deliver(ev Event) {
 	id.notify()
 	switch ev.Type {
 	case abi.UCMEventDisconnected:
-		id.answer()
-		id.cut(ev.ended(local))
+		end := func() {
+			id.answer()
+			id.cut(ev.ended(local))
+		}
+		if pushed {
+			go end()
+		} else {
+			end()
+		}
 	case abi.UCMEventTimewaitExit, abi.UCMEventDeviceRemoval:
 		id.cut(ev.ended(local))
 	}
