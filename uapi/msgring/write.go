@@ -181,7 +181,7 @@ func (c *Conn) lookWrite() bool {
 		fallthrough
 	case w.staged:
 		return c.core.Committable()
-	case c.cause != nil && !c.core.LostBoth(): // what arrived before the end tells more
+	case (c.cause != nil || c.core.Lost() && c.why() != nil) && !c.core.LostBoth(): // what arrived before the end tells more
 		w.lent = nil
 		return false
 	}
