@@ -106,9 +106,20 @@ func (c *Conn) close(abort bool) error {
 		return err
 	}
 	c.turns.rouse(&c.turns.reader, &c.turns.writer)
-	go c.linger()
+	go func() {
+		c.linger()
+		close(c.closed)
+		if c.gone != nil {
+			c.gone(c.closeErr)
+		}
+	}()
 	return nil
 }
+
+// OnClosed has f called, by a goroutine that holds nothing, when everything was
+// given back after Close or Abort, with CloseContext's error. Preconditions: it
+// is called once at most, before those.
+func (c *Conn) OnClosed(f func(error)) { c.gone = f }
 
 // linger waits until all has arrived at the peer's device, the connection has
 // ended, or the time is over, and gives everything back.
@@ -146,7 +157,6 @@ func (c *Conn) linger() {
 	}
 	c.mu.Unlock()
 	c.closeErr = errors.Join(undelivered, unlessClosed(disconnected), unlessClosed(device.DestroyQP(c.qp)), c.loseReads(), c.memory.free())
-	close(c.closed)
 }
 
 // undelivered is why written data has not arrived. Preconditions: mu is held.

@@ -37,6 +37,7 @@ type Conn struct {
 	closing  bool
 	closed   chan struct{} // closed when everything was given back
 	closeErr error         // set before closed is
+	gone     func(error)   // OnClosed's; set before closing is
 	overdue  bool          // the linger time has passed
 	aborted  bool
 	patience time.Duration // how long Close lingers

@@ -69,25 +69,26 @@ func (c *Conn) SetLinger(sec int) error {
 // device ends with its process.
 func (c *Conn) Close() error {
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closing {
+		c.closing = true
+		lingering.add(c)
+	}
 	end := c.ring.Close
 	if c.abrupt {
 		end = c.ring.Abort
 	}
-	err := end()
-	c.mu.Unlock()
-	if err != nil { // it was closed before
-		return c.failed("close", err)
+	return c.failed("close", end())
+}
+
+// ended is called when everything was given back.
+func (c *Conn) ended(err error) {
+	c.goneErr = err
+	if c.giveBack != nil {
+		c.giveBack()
 	}
-	lingering.add(c)
-	go func() {
-		c.goneErr = c.ring.CloseContext(context.Background())
-		if c.giveBack != nil {
-			c.giveBack()
-		}
-		lingering.remove(c)
-		close(c.gone)
-	}()
-	return nil
+	lingering.remove(c)
+	close(c.gone)
 }
 
 // ErrUndelivered: data that was written is not known to have arrived at the

@@ -33,6 +33,7 @@ type Conn struct {
 	readClosed       atomic.Bool // set while mu is held
 
 	mu      sync.Mutex
+	closing bool          // guarded by mu, as is abrupt
 	abrupt  bool          // Close does not linger
 	gone    chan struct{} // closed when everything was given back
 	goneErr error         // set before gone is closed
@@ -46,10 +47,12 @@ var (
 
 func newConn(ring *msgring.Conn, giveBack func()) *Conn {
 	info := ring.Info()
-	return &Conn{
+	c := &Conn{
 		ring: ring, local: Addr{info.LocalAddr}, remote: Addr{info.RemoteAddr},
 		giveBack: giveBack, gone: make(chan struct{}),
 	}
+	ring.OnClosed(c.ended)
+	return c
 }
 
 // LocalAddr is the address of this end, an Addr.

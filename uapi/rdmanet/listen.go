@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rdmashim/rdmashim/uapi"
@@ -17,6 +18,9 @@ const HandshakeTimeout = 10 * time.Second
 // more than uapi.DefaultPending, so that uapi gives up clients that never
 // confirm when others wait.
 const maxWaiting = uapi.DefaultPending + 128
+
+// maxIdle is how many goroutines wait for requests.
+const maxIdle = 4
 
 // Listener is a net.Listener. Handshakes run beside each other, at most
 // uapi.DefaultPending at a time: a client that never confirms blocks no other.
@@ -67,28 +71,45 @@ func listen(open func(string, uapi.ListenConfig) (*uapi.Listener, error), addr s
 	return l, nil
 }
 
-// serve starts a handshake for each request until the listener ends.
+// serve has a goroutine wait for a request and shake hands, then for the next
+// one, with another in its place meanwhile, until the listener ends. A
+// goroutine that is there already is spared its start, and the growth of its
+// stack.
 func (l *Listener) serve() {
 	defer close(l.ended)
-	var handshakes sync.WaitGroup
-	defer handshakes.Wait()
-	defer l.end()
+	var servers sync.WaitGroup
+	var idle atomic.Int32 // that wait for a request, or are about to
 	places := make(chan struct{}, maxWaiting)
-	for {
-		select {
-		case places <- struct{}{}:
-		case <-l.life.Done():
-			return
-		}
-		request, err := l.requests.Accept(l.life)
-		if err != nil {
-			return
-		}
-		handshakes.Go(func() {
+	var server func()
+	start := func() {
+		idle.Add(1)
+		servers.Go(server)
+	}
+	server = func() {
+		for {
+			select {
+			case places <- struct{}{}:
+			case <-l.life.Done():
+				return
+			}
+			request, err := l.requests.Accept(l.life)
+			if err != nil {
+				l.end()
+				return
+			}
+			if idle.Add(-1) == 0 {
+				start()
+			}
 			l.answer(request)
 			<-places
-		})
+			if idle.Add(1) > maxIdle {
+				idle.Add(-1)
+				return
+			}
+		}
 	}
+	start()
+	servers.Wait()
 }
 
 // answer shakes hands with a client and waits until Accept takes the
