@@ -55,7 +55,34 @@ func (q *QP) completeOne(c *engine.Completion) {
 			wc.Flags |= abi.WCGRH // as with rxe: RoCEv2 packets have an IP header
 		}
 	}
+	if cq.judge != nil && wc.Status == abi.WCSuccess && q.judge(cq, &wc, c.Recv) {
+		cq.put(&wc, true)
+		q.toError(q.d.now())
+		return
+	}
 	cq.put(&wc, c.Solicited)
+}
+
+// failedQueues are the work queues of which a judge has failed a request.
+type failedQueues struct{ send, recv bool }
+
+// judge changes a completion as its queue's judge says, and reports whether the
+// queue pair goes to ERR behind it. What was done already when it does is
+// flushed with the rest of its work queue.
+func (q *QP) judge(cq *CQ, wc *ring.WC, recv bool) (toERR bool) {
+	failed := &q.failed.send
+	if recv {
+		failed = &q.failed.recv
+	}
+	status := abi.WCWRFlushErr
+	if !*failed {
+		status, toERR = cq.judge.Judge(wc.Opcode, q.ev)
+		*failed = toERR
+	}
+	if status != abi.WCSuccess {
+		*wc = ring.WC{ID: wc.ID, Status: status, QPN: wc.QPN}
+	}
+	return toERR
 }
 
 // report raises the queue pair's asynchronous events (IBA 11.6.3). Completions

@@ -15,6 +15,8 @@ type CQ struct {
 	d  *Device
 	ev driver.CQEvents
 
+	judge driver.CQJudge // of its completions, or nil
+
 	ring  *ring.Queue    // guarded by d.mu
 	prod  *ring.Producer // guarded by d.mu
 	armed arming         // guarded by d.mu
@@ -44,7 +46,8 @@ func (d *Device) CreateCQ(cqe int, u *driver.Udata, ev driver.CQEvents) (driver.
 	}
 	resp := abi.RXECreateCQResp{MI: publish(u, q)}
 	resp.Put(u.Out)
-	return &CQ{d: d, ring: q, ev: ev, prod: q.Producer()}, nil
+	judge, _ := ev.(driver.CQJudge)
+	return &CQ{d: d, ring: q, ev: ev, judge: judge, prod: q.Producer()}, nil
 }
 
 // countCQ takes a place for a completion queue.

@@ -91,7 +91,7 @@ func (q *QP) toError(now engine.Time) {
 func (q *QP) reset() {
 	q.send.Reset()
 	q.recv.Reset()
-	q.taken, q.broken = 0, false
+	q.taken, q.broken, q.failed = 0, false, failedQueues{}
 	q.attr = q.initial
 	q.source = guard.Source{}
 	q.takeWay(0)

@@ -45,6 +45,7 @@ type QP struct {
 
 	draining bool // in SQD, and the end of it was not reported yet
 	last     bool // in ERR, and QP_LAST_WQE_REACHED was reported
+	failed   failedQueues
 
 	turns  uint64       // times that it was asked for packets
 	source guard.Source // where its peer's packets come from

@@ -95,6 +95,7 @@ func newDevice(kernel kshim.Kernel, source *device.Device, config OpenConfig) (*
 	if err != nil {
 		return nil, err
 	}
+	v.SetJudge(source.Judge)
 	d := &Device{
 		log:       config.logger(),
 		where:     source,

@@ -180,6 +180,14 @@ type CQEvents interface {
 	Error()
 }
 
+// CQJudge is a CQEvents that is asked about each completion with success before
+// it is written, with the device's locks held.
+type CQJudge interface {
+	// Judge returns the status that is written. With toERR the queue pair goes
+	// to ERR behind the completion; qp takes its events.
+	Judge(op abi.WCOpcode, qp QPEvents) (status abi.WCStatus, toERR bool)
+}
+
 type QPEvents interface {
 	// Event raises an asynchronous event for the queue pair.
 	Event(abi.EventType)

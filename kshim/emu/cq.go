@@ -116,7 +116,7 @@ func (c *call) makeCQ(init *cqInit, respond func(*completionQueue) error) error 
 		return err
 	}
 	u := c.udata(&q.offsets)
-	cq, err := f.dev.CreateCQ(int(init.cqe), u, q)
+	cq, err := f.dev.CreateCQ(int(init.cqe), u, q.events())
 	if err != nil {
 		f.rings.forget(q.offsets)
 		f.dev.uncharge(kindCQ)

@@ -27,6 +27,7 @@ type Process struct {
 	maps    mappings
 	touch   gate          // around every access to memory
 	done    chan struct{} // closed when all has gone
+	judge   kshim.Judge   // of completions; nil: none
 
 	mu     sync.Mutex
 	exited bool      // guarded by mu, as are all
@@ -39,7 +40,13 @@ type fdEntry struct {
 	adopted bool       // a caller holds the file
 }
 
-var _ kshim.Kernel = (*Process)(nil)
+var (
+	_ kshim.Kernel = (*Process)(nil)
+	_ kshim.Judged = (*Process)(nil)
+)
+
+// SetJudge implements kshim.Judged.
+func (p *Process) SetJudge(j kshim.Judge) { p.judge = j }
 
 // Process starts a client that sees every device. The name appears in messages
 // only.

@@ -1,9 +1,11 @@
 package refuse
 
 import (
+	"context"
 	"errors"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
@@ -14,21 +16,34 @@ import (
 const EnvFault = "RDMASHIM_FAULT"
 
 // New gives a kernel that hands every call on to k but those that the rules let
-// fail.
-func New(k kshim.Kernel, r *Rules) kshim.Kernel { return &kernel{k, r} }
+// fail. Completions are judged by k, if it can, else by its client.
+func New(k kshim.Kernel, r *Rules) kshim.Kernel {
+	if r.judges() {
+		if j, ok := k.(kshim.Judged); ok {
+			j.SetJudge(r.judge)
+		} else {
+			r.client = r.judge
+		}
+	}
+	return &kernel{k, r}
+}
 
-// Env wraps k as the environment asks. Without RDMASHIM_FAULT it returns k
-// itself.
-func Env(k kshim.Kernel) (kshim.Kernel, error) {
-	text := os.Getenv(EnvFault)
-	if text == "" {
-		return k, nil
-	}
-	r, err := Parse(text)
+// Env wraps k by the rules of the environment and those of text, which are the
+// rules' own (Idle). Without any it returns k itself.
+func Env(k kshim.Kernel, text string) (kshim.Kernel, *Rules, error) {
+	r, err := Parse(os.Getenv(EnvFault))
 	if err != nil {
-		return nil, errors.New(EnvFault + ": " + err.Error())
+		return nil, nil, errors.New(EnvFault + ": " + err.Error())
 	}
-	return New(k, r), nil
+	own, err := Parse(text)
+	if err != nil {
+		return nil, nil, err
+	}
+	r.others = len(r.rules)
+	if r.rules = append(r.rules, own.rules...); len(r.rules) == 0 {
+		return k, r, nil
+	}
+	return New(k, r), r, nil
 }
 
 // Of is the face of a file that k's program finds by its number, as C programs
@@ -48,7 +63,11 @@ type kernel struct {
 // Open is open(2). Attributes never fail.
 func (k *kernel) Open(name string) (kshim.File, error) {
 	if !strings.HasPrefix(name, "/dev/") {
-		return k.Kernel.Open(name)
+		f, err := k.Kernel.Open(name)
+		if err == nil && strings.HasSuffix(name, "/hw_counters_now") {
+			f = counters{f, k.rules}
+		}
+		return f, err
 	}
 	if errno := k.rules.answer(callOpen); errno != 0 {
 		return nil, errno
@@ -62,7 +81,7 @@ func (k *kernel) Open(name string) (kshim.File, error) {
 
 // wrap is a file with the optional interfaces of the one that it wraps.
 func (k *kernel) wrap(f kshim.File) kshim.File {
-	w := &file{File: f, rules: k.rules}
+	w := &file{File: f, rules: k.rules, fatal: k.rules.fatal.Load()}
 	if named, ok := f.(interface{ Path() string }); ok {
 		w.path = named.Path()
 	}
@@ -81,7 +100,32 @@ type file struct {
 	kshim.File
 	rules *Rules
 	path  string
-	cm    bool // of the connection manager
+	cm    bool   // of the connection manager
+	fatal uint32 // DEVICE_FATALs before it was opened
+}
+
+// counters is the attribute with all counters, and the rules' behind them.
+type counters struct {
+	kshim.File
+	rules *Rules
+}
+
+func (c counters) Read(ctx context.Context, buf []byte) (int, error) {
+	n, err := c.File.Read(ctx, buf)
+	return n + copy(buf[n:], c.rules.counters()), err
+}
+
+// answer is the errno of a call. After DEVICE_FATAL only what destroys works,
+// as on Linux (rdma_core.c: rdma_lookup_get_uobject).
+func (f *file) answer(call string) syscall.Errno {
+	if errno := f.rules.answer(call); errno != 0 {
+		return errno
+	}
+	gone := !f.cm && f.fatal != f.rules.fatal.Load()
+	if gone && !strings.HasPrefix(call, "DESTROY_") && !strings.HasPrefix(call, "DEALLOC_") && !strings.HasPrefix(call, "DEREG_") {
+		return syscall.EIO
+	}
+	return 0
 }
 
 type waitFile struct {
@@ -107,7 +151,7 @@ func (f *file) FD() int {
 
 // Write is one command.
 func (f *file) Write(cmd []byte) (int, error) {
-	if errno := f.rules.answer(f.command(cmd)); errno != 0 {
+	if errno := f.answer(f.command(cmd)); errno != 0 {
 		return 0, errno
 	}
 	return f.File.Write(cmd)
@@ -115,7 +159,7 @@ func (f *file) Write(cmd []byte) (int, error) {
 
 // Ioctl is RDMA_VERBS_IOCTL.
 func (f *file) Ioctl(arg []byte) error {
-	if errno := f.rules.answer(method(arg)); errno != 0 {
+	if errno := f.answer(method(arg)); errno != 0 {
 		return errno
 	}
 	return f.File.Ioctl(arg)
@@ -123,7 +167,7 @@ func (f *file) Ioctl(arg []byte) error {
 
 // Mmap maps a queue.
 func (f *file) Mmap(offset uint64, length int) ([]byte, error) {
-	if errno := f.rules.answer(callMmap); errno != 0 {
+	if errno := f.answer(callMmap); errno != 0 {
 		return nil, errno
 	}
 	return f.File.Mmap(offset, length)

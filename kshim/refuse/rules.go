@@ -1,17 +1,18 @@
 package refuse
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
+	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/ruletext"
-	"github.com/rdmashim/rdmashim/kshim/trace"
 )
 
 // Calls that are no commands.
@@ -20,20 +21,43 @@ const (
 	callMmap = "mmap"
 )
 
-// Rules decide which calls of a process fail. They are safe for concurrent use.
+// Rules decide which calls and completions of a process fail, and which events
+// it gets. They are safe for concurrent use.
 type Rules struct {
+	others int         // the first ones are not this device's own
+	client kshim.Judge // for a kernel that does not judge itself
+	fatal  atomic.Uint32
+
 	mu    sync.Mutex
-	rules []rule // guarded by mu
+	rules []rule // the counts are guarded by mu
 }
 
 type rule struct {
-	text  string
-	call  string
-	errno syscall.Errno
-	nth   uint64 // 0: any
-	every uint64 // 0: each
-	seen  uint64 // calls of the name
-	hits  uint64
+	text   string
+	call   string
+	errno  syscall.Errno
+	wc     func(abi.WCOpcode) bool // nil: of calls
+	status abi.WCStatus            // WCSuccess: none
+	event  *abi.EventType
+	nth    uint64 // 0: any
+	every  uint64 // 0: each
+	seen   uint64 // calls of the name, completions of the kind
+	hits   uint64
+}
+
+// count counts one more, and reports whether the rule hits it.
+func (x *rule) count() bool {
+	x.seen++
+	hit := (x.nth == 0 || x.seen == x.nth) && (x.every == 0 || x.seen%x.every == 0)
+	if hit {
+		x.hits++
+	}
+	return hit
+}
+
+// Is reports whether a rule is of this package's kind, not of packets.
+func Is(text string) bool {
+	return slices.ContainsFunc([]string{"call=", "wc=", "event="}, func(word string) bool { return strings.Contains(text, word) })
 }
 
 // Parse reads rules (kshim/ruletext). An error names the word and what may
@@ -48,30 +72,16 @@ func Parse(text string) (*Rules, error) {
 }
 
 // form is how a rule is written.
-const form = "call=CREATE_QP errno=ENOMEM, and nth=2, every=10 or once"
+const form = "call=CREATE_QP errno=ENOMEM, wc=SEND status=REM_OP_ERR or event=PORT_ERR, and nth=2, every=10 or once"
 
 func parseRule(line string) (rule, error) {
 	r := rule{text: line}
-	err := ruletext.Words(line, func(word, key, value string, _ bool) (err error) {
-		switch key {
-		case "call":
-			if r.call = plain(value); !slices.Contains(names(), r.call) {
-				err = fmt.Errorf("no such call; there are %s", strings.Join(names(), ", "))
-			}
-		case "errno":
-			if r.errno = trace.Errno(value); r.errno == 0 {
-				err = errors.New("no errno of that name; write ENOMEM")
-			}
-		case "nth":
-			err = number(&r.nth, value)
-		case "every":
-			err = number(&r.every, value)
-		case "once":
-			r.nth = 1
-		default:
+	err := ruletext.Words(line, func(word, key, value string, _ bool) error {
+		i := slices.IndexFunc(Grammar, func(w Word) bool { return w.Name == key })
+		if i < 0 {
 			return fmt.Errorf("%q is no word of a rule; write %s", key, form)
 		}
-		if err != nil {
+		if err := Grammar[i].set(&r, value); err != nil {
 			return fmt.Errorf("%q: %w", word, err)
 		}
 		return nil
@@ -79,40 +89,17 @@ func parseRule(line string) (rule, error) {
 	if err != nil {
 		return r, err
 	}
-	if r.call == "" || r.errno == 0 {
-		return r, fmt.Errorf("it lacks call= or errno=; write %s", form)
+	if r.event != nil && r.wc == nil {
+		r.wc = anyWC
+	}
+	ofCall, ofWC := r.call != "" && r.errno != 0, r.wc != nil && (r.status != 0 || r.event != nil)
+	switch {
+	case (r.call != "" || r.errno != 0) && (r.wc != nil || r.status != 0):
+		return r, fmt.Errorf("it mixes words of calls and of completions; write %s", form)
+	case !ofCall && !ofWC:
+		return r, fmt.Errorf("it lacks call= or errno=, or wc= or status=; write %s", form)
 	}
 	return r, nil
-}
-
-func number(dst *uint64, text string) (err error) {
-	if *dst, err = strconv.ParseUint(text, 10, 32); err != nil || *dst == 0 {
-		return fmt.Errorf("not a number from 1 on")
-	}
-	return nil
-}
-
-// names are the calls that rules may name.
-func names() []string {
-	list := []string{callOpen, callMmap}
-	for _, e := range abi.Schema() {
-		if name := plain(e.ShortName()); !slices.Contains(list, name) {
-			list = append(list, name)
-		}
-	}
-	return list
-}
-
-// plain is a command's name whichever way the call goes, by write or by a
-// method: CREATE_QP is EX_CREATE_QP and QP_CREATE, too.
-func plain(name string) string {
-	name = strings.TrimPrefix(name, "EX_")
-	for _, verb := range []string{"CREATE", "DESTROY"} {
-		if object, ok := strings.CutSuffix(name, "_"+verb); ok {
-			return verb + "_" + object
-		}
-	}
-	return name
 }
 
 // answer is the errno that a call gets in the kernel's place; 0 hands it on.
@@ -120,27 +107,66 @@ func (r *Rules) answer(call string) (errno syscall.Errno) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.rules {
-		x := &r.rules[i]
-		if x.call != call {
-			continue
-		}
-		x.seen++
-		if (x.nth == 0 || x.seen == x.nth) && (x.every == 0 || x.seen%x.every == 0) {
-			x.hits++
+		if x := &r.rules[i]; x.wc == nil && x.call == call && x.count() {
 			errno = x.errno
 		}
 	}
 	return errno
 }
 
-// Idle returns the rules by which no call has failed.
-func (r *Rules) Idle() (idle []string) {
+// judges reports whether there are rules of completions.
+func (r *Rules) judges() bool {
+	return slices.ContainsFunc(r.rules, func(x rule) bool { return x.wc != nil })
+}
+
+// judge is a kshim.Judge.
+func (r *Rules) judge(op abi.WCOpcode) (v kshim.Verdict) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.rules {
-		if r.rules[i].hits == 0 {
-			idle = append(idle, r.rules[i].text)
+		x := &r.rules[i]
+		if x.wc == nil || !x.wc(op) || !x.count() {
+			continue
+		}
+		v.Status = cmp.Or(x.status, v.Status)
+		v.Error = v.Error || x.status != abi.WCSuccess
+		if x.event != nil {
+			v.Events = append(v.Events, *x.event)
+			v.Error = v.Error || slices.Contains(endsQP, *x.event)
+			if *x.event == abi.EventDeviceFatal {
+				r.fatal.Add(1)
+			}
+		}
+	}
+	return v
+}
+
+// endsQP are the events of a queue pair that is in ERR (IBA 11.6.3.2).
+var endsQP = []abi.EventType{abi.EventQPFatal, abi.EventQPReqErr, abi.EventQPAccessErr}
+
+// Judge is for the client of a kernel that does not judge completions itself;
+// nil is none.
+func (r *Rules) Judge() kshim.Judge { return r.client }
+
+// Idle returns the rules of the device's own that have hit nothing.
+func (r *Rules) Idle() (idle []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, x := range r.rules[r.others:] {
+		if x.hits == 0 {
+			idle = append(idle, x.text)
 		}
 	}
 	return idle
+}
+
+// counters are the hits of the device's own rules, a line "name value" each.
+func (r *Rules) counters() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var b strings.Builder
+	for i, x := range r.rules[r.others:] {
+		b.WriteString("fault_call_" + strconv.Itoa(i+1) + " " + strconv.FormatUint(x.hits, 10) + "\n")
+	}
+	return b.String()
 }

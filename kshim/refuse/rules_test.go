@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/ruletext"
 )
@@ -15,19 +16,25 @@ import (
 func TestParse(t *testing.T) {
 	for _, text := range []string{
 		"call=CREATE_QP errno=ENOMEM", "call=QP_CREATE,errno=EINVAL,nth=2", "call=EX_CREATE_CQ errno=EAGAIN every=10",
+		"wc=SEND nth=5 status=REM_OP_ERR; wc=any every=3 event=QP_FATAL status=FATAL_ERR; event=DEVICE_FATAL after=10",
 		"errno=EMFILE call=open once\n# a remark\n\ncall=mmap errno=EPERM; call=BIND_IP errno=EADDRINUSE",
 	} {
 		_, err := Parse(text)
 		require.NoError(t, err, text)
 	}
 	for text, want := range map[string]string{
-		"call=CREATE_QP":                  "it lacks call= or errno=; write call=CREATE_QP errno=ENOMEM",
-		"errno=ENOMEM":                    "it lacks call=",
-		"call=CREATE_PQ errno=EPERM":      `"call=CREATE_PQ": no such call; there are open, mmap`,
-		"call=open errno=ENOMEMORY":       "no errno of that name",
-		"call=open errno=EPERM nth=0":     "not a number from 1 on",
-		"call=open errno=EPERM op=ACK":    `"op" is no word of a rule`,
-		"call=open call=mmap errno=EPERM": `"call" is given twice`,
+		"call=CREATE_QP":                       "it lacks call= or errno=, or wc= or status=; write call=CREATE_QP errno=ENOMEM",
+		"errno=ENOMEM":                         "it lacks call=",
+		"call=CREATE_PQ errno=EPERM":           `"call=CREATE_PQ": no such call; there are open, mmap`,
+		"call=open errno=ENOMEMORY":            "no errno of that name",
+		"call=open errno=EPERM nth=0":          "not a number from 1 on",
+		"call=open errno=EPERM op=ACK":         `"op" is no word of a rule`,
+		"call=open call=mmap errno=EPERM":      `"call" is given twice`,
+		"wc=SEND":                              "it lacks call= or errno=, or wc= or status=",
+		"wc=ACK status=REM_OP_ERR":             "no such name; there are SEND, RDMA_WRITE",
+		"wc=any status=SUCCESS":                "no such name; there are LOC_LEN_ERR",
+		"event=SRQ_ERR":                        "no such name; there are CQ_ERR, QP_FATAL",
+		"wc=any status=REM_OP_ERR errno=EPERM": "it mixes words",
 		strings.Repeat("call=open errno=EPERM;", ruletext.MaxRules+1): "more than 64 rules",
 		strings.Repeat("#", ruletext.MaxText+1):                       "65537 bytes of rules",
 	} {
@@ -52,6 +59,37 @@ func TestAnswer(t *testing.T) {
 	require.Equal(t, []string{"call=open errno=EPERM"}, r.Idle())
 	require.Equal(t, []syscall.Errno{syscall.EPERM}, answers(callOpen, 1))
 	require.Empty(t, r.Idle())
+}
+
+// TestJudge: each rule counts the completions of its kind.
+func TestJudge(t *testing.T) {
+	r, err := Parse("wc=SEND nth=2 status=REM_OP_ERR; event=PORT_ERR after=3; wc=RECV once event=QP_FATAL; call=open errno=EPERM")
+	require.NoError(t, err)
+	require.True(t, r.judges())
+	for i, want := range []struct {
+		op abi.WCOpcode
+		kshim.Verdict
+	}{
+		{abi.WCSend, kshim.Verdict{}},
+		{abi.WCRDMAWrite, kshim.Verdict{}},
+		{abi.WCSend, kshim.Verdict{Status: abi.WCRemOpErr, Error: true, Events: []abi.EventType{abi.EventPortErr}}},
+		{abi.WCRecv, kshim.Verdict{Error: true, Events: []abi.EventType{abi.EventQPFatal}}},
+		{abi.WCRecv, kshim.Verdict{}},
+	} {
+		require.Equal(t, want.Verdict, r.judge(want.op), i)
+	}
+	require.Equal(t, []string{"call=open errno=EPERM"}, r.Idle())
+	require.Equal(t, "fault_call_1 1\nfault_call_2 1\nfault_call_3 1\nfault_call_4 0\n", r.counters())
+}
+
+// TestGrammar: each word is understood as its own form is written.
+func TestGrammar(t *testing.T) {
+	for i := range Grammar {
+		w := &Grammar[i]
+		value, _, _ := strings.Cut(w.form, " or ")
+		require.NoError(t, w.set(&rule{}, value), w.String())
+		require.NotEmpty(t, w.Text)
+	}
 }
 
 // TestNames: each entry of the schema has a name, and a call of both ways has

@@ -65,7 +65,7 @@ func (p *process) become() (*program, error) {
 	g := &program{process: p, files: 1}
 	g.emu = k.config.Machine.ProcessOf(g, strconv.Itoa(p.pid)+" "+name)
 	var err error
-	if g.faulty, err = refuse.Env(g.emu); err != nil {
+	if g.faulty, _, err = refuse.Env(g.emu, ""); err != nil {
 		fmt.Fprintf(os.Stderr, "rdmashim: no faults: %v\n", err)
 		g.faulty = g.emu
 	}

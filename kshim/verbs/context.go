@@ -48,6 +48,7 @@ type Context struct {
 	wakes atomic.Uint32 // how often waiters on any completion queue were woken
 	turn  atomic.Uint32 // of the queue with which a WaitAny begins
 
+	judge    kshim.Judge               // of completions, or nil; see SetJudge
 	watchers map[*func(Event)]struct{} // of asynchronous events; guarded by mu
 }
 

@@ -32,6 +32,8 @@ type CQ struct {
 	gone bool  // destroyed
 	idle int   // empty polls since suspects appeared
 
+	events []judged // that a judge asked for
+
 	// use is shared by commands that name the handle and exclusive in the one
 	// that frees it, as object.use.
 	use sync.RWMutex
@@ -158,6 +160,8 @@ func (cq *CQ) pollOnce(wc []WC) (int, error) {
 	cq.mu.Lock()
 	n, failed, err := cq.poll(wc)
 	ask := n == 0 && failed == nil && cq.suspects.Load() > 0 && cq.spunLong()
+	events := cq.events
+	cq.events = nil
 	cq.mu.Unlock()
 	if failed != nil {
 		failed.kick()
@@ -168,6 +172,7 @@ func (cq *CQ) pollOnce(wc []WC) (int, error) {
 	if ask {
 		cq.questionSuspects()
 	}
+	cq.raise(events)
 	return n, err
 }
 
@@ -212,7 +217,11 @@ func (cq *CQ) poll(wc []WC) (n int, failed *QP, err error) {
 			}
 			continue
 		}
-		if wc[n].Status != abi.WCSuccess && qp != nil && qp.failed(&wc[n]) {
+		if cq.ctx.judge != nil && qp != nil && wc[n].Status == abi.WCSuccess {
+			if cq.judge(qp, &wc[n]) {
+				failed = qp
+			}
+		} else if wc[n].Status != abi.WCSuccess && qp != nil && qp.failed(&wc[n]) {
 			failed = qp
 		}
 		n++

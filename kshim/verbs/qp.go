@@ -313,6 +313,8 @@ func (qp *QP) detach() {
 	if qp.suspect.Swap(false) {
 		qp.recvCQ.suspects.Add(-1)
 	}
+	qp.sq.failed.Store(false)
+	qp.rq.failed.Store(false)
 }
 
 func (qp *QP) closeQueues() {

@@ -3,6 +3,7 @@ package verbs
 import (
 	"math/bits"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
@@ -37,6 +38,8 @@ type entry struct {
 // workQueue counts one direction of a queue pair: head-tail requests are
 // outstanding, at most depth.
 type workQueue struct {
+	failed atomic.Bool // a judge failed a request (SetJudge): what succeeds behind it is flushed
+
 	mu      sync.Mutex
 	dead    error    // set when the queue pair is destroyed
 	ids     []uint64 // the caller's

@@ -66,6 +66,7 @@ func TestSupervisor(t *testing.T) {
 		{"TestLooks", TestLooks, withAll},
 		{"TestTrace", TestTrace, withAll},
 		{"TestRefusedCalls", TestRefusedCalls, each},
+		{"TestJudgedCompletions", TestJudgedCompletions, each},
 		{"TestRDMA", TestRDMA, withAll},
 		{"TestUCX", TestUCX, withAll},
 		{"TestMPI", TestMPI, withAll},

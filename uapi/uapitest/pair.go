@@ -27,7 +27,7 @@ var networks atomic.Uint64
 // Pair opens two devices on a private network and returns them.
 // options are those of a device name, for both: "loss=1%&seed=7", "mtu=256", or
 // "" for none. Each device decides on the faults of the packets that it sends;
-// equal seeds make equal decisions on both. A rule (fault=) that hits no packet
+// equal seeds make equal decisions on both. A rule (fault=) that hits nothing
 // of either is an error at the end of the test.
 //
 // The devices' warnings go to t.Log, among them that of a message that waits
@@ -41,14 +41,14 @@ func Pair(t T, options string) (a, b *uapi.Device) {
 	t.Cleanup(func() {
 		t.Helper()
 		for _, rule := range idleRules(a, b) {
-			t.Errorf("uapitest: rule %s of %q never hit a packet", rule, options)
+			t.Errorf("uapitest: %s is 0: a rule of %q never hit anything", rule, options)
 		}
 	})
 	return a, b
 }
 
-// idleRules returns the numbers of the rules of faults that hit a packet of
-// neither device. Of devices that the test has closed nothing is known.
+// idleRules returns the counters of the rules of faults that hit nothing of
+// either device. Of devices that the test has closed nothing is known.
 func idleRules(a, b *uapi.Device) (idle []string) {
 	x, errX := a.Counters()
 	y, errY := b.Counters()
@@ -56,8 +56,8 @@ func idleRules(a, b *uapi.Device) (idle []string) {
 		return nil
 	}
 	for name, n := range x {
-		if number, ok := strings.CutPrefix(name, "fault_rule_"); ok && n+y[name] == 0 {
-			idle = append(idle, number)
+		if (strings.HasPrefix(name, "fault_rule_") || strings.HasPrefix(name, "fault_call_")) && n+y[name] == 0 {
+			idle = append(idle, name)
 		}
 	}
 	return idle

@@ -191,7 +191,7 @@ func TestIdleRule(t *testing.T) {
 		x.Must(x.Read(x.QP, uapi.SGE{MR: x.MR, Length: 8}, x.Peer))
 		x.Next(1)
 	})
-	require.Equal(t, []string{`uapitest: rule 2 of "fault=drop op=READ_RESPONSE_ONLY nth=1&fault=drop op=CNP" never hit a packet`}, errors)
+	require.Equal(t, []string{`uapitest: fault_rule_2 is 0: a rule of "fault=drop op=READ_RESPONSE_ONLY nth=1&fault=drop op=CNP" never hit anything`}, errors)
 	logged := fmt.Sprint(f.log)
 	require.Contains(t, logged, "a rule of faults never hit a packet")
 	require.Contains(t, logged, "drop op=CNP")

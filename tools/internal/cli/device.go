@@ -42,7 +42,7 @@ func (o *Option) Type() string   { return o.kind }
 // Set takes the option's text. Rules of calls are of all devices, and of
 // programs that this one starts.
 func (o *Option) Set(text string) error {
-	if o.many && strings.Contains(text, "call=") {
+	if o.many && refuse.Is(text) {
 		return addCallRule(text)
 	}
 	if o.many && o.Text != "" {

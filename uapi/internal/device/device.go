@@ -25,6 +25,8 @@ type Device struct {
 	// known.
 	Route func(peer netip.Addr) (mtu int, err error)
 
+	Judge kshim.Judge // of completions, which the client asks; nil: nobody, or the kernel does
+
 	process func(name string) (k kshim.Kernel, exit func(), err error) // a new client of its kernel
 	stop    func() error
 

@@ -52,10 +52,9 @@ func Open(spec Spec, kinds Kinds, log *slog.Logger, traced io.Writer) (*Client, 
 		_ = release()
 		return nil, err
 	}
-	kernel, err = refuse.Env(kernel)
-	calls, _ := refuse.Parse(spec.calls) // Spec has checked it
-	if spec.calls != "" && err == nil {
-		kernel = refuse.New(kernel, calls)
+	kernel, calls, err := refuse.Env(kernel, spec.calls)
+	if err == nil && calls.Judge() != nil {
+		d.Judge = calls.Judge() // of a kernel device, which is this Open's alone
 	}
 	untrace := func() {}
 	if err == nil {
@@ -73,7 +72,7 @@ func Open(spec Spec, kinds Kinds, log *slog.Logger, traced io.Writer) (*Client, 
 		exit()
 		untrace()
 		for _, rule := range calls.Idle() {
-			log.Warn("a rule of faults never hit a call", "device", d.Name, "rule", rule)
+			log.Warn("a rule of faults never hit anything", "device", d.Name, "rule", rule)
 		}
 		return release()
 	}}, nil

@@ -181,7 +181,7 @@ func setFault(s *Spec, text string) error {
 			}
 		}
 		for line := range strings.Lines(part) {
-			if line = strings.TrimSpace(line) + "\n"; strings.Contains(line, "call=") {
+			if line = strings.TrimSpace(line) + "\n"; refuse.Is(line) {
 				s.calls += line
 			} else {
 				s.rules += line
@@ -190,7 +190,7 @@ func setFault(s *Spec, text string) error {
 	}
 	set, err := rules.Parse(s.rules) // of all together
 	if err == nil && s.Kind == Host && len(set.Texts()) > 0 {
-		return fmt.Errorf("packets of a kernel device are its kernel's: only call=CREATE_QP errno=ENOMEM and the like")
+		return fmt.Errorf("packets of a kernel device are its kernel's: only rules with call=, wc= or event=")
 	}
 	if err == nil {
 		_, err = refuse.Parse(s.calls)

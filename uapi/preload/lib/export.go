@@ -72,7 +72,7 @@ func rdmashimStart(kinds *C.uint32_t, moved *C.int, n C.int) C.int {
 	}
 	name := filepath.Base(os.Args[0])
 	kernel.host, kernel.process = host, machine.ProcessOf(host, name)
-	if kernel.faulty, err = refuse.Env(kernel.process); err != nil {
+	if kernel.faulty, _, err = refuse.Env(kernel.process, ""); err != nil {
 		fmt.Fprintf(os.Stderr, "rdmashim: no faults: %v\n", err)
 		kernel.faulty = kernel.process
 	}

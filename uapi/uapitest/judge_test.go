@@ -1,0 +1,101 @@
+package uapitest_test
+
+import (
+	"syscall"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/uapitest"
+)
+
+// sends posts n messages of x, for which y has receives.
+func sends(x, y *uapitest.End, n int) {
+	for i := range n {
+		y.Must(y.PostRecv(y.QP, y.MR, uint64(64*i), 64))
+	}
+	for range n {
+		x.Must(x.PostSend(x.QP, x.MR, 8))
+	}
+}
+
+func statuses(wcs []uapi.WC) (list []uapi.Status) {
+	for _, wc := range wcs {
+		list = append(list, wc.Status)
+	}
+	return list
+}
+
+// TestFailedCompletions: a completion fails by rule, its queue pair is in ERR,
+// and what follows is flushed.
+func TestFailedCompletions(t *testing.T) {
+	ok, flushed := uapi.WCSuccess, uapi.WCWRFlushErr
+	for rule, want := range map[string]struct{ sends, recvs []uapi.Status }{
+		"wc=SEND nth=2 status=REM_OP_ERR":   {sends: []uapi.Status{ok, uapi.WCRemOpErr, flushed, flushed}},
+		"wc=SEND once status=RETRY_EXC_ERR": {sends: []uapi.Status{uapi.WCRetryExcErr, flushed, flushed, flushed}},
+		"wc=RECV nth=3 status=LOC_PROT_ERR": {recvs: []uapi.Status{ok, ok, uapi.WCLocProtErr, flushed}},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := uapitest.Pair(t, "fault="+rule)
+				x, y := uapitest.Connect(t, a, b)
+				sends(x, y, 4)
+				failing := x
+				if want.recvs != nil {
+					failing = y
+					require.Equal(t, want.recvs, statuses(y.NextUnchecked(4)))
+				} else if got := statuses(x.NextUnchecked(4)); want.sends != nil {
+					require.Equal(t, want.sends, got)
+				}
+				info, err := failing.QueryQP(failing.QP)
+				require.NoError(t, err)
+				require.Equal(t, uapi.StateError, info.State)
+			})
+		})
+	}
+}
+
+// TestEventsByRule: an event follows a completion, and after DEVICE_FATAL calls
+// are EIO but those that clean up.
+func TestEventsByRule(t *testing.T) {
+	for _, name := range []uapi.EventType{
+		uapi.EventDeviceFatal, uapi.EventPortErr, uapi.EventPortActive, uapi.EventQPFatal, uapi.EventCQErr, uapi.EventGIDChange,
+	} {
+		t.Run(string(name), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := uapitest.Pair(t, "fault=wc=SEND nth=2 event="+string(name))
+				x, y := uapitest.Connect(t, a, b)
+				events := a.Events(t.Context())
+				sends(x, y, 2)
+				x.Next(2)
+				e := <-events
+				require.Equal(t, name, e.Type)
+				if e.QP != 0 {
+					require.Equal(t, x.QP, e.QP)
+				}
+				info, err := x.QueryQP(x.QP)
+				if name == uapi.EventDeviceFatal {
+					require.ErrorIs(t, err, syscall.EIO)
+					_, err = a.CreateCQ(1)
+					require.ErrorIs(t, err, syscall.EIO)
+					_, err = y.QueryQP(y.QP)
+				}
+				require.NoError(t, err)
+				require.Equal(t, name == uapi.EventQPFatal, info.State == uapi.StateError)
+			})
+		})
+	}
+}
+
+// TestIdleCallRule: a rule of calls or completions that hits nothing fails its
+// test.
+func TestIdleCallRule(t *testing.T) {
+	f := &fakeT{}
+	errors := f.run(func(t uapitest.T) {
+		uapitest.Pair(t, "fault=call=CREATE_AH errno=ENOMEM&fault=event=PORT_ERR after=1000")
+	})
+	require.Len(t, errors, 2)
+	require.Contains(t, errors, `uapitest: fault_call_2 is 0: a rule of "fault=call=CREATE_AH errno=ENOMEM&fault=event=PORT_ERR after=1000" never hit anything`)
+}
