@@ -156,7 +156,14 @@ func (c *Conn) linger() {
 		c.returned.Wait()
 	}
 	c.mu.Unlock()
-	c.closeErr = errors.Join(undelivered, unlessClosed(disconnected), unlessClosed(device.DestroyQP(c.qp)), c.loseReads(), c.memory.free())
+	destroyed := device.DestroyQP(c.qp)
+	lost := c.loseReads()
+	if destroyed == nil && lost == nil {
+		lost = c.memory.leave(c.core.Lent())
+	} else {
+		lost = errors.Join(lost, c.memory.free())
+	}
+	c.closeErr = errors.Join(undelivered, unlessClosed(disconnected), unlessClosed(destroyed), lost)
 }
 
 // undelivered is why written data has not arrived. Preconditions: mu is held.

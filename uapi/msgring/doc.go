@@ -52,7 +52,10 @@
 //
 // A connection has its ring and as much staging (512 KiB together by default),
 // 64 bytes for each receive (17 KiB), and a protection domain of its own, so
-// that the peer's key opens the ring and nothing else. On a soft device their
+// that the peer's key opens the ring and nothing else. What a peer knows, the
+// ring, its key and the queue pair, goes with the connection. The rest is left
+// to the next connection on the device: up to 8 are kept, and none beyond the
+// device's last connection. On a soft device their
 // pages are memory once they are used: an idle connection takes about 55 KiB an
 // end. Memory of a connection that ended is cleared before the next one has it.
 package msgring

@@ -13,6 +13,7 @@ import (
 type facts struct {
 	kind       uapi.Kind
 	maxMessage uint64 // bytes
+	kits       *kits
 }
 
 // known has the facts of devices that are in use, by weak.Pointer.
@@ -29,9 +30,10 @@ func factsOf(device *uapi.Device) (facts, error) {
 	if err != nil {
 		return facts{}, err
 	}
-	f := facts{kind: info.Kind, maxMessage: info.MaxMessage}
-	if _, before := known.LoadOrStore(key, f); !before {
+	f := facts{kind: info.Kind, maxMessage: info.MaxMessage, kits: new(kits)}
+	first, before := known.LoadOrStore(key, f)
+	if !before {
 		runtime.AddCleanup(device, func(key weak.Pointer[uapi.Device]) { known.Delete(key) }, key)
 	}
-	return f, nil
+	return first.(facts), nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/msgring"
 	"github.com/rdmashim/rdmashim/uapi/msgring/core"
@@ -153,28 +154,46 @@ func TestRival16HostilePeer(t *testing.T) {
 
 // TestKeyOfFormerOwner: the memory of a connection that ended is the next
 // one's, empty, and its key does not open it: the peer that has both ends its
-// own connection.
+// own connection. So it is when another connection keeps what ended ones leave,
+// the protection domain among it.
 func TestKeyOfFormerOwner(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		x, l := uapitest.Listen(t, "")
-		const ring = 64 << 10 // of memory that is used again
-		former, c := hostilePair(t, x, l, ring)
-		former.write(0, 4096, 0)
-		synctest.Wait()
-		require.NoError(t, c.Abort())
-		givenBack(t, c)
-		next, c := hostilePair(t, x, l, ring)
-		require.Equal(t, former.peer.Addr, next.peer.Addr)
-		require.NotEqual(t, former.peer.RKey, next.peer.RKey)
-		next.peer.RKey = former.peer.RKey
-		next.write(0, 1, 0)
-		var wc [1]uapi.WC
-		_, err := next.WaitCQ(t.Context(), next.qp, wc[:])
-		require.NoError(t, err)
-		require.Equal(t, uapi.WCRemAccessErr, wc[0].Status)
-		_, err = c.Read(make([]byte, 1))
-		require.Error(t, err)
-	})
+	for name, kept := range map[string]bool{"alone": false, "beside another": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				x, l := uapitest.Listen(t, "")
+				const ring = 64 << 10 // of memory that is used again
+				if kept {
+					hostilePair(t, x, l, ring)
+				}
+				former, c := hostilePair(t, x, l, ring)
+				former.write(0, 4096, 0)
+				lent := must.Get(c.Reserve(100))(t)
+				copy(lent[50:], "secret")
+				require.NoError(t, c.Commit(10))
+				synctest.Wait()
+				require.NoError(t, c.Abort())
+				givenBack(t, c)
+				next, c := hostilePair(t, x, l, ring)
+				require.Equal(t, former.peer.Addr, next.peer.Addr)
+				require.NotEqual(t, former.peer.RKey, next.peer.RKey)
+				require.NotEqual(t, former.qp, next.qp)
+				again := must.Get(c.Reserve(100))(t)
+				require.Equal(t, make([]byte, 100), again)
+				if kept {
+					require.Same(t, &lent[0], &again[0])
+				}
+				require.NoError(t, c.Commit(0))
+				next.peer.RKey = former.peer.RKey
+				next.write(0, 1, 0)
+				var wc [1]uapi.WC
+				_, err := next.WaitCQ(t.Context(), next.qp, wc[:])
+				require.NoError(t, err)
+				require.Equal(t, uapi.WCRemAccessErr, wc[0].Status)
+				_, err = c.Read(make([]byte, 1))
+				require.Error(t, err)
+			})
+		})
+	}
 }
 
 // controls returns the control messages that come, until none comes for a

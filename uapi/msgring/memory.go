@@ -16,12 +16,9 @@ const slot = 2 * core.ControlLen
 // another connection.
 type memory struct {
 	device *uapi.Device
-	pd     uapi.PD
-	cq     uapi.CQ
-	ring   region // the peer writes it
-	// local is staging, then room for one control message to be sent, then a
-	// slot for each receive.
-	local region
+	kits   *kits // the device's
+	kit
+	ring region // the peer writes it
 }
 
 type region struct {
@@ -32,55 +29,55 @@ type region struct {
 
 func newMemory(device *uapi.Device, c *Config) (m *memory, err error) {
 	m = &memory{device: device}
-	defer func() {
-		if err != nil {
-			_ = m.free()
-		}
-	}()
-	if m.pd, err = device.CreatePD(); err != nil {
-		return m, err
+	facts, err := factsOf(device)
+	if err != nil {
+		return nil, err
 	}
-	if m.cq, err = device.CreateCQ(c.entries()); err != nil {
-		return m, err
+	m.kits = facts.kits
+	if m.kit, err = m.kits.take(device, c); err == nil {
+		err = m.ring.make(device, m.pd, c.Ring, uapi.AccessLocalWrite|uapi.AccessRemoteWrite)
 	}
-	if err = m.ring.make(m, c.Ring, uapi.AccessLocalWrite|uapi.AccessRemoteWrite); err != nil {
-		return m, err
+	if err != nil {
+		_ = m.free()
 	}
-	err = m.local.make(m, c.Ring+slot*(1+c.receives()), uapi.AccessLocalWrite)
 	return m, err
 }
 
-func (r *region) make(m *memory, n int, access uapi.Access) (err error) {
+func (r *region) make(device *uapi.Device, pd uapi.PD, n int, access uapi.Access) (err error) {
 	if r.mem, err = uapi.Alloc(n); err != nil {
 		return err
 	}
-	if r.mr, err = m.device.RegMRWith(r.mem, uapi.MRConfig{Access: access, PD: m.pd}); err != nil {
+	if r.mr, err = device.RegMRWith(r.mem, uapi.MRConfig{Access: access, PD: pd}); err != nil {
 		return err
 	}
-	r.info, err = m.device.QueryMR(r.mr)
+	r.info, err = device.QueryMR(r.mr)
+	return err
+}
+
+// free gives a region back. Preconditions: the queue pair is destroyed.
+func (r *region) free(device *uapi.Device) (err error) {
+	if r.mr > 0 {
+		err = unlessClosed(device.DeregMR(r.mr))
+	}
+	if r.mem != nil {
+		err = errors.Join(err, uapi.Free(r.mem))
+	}
 	return err
 }
 
 // free gives everything back. Preconditions: the queue pair is destroyed.
 func (m *memory) free() error {
-	var all []error
-	for _, r := range []*region{&m.ring, &m.local} {
-		if r.mr > 0 {
-			all = append(all, unlessClosed(m.device.DeregMR(r.mr)))
-		}
+	return errors.Join(m.ring.free(m.device), m.kit.free(m.device), m.kits.left(m.device, nil))
+}
+
+// leave gives the ring back, and the kit, of whose staging so many bytes were
+// used, to the next connection of the device. Preconditions: the queue pair was
+// destroyed by this end, and no region of the program's is left.
+func (m *memory) leave(used uint64) error {
+	if !m.reset(m.device, used) {
+		return m.free()
 	}
-	if m.cq > 0 {
-		all = append(all, unlessClosed(m.device.DestroyCQ(m.cq)))
-	}
-	if m.pd > 0 {
-		all = append(all, unlessClosed(m.device.DestroyPD(m.pd)))
-	}
-	for _, r := range []*region{&m.ring, &m.local} {
-		if r.mem != nil {
-			all = append(all, uapi.Free(r.mem))
-		}
-	}
-	return errors.Join(all...)
+	return errors.Join(m.ring.free(m.device), m.kits.left(m.device, &m.kit))
 }
 
 // outgoing is where a control message is put to be posted, as an offset of

@@ -33,6 +33,7 @@ type End struct {
 	denied  bool   // a writer was refused because of it
 	longest uint64 // longest chunk that this end may write
 	staged  uint64 // bytes of the chunk that is staged; 0: none
+	lent    uint64 // bytes of staging that were a chunk's
 
 	finWanted, finTaken bool
 	finID, lastID       uint64 // requests of the FIN, and of the last message of a Close
@@ -66,6 +67,10 @@ func (e *End) Open(peer Layout, longest uint64) {
 	e.longest = min(longest, peer.Size/4, e.queue.staging.Size/4)
 	e.opened = true
 }
+
+// Lent is how much of staging has been chunks' so far, committed or not, in
+// bytes from its start.
+func (e *End) Lent() uint64 { return e.lent }
 
 // Longest is the longest chunk that Stage takes, in bytes.
 func (e *End) Longest() uint64 { return e.longest }

@@ -42,7 +42,9 @@ func (e *End) Stage(n uint64, whole bool) (offset, length uint64, err error) {
 		return 0, 0, nil
 	}
 	e.staged = n
-	return e.queue.Stage(n), n, nil
+	offset = e.queue.Stage(n)
+	e.lent = max(e.lent, offset+n)
+	return offset, n, nil
 }
 
 // Unstage gives up the staged chunk. A control message for which no slot was

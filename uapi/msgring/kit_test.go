@@ -1,0 +1,58 @@
+package msgring_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
+	"github.com/rdmashim/rdmashim/uapi/msgring"
+	"github.com/rdmashim/rdmashim/uapi/uapitest"
+)
+
+// TestKits: of connections that follow each other each takes what one before
+// left, a completion queue without the flushed requests of that one among it.
+// The last one leaves nothing, as the end of uapitest.Pair sees.
+func TestKits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := uapitest.Pair(t, "")
+		small := msgring.Config{Ring: 16 << 10}
+		connect(t, a, b, small) // stands
+		connect(t, a, b, msgring.Config{Ring: 32 << 10})
+		var first *byte
+		for range 20 {
+			x, y := connect(t, a, b, small)
+			lent := must.Get(x.Reserve(1))(t)
+			if first == nil {
+				first = &lent[0]
+			}
+			require.Same(t, first, &lent[0])
+			lent[0] = 7
+			require.NoError(t, x.Commit(1))
+			got := make([]byte, 1)
+			require.Equal(t, 1, must.Get(y.Read(got))(t))
+			require.Equal(t, []byte{7}, got)
+			require.NoError(t, x.Close())
+			require.NoError(t, y.Close())
+			givenBack(t, x, y)
+		}
+	})
+}
+
+// TestKitsAtOnce: many connections end at once, of which few leave a kit.
+func TestKitsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := uapitest.Pair(t, "")
+		connect(t, a, b, msgring.Config{Ring: 16 << 10})
+		var all []*msgring.Conn
+		for range 12 {
+			x, y := connect(t, a, b, msgring.Config{Ring: 16 << 10})
+			all = append(all, x, y)
+		}
+		for _, c := range all {
+			require.NoError(t, c.Abort())
+		}
+		givenBack(t, all...)
+	})
+}
