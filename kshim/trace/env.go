@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -20,21 +21,25 @@ const (
 )
 
 // Env wraps k as the environment asks. Each line begins with the process's
-// number and name: sim0, and sim0#2 for the next kernel of that name. Without
-// RDMASHIM_TRACE it returns k itself. The caller calls done when it uses k no
-// more: done lets go of the file. A file that cannot be opened
-// (privatefile.Open) is an error. The first failure to write it is reported on
-// standard error, and the trace ends there.
+// number and name: sim0, and sim0#2 for the next kernel of that name; a target
+// after otlp: has spans (WithSpans). Without RDMASHIM_TRACE it returns k
+// itself. The caller calls done when it uses k no more: done lets go of the
+// file. A file that cannot be opened (privatefile.Open) is an error. The first
+// failure to write it is reported on standard error, and the trace ends there.
 func Env(k kshim.Kernel, name string, opts ...Option) (traced kshim.Kernel, done func(), err error) {
 	target := os.Getenv(EnvTrace)
 	if target == "" || target == "0" {
 		return k, func() {}, nil
 	}
-	w, done, err := files.open(target)
+	file, spans := strings.CutPrefix(target, "otlp:")
+	w, done, err := files.open(file)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s=%s: %w", EnvTrace, target, err)
 	}
 	opts = append(opts, WithName(strconv.Itoa(os.Getpid())+" "+files.name(name)))
+	if spans {
+		opts = append(opts, WithSpans())
+	}
 	if os.Getenv(EnvTime) == "1" {
 		opts = append(opts, WithTime())
 	}

@@ -40,6 +40,7 @@ type output struct {
 	pins   bool
 	start  time.Time
 	memory func(addr, n uint64) []byte
+	trace  string // calls are spans of this trace (spans.go); "" prints lines
 
 	mu sync.Mutex // one Write at a time
 	w  io.Writer  // guarded by mu
@@ -50,6 +51,8 @@ type line struct {
 	out   *output
 	begun time.Time
 	b     []byte
+
+	args, result int // where in b the arguments end, and the answer begins
 }
 
 // call begins a line: the call's name and its opening parenthesis.
@@ -58,6 +61,8 @@ func (o *output) call(name string) *line {
 	l.b = append(l.b, o.prefix...)
 	if o.timed {
 		l.begun = time.Now()
+	}
+	if o.timed && o.trace == "" {
 		l.b = fmt.Appendf(l.b, "%11.6f ", l.begun.Sub(o.start).Seconds())
 	}
 	l.b = append(append(l.b, name...), '(')
@@ -71,15 +76,24 @@ func (l *line) text(s string) *line {
 
 // returns closes the arguments. It is called before the call is made, so that
 // what follows is its answer.
-func (l *line) returns() *line { return l.text(") = ") }
+func (l *line) returns() *line {
+	l.args = len(l.b)
+	l.text(") = ")
+	l.result = len(l.b)
+	return l
+}
 
 // print ends the line and writes it, at once. A line that cannot be written is
 // lost.
 func (l *line) print() {
-	if l.out.timed {
-		l.b = fmt.Appendf(l.b, " <%.6f>", time.Since(l.begun).Seconds())
+	switch {
+	case l.out.trace != "":
+		l.b = l.span()
+	case l.out.timed:
+		l.b = fmt.Appendf(l.b, " <%.6f>\n", time.Since(l.begun).Seconds())
+	default:
+		l.b = append(l.b, '\n')
 	}
-	l.b = append(l.b, '\n')
 	l.out.mu.Lock()
 	defer l.out.mu.Unlock()
 	_, _ = l.out.w.Write(l.b)
