@@ -2,6 +2,7 @@ package ruletext
 
 import (
 	"fmt"
+	"os"
 	"strings"
 )
 
@@ -30,6 +31,31 @@ func Lines(text string, add func(line string) error) error {
 		}
 	}
 	return nil
+}
+
+// Expand returns the rules between semicolons, a line each, and in place of
+// @FILE those of the file.
+func Expand(text string) (string, error) {
+	parts := strings.Split(text, ";")
+	for i, part := range parts {
+		path, ok := strings.CutPrefix(part, "@")
+		if !ok {
+			continue
+		}
+		info, err := os.Stat(path)
+		switch {
+		case err != nil:
+			return "", err
+		case !info.Mode().IsRegular() || info.Size() > MaxText:
+			return "", fmt.Errorf("%s is no file of rules: %d bytes at most", path, MaxText)
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return "", err
+		}
+		parts[i] = string(b)
+	}
+	return strings.Join(parts, "\n"), nil
 }
 
 // Words calls set for each word of a rule, between spaces or commas, with what

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -120,7 +121,7 @@ func (f *faulty) sendOne(p *Packet, now time.Time) {
 // obey adds the fate that the rules decide to a packet's. What they change is a
 // copy: the packet's memory is the engine's.
 func (f *faulty) obey(d *decision, p *Packet, now time.Time) {
-	x := f.rules.See(now, p.Peer.Addr().Unmap(), p.Head, p.Payload)
+	x := f.rules.See(now, netip.Addr{}, p.Peer.Addr().Unmap(), p.Head, p.Payload)
 	d.lose, d.dup = d.lose || x.Drop, d.dup || x.Dup
 	d.behind, d.late = max(d.behind, x.Behind), x.Delay
 	if x.Corrupt {

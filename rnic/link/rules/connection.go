@@ -13,8 +13,8 @@ const maxConnections = 4096
 
 // place is where a connection's packets go.
 type place struct {
-	peer netip.Addr
-	qpn  wire.QPN
+	from, to netip.Addr
+	qpn      wire.QPN
 }
 
 // The two sequences of packet numbers of a connection, as seen by the side that

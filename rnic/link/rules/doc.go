@@ -23,6 +23,6 @@
 // A rule counts for each connection by itself, and packets that are sent for
 // the first time only: a repeated packet of a reliable connection has its
 // number already, so that neither a timeout nor the load of the machine moves
-// the third to another place. A connection is a peer's address and queue pair.
+// the third to another place. A connection is two addresses and a queue pair.
 // Acknowledgements have no number of their own; each counts.
 package rules

@@ -7,7 +7,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// Set is the rules of one device. It is not safe for concurrent use.
+// Set is the rules of one device, or of one direction of a wire. It is not safe
+// for concurrent use.
 type Set struct {
 	rules       []rule
 	connections connections
@@ -24,9 +25,10 @@ type Fate struct {
 	Syndrome                 wire.Syndrome
 }
 
-// See decides on a packet to a peer at a time: head has its headers from the
-// BTH on, and body its payload if that lies apart.
-func (r *Set) See(now time.Time, peer netip.Addr, head, body []byte) (fate Fate) {
+// See decides on a packet at a time: head has its headers from the BTH on, and
+// body its payload if that lies apart. from is the zero Addr where all packets
+// have one sender.
+func (r *Set) See(now time.Time, from, to netip.Addr, head, body []byte) (fate Fate) {
 	if r == nil || len(r.rules) == 0 {
 		return fate
 	}
@@ -34,10 +36,10 @@ func (r *Set) See(now time.Time, peer netip.Addr, head, body []byte) (fate Fate)
 	if !f.read(head, body) {
 		return fate
 	}
-	c := r.connections.find(place{peer, f.bth.DestQPN}, len(r.rules), now)
-	from, again := c.number(&f)
+	c := r.connections.find(place{from, to, f.bth.DestQPN}, len(r.rules), now)
+	distance, again := c.number(&f)
 	for i := range r.rules {
-		if r.rules[i].acts(&c.rules[i], c, &f, from, again, now) {
+		if r.rules[i].acts(&c.rules[i], c, &f, distance, again, now) {
 			r.hits[i]++
 			r.rules[i].do(&fate)
 		}

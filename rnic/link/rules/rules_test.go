@@ -23,7 +23,7 @@ func packet(op wire.Opcode, qpn wire.QPN, psn wire.PSN) wire.Packet {
 // sees returns the numbers, from 0, of the packets that the rules drop.
 func sees(r *Set, now time.Time, packets ...wire.Packet) (dropped []int) {
 	for i, p := range packets {
-		if r.See(now, peer, p.AppendHeaders(nil), p.Payload).Drop {
+		if r.See(now, netip.Addr{}, peer, p.AppendHeaders(nil), p.Payload).Drop {
 			dropped = append(dropped, i)
 		}
 	}
@@ -50,6 +50,22 @@ func TestNth(t *testing.T) {
 			require.Equal(t, []uint64{2}, r.Hits())
 		}
 	}
+}
+
+// TestSenders: packets of two senders to one queue pair are two connections.
+func TestSenders(t *testing.T) {
+	r := must(t, "drop op=CM_REQ nth=2")
+	mad := packet(wire.UDSendOnly, 1, 1)
+	header := wire.CMHeader(1, wire.AttrREQ)
+	mad.Payload = header.Append(nil)
+	var dropped []int
+	for i, from := range []string{"10.0.0.3", "10.0.0.4", "10.0.0.4", "10.0.0.3"} {
+		mad.PSN = wire.PSN(i)
+		if r.See(start, netip.MustParseAddr(from), peer, mad.AppendHeaders(nil), mad.Payload).Drop {
+			dropped = append(dropped, i)
+		}
+	}
+	require.Equal(t, []int{2, 3}, dropped)
 }
 
 // TestRepeats: a rule that does not count hits repeated packets as well.
@@ -117,9 +133,9 @@ func TestFates(t *testing.T) {
 		"nak=RNR":          {NAK: true, Syndrome: wire.SyndromeRNR(rnrTimer)},
 		"dup;drop op=ACK;": {Dup: true, Drop: true},
 	} {
-		require.Equal(t, want, must(t, text).See(start, peer, p.AppendHeaders(nil), nil), text)
+		require.Equal(t, want, must(t, text).See(start, netip.Addr{}, peer, p.AppendHeaders(nil), nil), text)
 	}
-	require.Zero(t, (*Set)(nil).See(start, peer, p.AppendHeaders(nil), nil))
+	require.Zero(t, (*Set)(nil).See(start, netip.Addr{}, peer, p.AppendHeaders(nil), nil))
 }
 
 // TestForget: strangers cost bounded memory, and rules go on.
@@ -156,7 +172,7 @@ func FuzzSee(f *testing.F) {
 	f.Fuzz(func(t *testing.T, head, body []byte) {
 		r := must(t, "drop op=CM_*; nak=PSN; ecn; corrupt nth=2; drop imm=1 size=3.. psn=+1..")
 		for range 3 {
-			if fate := r.See(start, peer, head, body); fate.NAK {
+			if fate := r.See(start, netip.Addr{}, peer, head, body); fate.NAK {
 				Mark(Refuse(head, fate.Syndrome))
 			}
 		}

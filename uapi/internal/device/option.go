@@ -173,19 +173,15 @@ func setSeed(s *Spec, text string) error {
 
 // setFault adds rules of faults, between semicolons, or those of files.
 func setFault(s *Spec, text string) error {
-	for part := range strings.SplitSeq(text, ";") {
-		if path, ok := strings.CutPrefix(part, "@"); ok {
-			var err error
-			if part, err = readRules(path); err != nil {
-				return err
-			}
-		}
-		for line := range strings.Lines(part) {
-			if line = strings.TrimSpace(line) + "\n"; refuse.Is(line) {
-				s.calls += line
-			} else {
-				s.rules += line
-			}
+	text, err := ruletext.Expand(text)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line) + "\n"; refuse.Is(line) {
+			s.calls += line
+		} else {
+			s.rules += line
 		}
 	}
 	set, err := rules.Parse(s.rules) // of all together
@@ -196,19 +192,6 @@ func setFault(s *Spec, text string) error {
 		_, err = refuse.Parse(s.calls)
 	}
 	return err
-}
-
-// readRules reads a file of rules.
-func readRules(path string) (string, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return "", err
-	case !info.Mode().IsRegular() || info.Size() > ruletext.MaxText:
-		return "", fmt.Errorf("%s is no file of rules: %d bytes at most", path, ruletext.MaxText)
-	}
-	text, err := os.ReadFile(path)
-	return string(text), err
 }
 
 func setPort(s *Spec, text string) error {
