@@ -1,7 +1,7 @@
 // Package netpath puts a bad network between two network namespaces, without
 // root and without the kernel's netem: real sockets, real datagrams, and a
-// bridge in user space that delays, loses, reorders, duplicates, corrupts and
-// limits them.
+// bridge in user space (tools/internal/bump) that delays, loses, reorders,
+// duplicates, corrupts and limits them.
 //
 //	netpath.Enter()                          // in TestMain or main
 //	net, err := netpath.New(netpath.Options{
@@ -16,12 +16,8 @@
 //
 //  1. It leaves its namespace by one end of a veth pair (net_linux.go). The
 //     kernel segments GSO sends before, so that a frame is a packet.
-//  2. A packet socket on the other end reads it (pump_linux.go), in a namespace
-//     that has nothing but the bridge.
-//  3. The lane of its direction (lane.go) decides its fate: it is dropped, or
-//     it waits in a heap until its time comes. A lane has no clock and does no
-//     I/O, and its decisions follow from the seed and the packet's number.
-//  4. It is written to the packet socket of the other pair.
+//  2. The bridge reads it on the other end, in a namespace that has nothing
+//     else, decides its fate, and writes it to the other pair.
 //
 // It is a tool for tests and benchmarks of this project. It is no emulator of
 // routers: there is one hop, no fragmentation, no ICMP, and a packet that is

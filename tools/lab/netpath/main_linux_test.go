@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/tests/leak"
+	"github.com/rdmashim/rdmashim/tools/internal/bump"
 )
 
 func TestMain(m *testing.M) {
@@ -32,4 +33,10 @@ func newNet(t *testing.T, o Options) *Net {
 		require.NoError(t, n.Close())
 	})
 	return n
+}
+
+// balanced: each packet is counted once.
+func balanced(t *testing.T, c bump.Counts) {
+	t.Helper()
+	require.Equal(t, c.Packets+c.Duplicated, c.TooLong+c.Lost+c.Overflowed+c.Refused+c.Delivered+c.Waiting, "%+v", c)
 }

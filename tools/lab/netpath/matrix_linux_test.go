@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/uapi"
+
+	"github.com/rdmashim/rdmashim/tools/internal/bump"
 )
 
 // condition is a row of the matrix: a path, the same in both directions.
@@ -20,7 +22,7 @@ type condition struct {
 	name string
 	path Path
 	// hit is the count that tells that there was a fault.
-	hit func(Counts) uint64
+	hit func(bump.Counts) uint64
 	// size multiplies the messages' lengths.
 	size uint64
 	// trips is how many round trips a cell may take, 0: not bounded. A window
@@ -34,8 +36,8 @@ type condition struct {
 	retry   int
 }
 
-func delivered(c Counts) uint64 { return c.Delivered }
-func lost(c Counts) uint64      { return c.Lost }
+func delivered(c bump.Counts) uint64 { return c.Delivered }
+func lost(c bump.Counts) uint64      { return c.Lost }
 
 var conditions = []condition{
 	{name: "loss 1 %", path: Path{Loss: 0.01}, hit: lost, size: 4},
@@ -44,9 +46,9 @@ var conditions = []condition{
 	{name: "delay 1 ms", path: Path{Delay: time.Millisecond}, hit: delivered, size: 4},
 	{name: "delay 20 ms", path: Path{Delay: 20 * time.Millisecond}, hit: delivered, size: 4, trips: 40},
 	{name: "delay 100 ms", path: Path{Delay: 100 * time.Millisecond}, hit: delivered, size: 4, trips: 40},
-	{name: "reordering 25 %", path: Path{Reorder: 0.25}, hit: func(c Counts) uint64 { return c.Reordered }, size: 1},
-	{name: "duplication 10 %", path: Path{Duplicate: 0.1}, hit: func(c Counts) uint64 { return c.Duplicated }, size: 4},
-	{name: "corruption 5 %", path: Path{Corrupt: 0.05}, hit: func(c Counts) uint64 { return c.Disguised }, size: 1},
+	{name: "reordering 25 %", path: Path{Reorder: 0.25}, hit: func(c bump.Counts) uint64 { return c.Reordered }, size: 1},
+	{name: "duplication 10 %", path: Path{Duplicate: 0.1}, hit: func(c bump.Counts) uint64 { return c.Duplicated }, size: 4},
+	{name: "corruption 5 %", path: Path{Corrupt: 0.05}, hit: func(c bump.Counts) uint64 { return c.Disguised }, size: 1},
 	{name: "100 Mbit/s, 64 KiB", path: Path{Rate: 100e6, Queue: 64 << 10}, hit: delivered, size: 16},
 	{name: "all", path: Path{
 		Loss: 0.01, Delay: 5 * time.Millisecond, Reorder: 0.02, Duplicate: 0.02, Corrupt: 0.01, Rate: 100e6, Queue: 64 << 10,

@@ -11,10 +11,15 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/tools/internal/bump"
 )
 
+// Path is one direction.
+type Path = bump.Path
+
 // Options are the two directions, and the MTU of the interfaces at both ends; 0
-// means DefaultMTU. A path whose MTU is less swallows longer packets.
+// means bump.DefaultMTU. A path whose MTU is less swallows longer packets.
 type Options struct {
 	AB, BA Path
 	MTU    int
@@ -27,7 +32,7 @@ type Options struct {
 // Net is two network namespaces and the path between them.
 type Net struct {
 	A, B   *End
-	bridge *bridge
+	bridge *bump.Bridge
 }
 
 // End is one of the two namespaces. It has an interface "eth0" with an address
@@ -56,7 +61,7 @@ func New(o Options) (n *Net, err error) {
 		}
 	}()
 	if o.MTU == 0 {
-		o.MTU = DefaultMTU
+		o.MTU = bump.DefaultMTU
 	}
 	var ends [2]*End
 	for i := range ends {
@@ -93,7 +98,7 @@ func New(o Options) (n *Net, err error) {
 		}
 	}
 	if n.bridge != nil {
-		n.bridge.start()
+		n.bridge.Start()
 	}
 	return n, nil
 }
@@ -115,26 +120,30 @@ func (n *Net) span(ends [2]*End, o Options) error {
 				return err
 			}
 		}
-		n.bridge, err = newBridge(sockets, o)
+		n.bridge, err = bump.New(sockets, bump.Options{Paths: [2]Path{o.AB, o.BA}, Unicast: true})
 		return err
 	})
 }
 
 // SetPaths changes both directions for packets to come.
 func (n *Net) SetPaths(ab, ba Path) {
-	n.bridge.lanes[0].set(ab)
-	n.bridge.lanes[1].set(ba)
+	n.bridge.SetPath(0, ab)
+	n.bridge.SetPath(1, ba)
 }
 
 // Counts tell what was done to packets from A to B, and from B to A.
-func (n *Net) Counts() (ab, ba Counts) { return n.bridge.lanes[0].count(), n.bridge.lanes[1].count() }
+func (n *Net) Counts() (ab, ba bump.Counts) {
+	ab, _ = n.bridge.Count(0)
+	ba, _ = n.bridge.Count(1)
+	return ab, ba
+}
 
 // Await returns when done says so of the counts, or with ctx's error. One
 // caller waits at a time.
-func (n *Net) Await(ctx context.Context, done func(ab, ba Counts) bool) error {
+func (n *Net) Await(ctx context.Context, done func(ab, ba bump.Counts) bool) error {
 	for !done(n.Counts()) {
 		select {
-		case <-n.bridge.moved:
+		case <-n.bridge.Moved():
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -147,7 +156,7 @@ func (n *Net) Await(ctx context.Context, done func(ab, ba Counts) bool) error {
 func (n *Net) Close() error {
 	var err error
 	if n.bridge != nil {
-		err = n.bridge.close()
+		err = n.bridge.Close()
 	}
 	for _, e := range []*End{n.A, n.B} {
 		if e != nil && e.space != nil {
@@ -191,7 +200,7 @@ func lay(i, to, mtu int) (socket int, err error) {
 	if err != nil {
 		return -1, err
 	}
-	return listenPackets(l.Attrs().Index)
+	return bump.Listen(l.Attrs().Index, false)
 }
 
 // readyPatience bounds the wait for an interface that was brought up.

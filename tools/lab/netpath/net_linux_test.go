@@ -21,6 +21,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/tools/internal/bump"
 )
 
 // patience bounds every wait on a busy machine.
@@ -29,6 +31,9 @@ const patience = time.Minute
 // size of a test's datagrams, in bytes of UDP payload: some hundred of them fit
 // a socket's default buffer.
 const size = 200
+
+// Bytes of headers.
+const ethernetLen, ip4Len, udpLen = 14, 20, 8
 
 // socket is a UDP socket in an end's namespace.
 func socket(t *testing.T, e *End, at netip.Addr) *net.UDPConn {
@@ -76,11 +81,11 @@ func send(t *testing.T, from *net.UDPConn, to *sink, first, count int) {
 
 // arrivals are the datagrams that reached the sink since the last call, when
 // the path was given so many packets in all and none is on its way.
-func (s *sink) arrivals(t *testing.T, packets int) (got [][]byte, c Counts) {
+func (s *sink) arrivals(t *testing.T, packets int) (got [][]byte, c bump.Counts) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	err := s.net.Await(ctx, func(ab, _ Counts) bool {
+	err := s.net.Await(ctx, func(ab, _ bump.Counts) bool {
 		c = ab
 		return c.Packets >= uint64(packets) && c.Waiting == 0
 	})
@@ -142,7 +147,7 @@ func TestClean(t *testing.T) {
 		}
 	}
 	ab, ba := n.Counts()
-	want := Counts{Packets: 100, Delivered: 100}
+	want := bump.Counts{Packets: 100, Delivered: 100}
 	require.Equal(t, want, ab)
 	require.Equal(t, want, ba)
 }
@@ -165,7 +170,7 @@ func TestSegments(t *testing.T) {
 	require.NoError(t, err)
 	got, counts := b.arrivals(t, 30)
 	require.Equal(t, upTo(30), numbers(t, got))
-	require.Equal(t, Counts{Packets: 30, Delivered: 30}, counts)
+	require.Equal(t, bump.Counts{Packets: 30, Delivered: 30}, counts)
 }
 
 // The seed says which packets are lost.
@@ -298,15 +303,15 @@ func TestMTU(t *testing.T) {
 		require.NoError(t, unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO))
 	}))
 	send(t, a, b, 0, 1)
-	for _, length := range []int{size + 1, DefaultMTU - ip4Len - udpLen} {
+	for _, length := range []int{size + 1, bump.DefaultMTU - ip4Len - udpLen} {
 		_, err := a.WriteTo(make([]byte, length), b.LocalAddr())
 		require.NoError(t, err)
 	}
-	_, err = a.WriteTo(make([]byte, DefaultMTU-ip4Len-udpLen+1), b.LocalAddr())
+	_, err = a.WriteTo(make([]byte, bump.DefaultMTU-ip4Len-udpLen+1), b.LocalAddr())
 	require.ErrorIs(t, err, unix.EMSGSIZE)
 	got, counts := b.arrivals(t, 3)
 	require.Equal(t, []int{0}, numbers(t, got))
-	require.Equal(t, Counts{Packets: 3, TooLong: 2, Delivered: 1}, counts)
+	require.Equal(t, bump.Counts{Packets: 3, TooLong: 2, Delivered: 1}, counts)
 }
 
 // A path can break and mend while it is used.
@@ -363,7 +368,7 @@ func TestStream(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, bytes.Equal(data, got), "%d bytes of %d", len(got), len(data))
 	ab, _ := n.Counts()
-	require.Greater(t, ab.Packets, uint64(len(data)/DefaultMTU))
+	require.Greater(t, ab.Packets, uint64(len(data)/bump.DefaultMTU))
 	require.Zero(t, ab.TooLong)
 }
 

@@ -1,4 +1,4 @@
-package netpath
+package bump
 
 import (
 	"encoding/binary"
@@ -43,13 +43,6 @@ func seal(f []byte, at int, addrs []byte) {
 	binary.BigEndian.PutUint16(udp[4:], uint16(len(udp)))
 	binary.BigEndian.PutUint16(udp[udpChecksum:], fold(pseudo(udp, addrs)))
 	finish(udp, udpChecksum)
-}
-
-func pseudo(udp, addrs []byte) (sum uint64) {
-	for i := 0; i < len(addrs); i += 2 {
-		sum += uint64(word(addrs, i))
-	}
-	return sum + protocolUDP + uint64(len(udp))
 }
 
 // rightSum reports whether a receiver takes a datagram.

@@ -1,6 +1,10 @@
-package netpath
+package bump
 
-import "time"
+import (
+	"time"
+
+	"github.com/rdmashim/rdmashim/rnic/link/rules"
+)
 
 // Path describes the treatment of packets in one direction of a network path,
 // in this order. Its zero value delivers every packet of at most DefaultMTU
@@ -9,6 +13,9 @@ type Path struct {
 	// MTU is the largest IP packet in bytes; a longer one is dropped without a
 	// word to its sender. 0 means DefaultMTU.
 	MTU int
+	// Rules decide on RoCEv2 packets, as they do in the sender's device. A set
+	// is for one direction alone. nil: none.
+	Rules *rules.Set
 	// Loss drops a packet.
 	Loss float64
 	// Corrupt inverts one bit of a packet's transport payload. Of every second
@@ -37,6 +44,8 @@ type Path struct {
 const (
 	// DefaultMTU is Ethernet's.
 	DefaultMTU = 1500
+	// AnyMTU is more than any packet has.
+	AnyMTU = 1 << 16
 	// DefaultQueue in bytes is some forty full packets: a cheap switch's.
 	DefaultQueue = 64 << 10
 	// DefaultReorderBy lets a few packets of a burst overtake.
@@ -49,8 +58,9 @@ const (
 //	Packets + Duplicated = TooLong + Lost + Overflowed + Refused + Delivered + Waiting
 type Counts struct {
 	Packets    uint64 // came from the sender
+	RoCE       uint64 // of these, RoCEv2's, which the rules have seen
 	TooLong    uint64 // dropped for the MTU
-	Lost       uint64 // dropped by Loss
+	Lost       uint64 // dropped by Loss or a rule
 	Overflowed uint64 // dropped because the queue was full
 	Refused    uint64 // the receiver's kernel did not take them
 	Delivered  uint64

@@ -1,4 +1,4 @@
-package netpath
+package bump
 
 import "encoding/binary"
 
@@ -16,10 +16,14 @@ const (
 	udpChecksum = 6 // its offset in the UDP header
 )
 
-// carried reports whether the bridge passes a frame on: IP to one receiver.
-// Neighbours are entered by hand, so nothing else is needed.
+// carried reports whether a frame is IP to one receiver.
 func carried(frame []byte) bool {
-	if len(frame) < ethernetLen || frame[0]&1 != 0 {
+	return isIP(frame) && frame[0]&1 == 0
+}
+
+// isIP reports whether a frame has an IP header's length.
+func isIP(frame []byte) bool {
+	if len(frame) < ethernetLen {
 		return false
 	}
 	switch binary.BigEndian.Uint16(frame[12:]) {
@@ -95,11 +99,15 @@ func word(b []byte, i int) uint16 {
 // finish computes a checksum that the kernel left to a network card: over b,
 // stored at offset, where the pseudo header's sum lies.
 func finish(b []byte, offset int) {
-	var sum uint64
+	binary.BigEndian.PutUint16(b[offset:], orOnes(^fold(add(0, b))))
+}
+
+// add adds the words of b to a sum.
+func add(sum uint64, b []byte) uint64 {
 	for i := 0; i < len(b); i += 2 {
 		sum += uint64(word(b, i))
 	}
-	binary.BigEndian.PutUint16(b[offset:], orOnes(^fold(sum)))
+	return sum
 }
 
 // fold adds carries back: the sum in ones' complement.
