@@ -162,6 +162,7 @@ var allowed = map[string][]string{
 	"tests/linktest":                     {"rnic/link", "rnic/link/sim", "rnic/link/udp"},
 	"tools/lab/netpath":                  {"tools/internal/bump"},
 	"tools/internal/bump":                {"rnic/link/rules", "rnic/wire"},
+	"tools/rdmashim/bridge":              {"kshim/privatefile", "kshim/ruletext", "rnic/link/rules", "tools/internal/bump"},
 	"tests/netns":                        {},
 	"tests/amount":                       {},
 	"tests/built":                        {},

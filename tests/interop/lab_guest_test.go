@@ -186,9 +186,11 @@ func waitGIDs() error {
 }
 
 // gidIndex finds an address in the GID table of rxe0, -1 if it is not there.
-func gidIndex(a netip.Addr) int {
+func gidIndex(a netip.Addr) int { return gidOn("rxe0", a) }
+
+func gidOn(device string, a netip.Addr) int {
 	for i := range 16 {
-		text, err := os.ReadFile(fmt.Sprintf("/sys/class/infiniband/rxe0/ports/1/gids/%d", i))
+		text, err := os.ReadFile(fmt.Sprintf("/sys/class/infiniband/%s/ports/1/gids/%d", device, i))
 		if err != nil {
 			continue
 		}

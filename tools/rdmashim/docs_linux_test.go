@@ -64,8 +64,9 @@ var docElsewhere = map[string]string{
 	"(cd rdmashim && go install ./tools/rdmashim)":                                  "tests/programs/docs_linux_test.go:TestPage",
 	"make && rdmashim run -- ./test":                                                "tests/programs/docs_linux_test.go:TestPage",
 
-	"rdmashim monitor -j":                                                                        "netlinkmgr/guesttest/monitor_test.go:TestMonitor",
-	"rdmashim dump --live lo -w live.pcapng --summary":                                           "tools/rdmashim/dump/live_linux_test.go:TestDumpLive",
+	"rdmashim monitor -j":                              "netlinkmgr/guesttest/monitor_test.go:TestMonitor",
+	"rdmashim dump --live lo -w live.pcapng --summary": "tools/rdmashim/dump/live_linux_test.go:TestDumpLive",
+	"rdmashim bridge x1 y1 --fault 'drop op=READ_RESPONSE_* nth=3' --pcap left.pcapng": "tools/rdmashim/bridge/bridge_linux_test.go:TestBridge",
 	"rdmashim server":                                                                            "tools/rdmashim/server_test.go:TestServerAndClient",
 	"rdmashim client 127.0.0.1 FILE":                                                             "tools/rdmashim/server_test.go:TestServerAndClient",
 	"rdmashim sample write-read server --once":                                                   "tools/rdmashim/sample_test.go:TestSamples",

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/tests/netlinktest"
 	"github.com/rdmashim/rdmashim/tools/internal/peer"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/bridge"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/demo"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/doctor"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump"
@@ -191,6 +192,7 @@ var jsonTypes = map[string]reflect.Type{
 	"perf":               reflect.TypeFor[perf.Report](),
 	"echo client":        reflect.TypeFor[echo.Report](),
 	"proxy":              reflect.TypeFor[peer.Line](),
+	"bridge":             reflect.TypeFor[bridge.Report](),
 
 	"sample counter client": reflect.TypeFor[sample.CounterReport](),
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/bridge"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/capi"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/demo"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/doctor"
@@ -37,7 +38,7 @@ exit status: 0 done; 1 failed, with one line on standard error; 2 wrong usage`
 	root.AddCommand(newDevices(), newABI(), dump.Command(), explain.Command(), newVersion(), doctor.Command())
 	root.AddCommand(kernel.Command(), kernel.CDICommand(), cprogram.Command(), capi.Command())
 	root.AddCommand(demo.Command(), demo.ServerCommand(), demo.ClientCommand(), sample.Command(), sample.PingCommand())
-	root.AddCommand(echo.Command(), stream.ProxyCommand())
+	root.AddCommand(echo.Command(), stream.ProxyCommand(), bridge.Command())
 	root.AddCommand(perf.Command(), top.Command(top.Here), top.StatsCommand(top.Here))
 	root.AddCommand(rdma.Commands(netlinkmgr.Open)...)
 	root.AddCommand(vm.Command(), newCompletion())
