@@ -21,7 +21,8 @@
 //     [Conn.Discard]
 //   - End a wait: [Conn.SetDeadline], [Conn.Interrupt]
 //   - READ the peer's memory beside the ring: [Conn.RegMR], [Conn.PostRead]
-//   - Close: [Conn.Close], [Conn.CloseWrite], [Conn.CloseContext], [Conn.Abort]
+//   - Close: [Conn.Close], [Conn.CloseWrite], [Conn.CloseContext], [Conn.Abort],
+//     [Conn.OnClosed]
 //   - Agree on an RPC session when connecting: [Session], [Conn.PeerSession]
 //   - Watch: [Conn.Info], [Conn.Stats]
 //
