@@ -86,7 +86,7 @@ func TestInterop(t *testing.T) {
 	if !amount.Race { // as above
 		g.GoTest(t, "-run="+onKernel, module+"uapi/rdmanet")
 		g.GoTest(t, "-run="+onRXE(), module+"uapi/registration")
-		g.GoTest(t, "-run=^Test(OverTCP|ReadsOnNetwork)$", module+"uapi/msgring")
+		g.GoTest(t, "-run=^Test(Kits|Reads)OnNetwork$", module+"uapi/msgring")
 		g.GoTest(t, "-run=^Test(NothingIsLeft|ResourceShow)$", module+"uapi/rpc/session")
 	}
 

@@ -1,12 +1,14 @@
 package msgring_test
 
 import (
+	"cmp"
 	"testing"
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/must"
+	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/msgring"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -55,4 +57,24 @@ func TestKitsAtOnce(t *testing.T) {
 		}
 		givenBack(t, all...)
 	})
+}
+
+// TestKitsOnNetwork is TestKits over UDP on loopback, or on a real device,
+// which flushes the requests of a queue pair in its own time.
+func TestKitsOnNetwork(t *testing.T) {
+	device := must.Get(uapi.Open(cmp.Or(realDevice, "soft"), uapi.OpenConfig{}))(t)
+	t.Cleanup(func() { require.NoError(t, device.Close()) })
+	small := msgring.Config{Ring: 16 << 10}
+	connect(t, device, device, small) // stands
+	for range 20 {
+		x, y := connect(t, device, device, small)
+		require.Equal(t, 1, must.Get(x.Write([]byte{7}))(t))
+		got := make([]byte, 1)
+		require.Equal(t, 1, must.Get(y.Read(got))(t))
+		require.Equal(t, []byte{7}, got)
+		require.NoError(t, x.Close())
+		require.NoError(t, y.Close())
+		givenBack(t, x, y)
+	}
+	require.Len(t, device.OpenHandles(), 2*5+2*3, "two connections, and two kits")
 }
