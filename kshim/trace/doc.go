@@ -16,8 +16,8 @@
 // (kernel.go, file.go). Commands and methods are described by abi.Schema
 // (command.go, method.go, cm.go), and structures print themselves by reflection
 // over kshim/abi (value.go). Bytes that the schema does not know, or that are
-// too short for their structure, print in hexadecimal. spans.go writes the same as
-// a span of OpenTelemetry, if that is asked for.
+// too short for their structure, print in hexadecimal. spans.go writes the same
+// as a span of OpenTelemetry, if that is asked for.
 //
 // It is a debugging aid: it allocates and takes locks. It does not see work
 // requests and completions, which never pass through a call.

@@ -14,6 +14,7 @@ import (
 var wallClock = map[string]string{
 	"kshim/host/event.go":                 "a deadline in the past",
 	"kshim/preload/build.go":              "the order of files",
+	"kshim/trace/spans.go":                "when a span began and ended",
 	"rnic/link/capture/block.go":          "a packet's time in a capture",
 	"rnic/link/udp/conduit.go":            "a deadline in the past",
 	"tools/rdmashim/dump/dissect/pcap.go": "a packet's time in a capture",
