@@ -8,7 +8,7 @@
 //
 // The words are those of Grammar; docs and 'rdmashim explain' print it. Calls
 // have the names of a trace (kshim/trace): a command, INVOKE_WRITE's included,
-// a method (CQ_CREATE), a command of rdma_cm (BIND_IP), or open and mmap. Rules
+// a method (CQ_CREATE), a command of rdma_cm (BIND), or open and mmap. Rules
 // count in a process.
 //
 // New wraps any kshim.Kernel; Env does when the environment asks for it, and Of

@@ -1,6 +1,7 @@
 package refuse
 
 import (
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -82,13 +83,16 @@ func TestJudge(t *testing.T) {
 	require.Equal(t, "fault_call_1 1\nfault_call_2 1\nfault_call_3 1\nfault_call_4 0\n", r.counters())
 }
 
-// TestGrammar: each word is understood as its own form is written.
+// TestGrammar: each word is understood as its own form is written, and
+// docs/faults.md has the words as they are.
 func TestGrammar(t *testing.T) {
+	page, err := os.ReadFile("../../docs/faults.md")
+	require.NoError(t, err)
 	for i := range Grammar {
 		w := &Grammar[i]
 		value, _, _ := strings.Cut(w.form, " or ")
 		require.NoError(t, w.set(&rule{}, value), w.String())
-		require.NotEmpty(t, w.Text)
+		require.Contains(t, string(page), "| `"+w.String()+"` | "+w.Text+" |\n")
 	}
 }
 

@@ -1,6 +1,10 @@
 package uapitest_test
 
 import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -98,4 +102,88 @@ func TestIdleCallRule(t *testing.T) {
 	})
 	require.Len(t, errors, 2)
 	require.Contains(t, errors, `uapitest: fault_call_2 is 0: a rule of "fault=call=CREATE_AH errno=ENOMEM&fault=event=PORT_ERR after=1000" never hit anything`)
+}
+
+// recipes are those of docs/faults.md for calls, completions and events, each
+// with the errno, the status or the events that the program meets.
+var recipes = map[string]any{
+	"call=REG_MR errno=ENOMEM nth=3":                    syscall.ENOMEM,
+	"call=POST_SEND errno=EAGAIN every=10":              syscall.EAGAIN,
+	"call=BIND errno=EADDRINUSE once":                   syscall.EADDRINUSE,
+	"wc=SEND nth=5 status=REM_OP_ERR":                   uapi.WCRemOpErr,
+	"wc=any nth=20 status=RETRY_EXC_ERR":                uapi.WCRetryExcErr,
+	"event=DEVICE_FATAL after=10":                       []uapi.EventType{uapi.EventDeviceFatal},
+	"event=PORT_ERR after=5; event=PORT_ACTIVE after=9": []uapi.EventType{uapi.EventPortErr, uapi.EventPortActive},
+	"wc=RDMA_WRITE nth=3 event=QP_FATAL":                []uapi.EventType{uapi.EventQPFatal},
+	"event=PATH_MIG after=3":                            []uapi.EventType{uapi.EventPathMig},
+}
+
+// TestJudgeRecipes: a program meets what each recipe says.
+func TestJudgeRecipes(t *testing.T) {
+	page, err := os.ReadFile("../../docs/faults.md")
+	require.NoError(t, err)
+	_, text, _ := strings.Cut(string(page), "| recipe | rule |\n")
+	text, _, _ = strings.Cut(text, "\n\n")
+	rows := regexp.MustCompile("(?m)^\\| .*? \\| `(.*)` \\|$").FindAllStringSubmatch(text, -1)
+	require.Len(t, rows, len(recipes))
+	for i, row := range rows {
+		want, ok := recipes[row[1]]
+		require.True(t, ok, row[1])
+		t.Run(row[1], func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				open := func(options string) *uapi.Device {
+					d, err := uapi.Open(fmt.Sprintf("sim?net=recipe%d%s", i, options), uapi.OpenConfig{})
+					require.NoError(t, err)
+					t.Cleanup(func() { require.NoError(t, d.Close()) })
+					return d
+				}
+				a, b := open("&fault="+row[1]), open("")
+				events := a.Events(t.Context())
+				x, y := uapitest.Connect(t, a, b)
+				err, status := meets(x, y)
+				switch want := want.(type) {
+				case syscall.Errno:
+					require.ErrorIs(t, err, want)
+				case uapi.Status:
+					require.NoError(t, err)
+					require.Equal(t, want, status)
+				case []uapi.EventType:
+					for _, event := range want {
+						require.Equal(t, event, (<-events).Type)
+					}
+				}
+			})
+		})
+	}
+}
+
+// meets is a program at x until its first error, or status other than success.
+func meets(x, y *uapitest.End) (error, uapi.Status) {
+	l, err := x.Listen(":7471", uapi.ListenConfig{})
+	if err != nil {
+		return err, 0
+	}
+	defer l.Close()
+	for range 2 {
+		mr, err := x.RegMR(make([]byte, 64), uapi.AccessLocalWrite)
+		if err != nil {
+			return err, 0
+		}
+		defer x.DeregMR(mr) //nolint:errcheck // after DEVICE_FATAL
+	}
+	for i := range 24 {
+		if i%2 == 0 {
+			y.Must(y.PostRecv(y.QP, y.MR, 0, 64))
+			_, err = x.PostSend(x.QP, x.MR, 8)
+		} else {
+			_, err = x.Write(x.QP, uapi.SGE{MR: x.MR, Length: 8}, x.Peer)
+		}
+		if err != nil {
+			return err, 0
+		}
+		if wc := x.NextUnchecked(1)[0]; wc.Status != uapi.WCSuccess {
+			return nil, wc.Status
+		}
+	}
+	return nil, uapi.WCSuccess
 }

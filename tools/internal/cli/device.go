@@ -86,7 +86,7 @@ func (f *DeviceFlags) AddFaults(cmd *cobra.Command) {
 		{"dup", "share", "send this share of the packets twice, like 1%"},
 		{"corrupt", "share", "invert one bit in this share of the packets, like 0.1%"},
 		{"delay", "duration", "send every packet this much later, like 2ms"},
-		{"fault", "rule", "do this to packets, 'drop op=READ_RESPONSE_MIDDLE nth=3', or calls, 'call=CREATE_QP errno=ENOMEM', or @FILE (docs/faults.md; repeatable)"},
+		{"fault", "rule", "do this to packets, 'drop op=READ_RESPONSE_MIDDLE nth=3', calls, 'call=CREATE_QP errno=ENOMEM', or completions, or @FILE (docs/faults.md; repeatable)"},
 	} {
 		f.faults[i] = Option{key: o.key, kind: o.kind, many: o.key == "fault"}
 		cmd.Flags().Var(&f.faults[i], o.key, o.usage)

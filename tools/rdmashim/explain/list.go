@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/refuse"
 	"github.com/rdmashim/rdmashim/rnic/link/rules"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 	"github.com/rdmashim/rdmashim/uapi"
@@ -49,11 +50,18 @@ func cmEventList() (list []Entry) {
 }
 
 func faultList() (list []Entry) {
+	add := func(form, name, of, text string) {
+		list = append(list, Entry{
+			Kind: Fault, Number: len(list), Name: form, Also: []string{name}, Means: of + text, Causes: []string{}, Look: []string{"docs/faults.md"},
+		})
+	}
 	for i := range rules.Grammar {
 		w := &rules.Grammar[i]
-		list = append(list, Entry{
-			Kind: Fault, Number: i, Name: w.String(), Also: []string{w.Name}, Means: w.Text, Causes: []string{}, Look: []string{"docs/faults.md"},
-		})
+		add(w.String(), w.Name, "", w.Text)
+	}
+	for i := range refuse.Grammar {
+		w := &refuse.Grammar[i]
+		add(w.String(), w.Name, "of calls and completions: ", w.Text)
 	}
 	return list
 }
