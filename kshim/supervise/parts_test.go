@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -27,6 +28,7 @@ func init() {
 	parts["holder"] = func() { hear() }
 	parts["events"] = takeEvents
 	parts["waiter"] = waiter
+	parts["relisten"] = relisten
 	parts["hostile"] = hostile
 	parts["churn"] = churn
 	parts["rounds"] = rounds
@@ -222,6 +224,48 @@ func waiter() {
 	unix.Close(fd)
 	say("closed")
 	hear()
+}
+
+// relisten listens at one port with one file after the other, each of which is
+// closed, by close or by dup2, before the next is opened.
+func relisten() {
+	manager := func() int {
+		fd, _ := unix.Open("/dev/infiniband/rdma_cm", unix.O_RDWR|unix.O_CLOEXEC, 0)
+		return fd
+	}
+	give := func(fd int, cmd abi.UCMCommand, size int, in abi.Struct, out uint16) error {
+		b := make([]byte, abi.UCMHdrSize+size)
+		(&abi.UCMHdr{Cmd: cmd, In: uint16(size), Out: out}).Put(b)
+		in.Put(b[abi.UCMHdrSize:])
+		_, err := unix.Write(fd, b)
+		return err
+	}
+	null, _ := unix.Open(os.DevNull, unix.O_RDWR, 0)
+	var resp [abi.UCMCreateIDRespSize]byte
+	var at abi.SockaddrStorage
+	n, _ := at.Set(netip.MustParseAddrPort("127.0.0.1:7000"))
+	for round := range 100 {
+		fd := manager()
+		err := give(fd, abi.UCMCmdCreateID, abi.UCMCreateIDSize, &abi.UCMCreateID{
+			UID: 1, PS: abi.UCMPSTCP, QPType: abi.QPTRC, Response: uint64(uintptr(unsafe.Pointer(&resp[0]))),
+		}, uint16(len(resp)))
+		id := binary.NativeEndian.Uint32(resp[:])
+		if err == nil {
+			err = give(fd, abi.UCMCmdBind, abi.UCMBindSize, &abi.UCMBind{ID: id, AddrSize: n, Addr: at}, 0)
+		}
+		if err == nil {
+			err = give(fd, abi.UCMCmdListen, abi.UCMListenSize, &abi.UCMListen{ID: id, Backlog: 1}, 0)
+		}
+		if err != nil {
+			say("round", round, err)
+			return
+		}
+		if round%2 == 0 {
+			_ = unix.Dup2(null, fd)
+		}
+		unix.Close(fd)
+	}
+	say("done")
 }
 
 // hostile sends commands of random bytes from many threads, while memory that

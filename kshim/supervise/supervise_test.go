@@ -130,6 +130,13 @@ func TestWaitHoldsNobody(t *testing.T) {
 	eventually(t, func() bool { return len(b.k.Programs()) == 0 })
 }
 
+// TestClosedAtOnce: a close is over before the program's next command, as in
+// Linux.
+func TestClosedAtOnce(t *testing.T) {
+	b := newCMBed(t)
+	require.Equal(t, "done", b.start("relisten").all())
+}
+
 // TestAddHoldsNobody: at each descriptor that one process is given, at which it
 // may keep the kernel waiting, another one does all that there is to do, and
 // the kernel lists both.

@@ -145,6 +145,7 @@ func claimedAddress(t *testing.T, at netip.AddrPort) {
 	for _, c := range liars {
 		requireRefused(t, c)
 	}
+	require.True(t, a.hasWarned("claim"))
 	require.Zero(t, counter(a, "shm_deaths")+counter(b, "shm_deaths"))
 	require.NoError(t, a.Send([]link.Packet{packet(b, 0, []byte("goes on"))}))
 	require.Equal(t, "goes on", string(receive(t, b, 1)[0]))
@@ -152,6 +153,23 @@ func claimedAddress(t *testing.T, at netip.AddrPort) {
 	require.Equal(t, "goes on", string(receive(t, a, 1)[0]))
 	require.EqualValues(t, 1, counter(a, "shm_rcvd_pkts"))
 	require.EqualValues(t, 5, counter(a, "shm_fallback"))
+}
+
+func (l *Link) hasWarned(kind string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.warned[kind]
+}
+
+// A dialer that ends cannot confirm its claim: it is no liar.
+func TestEndedDialer(t *testing.T) {
+	a := listen(t)
+	before := held(t)
+	c := dialAs(t, a, hello{device: neighbour, memory: memorySize, nonce: nonce{1}})
+	require.NoError(t, c.Close())
+	until(func() bool { return counter(a, "shm_fallback") == 1 })
+	requireHeld(t, before, a)
+	require.False(t, a.hasWarned("claim"))
 }
 
 // A process that dials and says nothing takes a bounded share of the device,
