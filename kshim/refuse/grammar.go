@@ -67,9 +67,11 @@ func setWC(r *rule, text string) error {
 		return nil
 	}
 	var op abi.WCOpcode
-	err := find(&op, text, anyWC)
+	if err := find(&op, text, anyWC); err != nil {
+		return fmt.Errorf("%w, and any", err)
+	}
 	r.wc = func(of abi.WCOpcode) bool { return of == op }
-	return err
+	return nil
 }
 
 // find looks a name up among the kernel's of a kind that may be meant.
