@@ -191,7 +191,7 @@ var allowed = map[string][]string{
 	"tools/rdmashim/top":                 {"netlinkmgr", "uapi/stats"},
 	"tools/rdmashim/dump":                {"kshim/privatefile", "rnic/wire", "tools/rdmashim/dump/dissect", "tools/rdmashim/dump/flow", "tools/rdmashim/dump/live", "tools/rdmashim/dump/qmux", "tools/rdmashim/explain", "tools/rdmashim/sample/nvme/wire", "uapi/qmux/wire"},
 	"tools/rdmashim/rdma":                {"netlinkmgr", "kshim/nldev"},
-	"tools/rdmashim/run":                 {"kshim/preload", "kshim/supervise", "kshim/supervise/broker", "kshim/supervise/notif", "uapi/minikernel"},
+	"tools/rdmashim/run":                 {"kshim/preload", "kshim/supervise", "kshim/supervise/broker", "kshim/supervise/notif", "uapi/minikernel", "uapi/stats"},
 	"tools/rdmashim/capi":                {"uapi/capi"},
 	"tools/rdmashim/kernel":              {"kshim", "kshim/emu", "kshim/peercred", "kshim/preload", "kshim/privatefile", "kshim/supervise", "kshim/supervise/broker", "kshim/trace", "tools/rdmashim/explain", "tools/internal/cli", "uapi", "uapi/minikernel"},
 	"tools/rdmashim/explain":             {"kshim/abi", "kshim/refuse", "rnic/link/rules", "rnic/wire", "uapi"},

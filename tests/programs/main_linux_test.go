@@ -22,6 +22,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/cbuild"
 	"github.com/rdmashim/rdmashim/kshim/preload"
 	"github.com/rdmashim/rdmashim/tests/built"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/run"
 )
 
 // envStart makes the test binary what rdmashim run is: its value is the folder
@@ -38,7 +39,7 @@ var cache string
 func TestMain(m *testing.M) {
 	args := os.Args
 	if len(args) == 3 && args[1] == "run" && args[2] == "--"+preload.Sweep {
-		exitWith(preload.SweepWhenEnded())
+		exitWith(run.Sweep())
 	}
 	if len(args) == 4 && args[1] == "run" && args[2] == "--"+preload.Build {
 		exitWith(preload.BuildLibraries(args[3]))

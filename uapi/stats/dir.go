@@ -10,6 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
+
+	"github.com/rdmashim/rdmashim/kshim/privatefile"
 )
 
 // suffix ends the names of sockets, which are PID-RANDOM.sock: no two are
@@ -30,10 +33,22 @@ func pidOf(name string) int {
 // maxTidy bounds how many names a server looks at when it starts.
 const maxTidy = 64
 
+// Tidy removes the sockets of processes that have ended, which a process that
+// is killed leaves. It looks at 64 names at most, and need not be called: each
+// server does nearly the same when it starts.
+func Tidy() {
+	for _, dir := range privatefile.Dirs() {
+		if privatefile.CheckDir(dir) == nil {
+			tidy(dir, true)
+		}
+	}
+}
+
 // tidy removes the sockets of processes that are gone. A missing process does
 // not prove that: it may be in another PID namespace. A missing listener does,
-// since a name is used once.
-func tidy(dir string) {
+// since a name is used once. Those of processes that are there are asked only
+// if zombies are looked for.
+func tidy(dir string, zombies bool) {
 	f, err := os.Open(dir)
 	if err != nil {
 		return
@@ -42,14 +57,29 @@ func tidy(dir string) {
 	names, _ := f.Readdirnames(maxTidy)
 	for _, name := range names {
 		pid := pidOf(name)
-		if pid == 0 || syscall.Kill(pid, 0) == nil {
+		if pid == 0 || !zombies && syscall.Kill(pid, 0) == nil {
 			continue
 		}
-		path := filepath.Join(dir, name)
-		if c, err := net.DialTimeout("unix", path, silence); err == nil {
-			c.Close()
-		} else if errors.Is(err, syscall.ECONNREFUSED) {
+		if path := filepath.Join(dir, name); isDead(path) {
 			os.Remove(path)
 		}
 	}
+}
+
+// isDead reports whether no process listens at a socket. One that is ending may
+// still do: it hangs up, and is asked again.
+func isDead(path string) bool {
+	for range 3 {
+		c, err := net.DialTimeout("unix", path, silence)
+		if err != nil {
+			return errors.Is(err, syscall.ECONNREFUSED)
+		}
+		_ = c.SetReadDeadline(time.Now().Add(silence))
+		_, err = c.Read(make([]byte, 1))
+		c.Close()
+		if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			return false
+		}
+	}
+	return false
 }

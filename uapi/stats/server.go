@@ -61,7 +61,7 @@ func listenIn(dir string) (*net.UnixListener, string, error) {
 	if err := privatefile.MakeDir(dir); err != nil {
 		return nil, "", err
 	}
-	tidy(dir)
+	tidy(dir, false)
 	name := fmt.Sprintf("%d-%08x%s", os.Getpid(), rand.Uint32(), suffix)
 	unborn, path := filepath.Join(dir, "."+name), filepath.Join(dir, name)
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: unborn, Net: "unix"})

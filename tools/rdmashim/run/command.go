@@ -14,7 +14,16 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/preload"
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
+	"github.com/rdmashim/rdmashim/uapi/stats"
 )
+
+// Sweep waits until the programs of a run have ended, and removes what those
+// that were killed have left: its standard input is preload.SweepWhenEnded's.
+func Sweep() error {
+	err := preload.SweepWhenEnded()
+	stats.Tidy()
+	return err
+}
 
 // Command is rdmashim run.
 func Command() *cobra.Command {
@@ -48,7 +57,7 @@ one: soft:127.0.0.5.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if sweep {
-				return preload.SweepWhenEnded()
+				return Sweep()
 			}
 			if build != "" {
 				return preload.BuildLibraries(build)
