@@ -20,7 +20,8 @@ type Options struct {
 	// Unicast drops all but IP to one receiver.
 	Unicast bool
 	// Left, if not nil, is called with each frame that was written, and its
-	// direction, by the goroutine of that. It must not keep the frame.
+	// direction, in that order: an answer is behind its request. It must not
+	// keep the frame.
 	Left func(way int, frame []byte)
 }
 
@@ -30,6 +31,7 @@ type Bridge struct {
 	sockets [2]int
 	lanes   [2]*pump
 	stop    int           // an eventfd that is readable when the pumps shall end
+	leaving sync.Mutex    // held while a frame is written and told to Left
 	moved   chan struct{} // one token: the counts may have changed
 	ended   chan struct{} // a token of each pump that an error has ended
 	running sync.WaitGroup
@@ -41,8 +43,9 @@ type pump struct {
 	began               time.Time
 	moved, ended        chan<- struct{} // the bridge's
 	options             *Options
-	in, out, about      []byte // buffers: of frames with what stands before them, and of what is said of them
-	down                bool   // from's interface, when it was last read
+	leaving             *sync.Mutex // the bridge's
+	in, out, about      []byte      // buffers: of frames with what stands before them, and of what is said of them
+	down                bool        // from's interface, when it was last read
 
 	mu   sync.Mutex
 	lane lane // guarded by mu
@@ -105,7 +108,7 @@ func New(sockets [2]int, o Options) (*Bridge, error) {
 	began := time.Now()
 	for i, path := range o.Paths {
 		b.lanes[i] = &pump{
-			way: i, from: sockets[i], to: sockets[1-i], stop: b.stop, began: began, moved: b.moved, ended: b.ended, options: &o,
+			way: i, from: sockets[i], to: sockets[1-i], stop: b.stop, began: began, moved: b.moved, ended: b.ended, options: &o, leaving: &b.leaving,
 			in: make([]byte, frameRoom), out: make([]byte, frameRoom), about: make([]byte, aboutRoom), lane: lane{side: uint64(i)},
 		}
 		b.SetPath(i, path)
@@ -209,6 +212,10 @@ func (p *pump) deliver() {
 // write writes a frame with what stands before it, and reports whether the
 // kernel took it.
 func (p *pump) write(b []byte) bool {
+	if p.options.Left != nil {
+		p.leaving.Lock()
+		defer p.leaving.Unlock()
+	}
 	if _, err := unix.Write(p.to, b); err != nil {
 		return false
 	}
