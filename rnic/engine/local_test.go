@@ -55,6 +55,24 @@ func TestBindPasses(t *testing.T) {
 	}
 }
 
+// A key is revoked when all requests before have completed, those behind wait,
+// and all complete in their order.
+func TestInvalidateWaits(t *testing.T) {
+	n := newBinders(t)
+	w := n.a.newWindow()
+	n.post(n.a, n.a.bind(1, w))
+	n.run(0)
+	n.post(n.a, n.write(2, 10))
+	n.post(n.a, SendWR{ID: 3, Opcode: abi.WRLocalInv, Invalidate: w.Key()})
+	n.post(n.a, n.write(4, 10))
+	n.pump(n.a)
+	require.Len(t, n.a.sent, 1, "what is behind it has left")
+	require.NoError(t, n.a.tab.Check(testPD, w.Key(), n.a.va(0), 1, abi.AccessRemoteRead))
+	n.run(0)
+	require.Error(t, n.a.tab.Check(testPD, w.Key(), n.a.va(0), 1, abi.AccessRemoteRead))
+	requireSuccess(t, n.a.wcs, 1, 2, 3, 4)
+}
+
 // A fenced binding waits for the READ before it, and one that fails ends the
 // queue pair when those before it are complete.
 func TestBindWaits(t *testing.T) {

@@ -22,8 +22,6 @@ var windowMistakes = []plant.Mistake{
 		"n > w.bound.Length-off {", "n > w.bound.Length-off && !MADE {"),
 	plant.Row("window-gives-all-rights", "rnic/mem/window.go",
 		"case w.bound.Access&need != need:", "case w.bound.Access&need != need && !MADE:"),
-	plant.Row("window-revoked-before-its-turn", "rnic/engine/local.go",
-		"	case !oldest:", "	case !oldest && !MADE:"),
 	plant.Row("window-bound-again", "rnic/engine/local.go",
 		"	case w.done ||", "	case w.done && !MADE ||"),
 	plant.Row("window-bound-with-those-before", "rnic/engine/local.go",
