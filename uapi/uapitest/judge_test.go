@@ -140,7 +140,7 @@ func TestJudgeRecipes(t *testing.T) {
 				a, b := open("&fault="+row[1]), open("")
 				events := a.Events(t.Context())
 				x, y := uapitest.Connect(t, a, b)
-				err, status := meets(x, y)
+				status, err := meets(x, y)
 				switch want := want.(type) {
 				case syscall.Errno:
 					require.ErrorIs(t, err, want)
@@ -158,16 +158,16 @@ func TestJudgeRecipes(t *testing.T) {
 }
 
 // meets is a program at x until its first error, or status other than success.
-func meets(x, y *uapitest.End) (error, uapi.Status) {
+func meets(x, y *uapitest.End) (uapi.Status, error) {
 	l, err := x.Listen(":7471", uapi.ListenConfig{})
 	if err != nil {
-		return err, 0
+		return 0, err
 	}
 	defer l.Close()
 	for range 2 {
 		mr, err := x.RegMR(make([]byte, 64), uapi.AccessLocalWrite)
 		if err != nil {
-			return err, 0
+			return 0, err
 		}
 		defer x.DeregMR(mr) //nolint:errcheck // after DEVICE_FATAL
 	}
@@ -179,11 +179,11 @@ func meets(x, y *uapitest.End) (error, uapi.Status) {
 			_, err = x.Write(x.QP, uapi.SGE{MR: x.MR, Length: 8}, x.Peer)
 		}
 		if err != nil {
-			return err, 0
+			return 0, err
 		}
 		if wc := x.NextUnchecked(1)[0]; wc.Status != uapi.WCSuccess {
-			return nil, wc.Status
+			return wc.Status, nil
 		}
 	}
-	return nil, uapi.WCSuccess
+	return uapi.WCSuccess, nil
 }
