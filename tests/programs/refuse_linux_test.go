@@ -44,7 +44,7 @@ func TestJudgedCompletions(t *testing.T) {
 	for rule, says := range map[string]string{
 		"wc=SEND nth=5 status=REM_OP_ERR":  `Failed status remote operation error \(11\) for wr_id 2`,
 		"wc=RECV nth=7 status=LOC_LEN_ERR": `Failed status local length error \(1\) for wr_id 1`,
-		"event=DEVICE_FATAL after=20":      "Couldn't post send|Failed to get cq_event",
+		"event=DEVICE_FATAL after=20":      "Couldn't (post|request CQ notification)|Failed to get cq_event",
 		"wc=SEND nth=9 event=QP_FATAL":     "Failed status",
 	} {
 		for _, how := range []string{"-c", "-e"} {
