@@ -52,10 +52,18 @@ func newCapture(t *testing.T) *capture {
 			if err != nil {
 				return
 			}
-			c.frames = append(c.frames, frame{r.Time, bytes.Clone(r.Data)})
+			if isUDP(r.Data) {
+				c.frames = append(c.frames, frame{r.Time, bytes.Clone(r.Data)})
+			}
 		}
 	}()
 	return c
+}
+
+// isUDP says whether a frame holds UDP. The filter of a capture also passes an
+// ICMPv6 packet whose checksum is the port (4791).
+func isUDP(b []byte) bool {
+	return len(b) > 23 && (b[14]>>4 == 4 && b[23] == unix.IPPROTO_UDP || b[14]>>4 == 6 && b[20] == unix.IPPROTO_UDP)
 }
 
 func (c *capture) step(format string, args ...any) {

@@ -98,8 +98,9 @@ func open(iface string, port uint16) (*Source, error) {
 }
 
 // filter passes packets that have the UDP port at either end, behind any
-// headers: the kernel says where the payload begins. Loopback shows each frame
-// as it goes and as it comes; the first is left out.
+// headers: the kernel says where the payload begins. It also passes TCP or ICMP
+// whose checksum or options equal the port; dissect leaves them out. Loopback
+// shows each frame as it goes and as it comes; the first is left out.
 func filter(port uint16, loopback int) []bpf.Instruction {
 	const udpHeader = 8
 	return []bpf.Instruction{
