@@ -30,7 +30,8 @@ const RoCEPort = device.RoCEPort
 //     system, when it is sent or received, where it could take many at a time.
 //   - shm=off reaches devices of this host by UDP. Without it connections
 //     between them go through shared memory, where their processes are of one
-//     user and one network namespace (Linux). With RDMASHIM_SHM=off in the
+//     user and one network namespace (Linux), or share the directory that
+//     RDMASHIM_SHM_DIR names (docs/containers.md). With RDMASHIM_SHM=off in the
 //     environment, shm=off is the default, and shm=on turns it on.
 //   - pcap=FILE writes its packets, both ways and as they are on the wire, to a
 //     pcapng file, which is complete when the device has stopped. A new FILE is

@@ -113,7 +113,7 @@ var allowed = map[string][]string{
 	"rnic/link/rules":                    {"kshim/ruletext", "rnic/wire"},
 	"rnic/link/udp":                      {"rnic/link", "rnic/link/udp/ports", "rnic/wire"},
 	"rnic/link/udp/ports":                {},
-	"rnic/link/shm":                      {"kshim/arena", "kshim/fault", "rnic/link", "rnic/wire", "kshim/parties", "kshim/peercred"},
+	"rnic/link/shm":                      {"kshim/arena", "kshim/fault", "rnic/link", "rnic/wire", "kshim/parties", "kshim/peercred", "kshim/privatefile"},
 	"tools/lab/rawudp":                   {},
 	"rnic/link/sim":                      {"rnic/link", "rnic/wire"},
 	"rnic/link/capture":                  {"kshim/privatefile", "rnic/link"},

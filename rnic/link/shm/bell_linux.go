@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"os"
+	"path/filepath"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -17,10 +18,19 @@ import (
 type bell struct {
 	mu sync.RWMutex // read: fd is in use
 	fd int          // guarded by mu; -1: closed
+
+	file string // its name in a directory, "" if it is abstract
 }
 
-// bellName is the abstract name of a device's bell, for one life of it.
-func bellName(n nonce) *unix.SockaddrUnix {
+// bellPrefix begins the names of bells in a directory.
+const bellPrefix = "bell-"
+
+// bellName is the name of a device's bell, for one life of it: an abstract one,
+// or a file's of a directory.
+func bellName(dir string, n nonce) *unix.SockaddrUnix {
+	if dir != "" {
+		return &unix.SockaddrUnix{Name: filepath.Join(dir, bellPrefix+hex.EncodeToString(n[:]))}
+	}
 	return &unix.SockaddrUnix{Name: "@rdmashim/bell/" + hex.EncodeToString(n[:])}
 }
 
@@ -29,12 +39,17 @@ func newBellSocket() (int, error) {
 	return fd, os.NewSyscallError("socket", err)
 }
 
-func (b *bell) open(n nonce) (err error) {
+func (b *bell) open(dir string, n nonce) (err error) {
 	if b.fd, err = newBellSocket(); err != nil {
 		return err
 	}
-	if err = unix.Bind(b.fd, bellName(n)); err != nil {
-		unix.Close(b.fd)
+	name := bellName(dir, n)
+	if err = unix.Bind(b.fd, name); err == nil && dir != "" {
+		b.file = name.Name
+		err = os.Chmod(b.file, 0o600)
+	}
+	if err != nil {
+		b.close()
 	}
 	return os.NewSyscallError("bind", err)
 }
@@ -58,14 +73,17 @@ func (b *bell) close() {
 	defer b.mu.Unlock()
 	unix.Close(b.fd)
 	b.fd = -1
+	if b.file != "" {
+		_ = os.Remove(b.file)
+	}
 }
 
 // dialBell returns a socket for ringBell.
-func dialBell(n nonce) (fd int, err error) {
+func dialBell(dir string, n nonce) (fd int, err error) {
 	if fd, err = newBellSocket(); err != nil {
 		return -1, err
 	}
-	if err = unix.Connect(fd, bellName(n)); err != nil {
+	if err = unix.Connect(fd, bellName(dir, n)); err != nil {
 		unix.Close(fd)
 		return -1, os.NewSyscallError("connect", err)
 	}

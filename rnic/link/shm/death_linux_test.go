@@ -182,7 +182,7 @@ func TestDialerDies(t *testing.T) {
 			}
 			if step >= 5 { // and shown
 				p.publish()
-				bell, err := dialBell(met.nonce)
+				bell, err := dialBell("", met.nonce)
 				require.NoError(t, err)
 				ringBell(bell)
 				unix.Close(bell)

@@ -20,10 +20,12 @@
 //	         other link's Wait, which watches the bell too
 //
 // Two devices meet over an abstract UNIX socket that is named by address and
-// port (meet_linux.go). Each dials for its outbound direction, so that two
-// sockets connect them, and none is closed while its device lives: a hang-up is
-// the death of a device (Link.SetGone). The acceptor asks at the
-// dialer's name whether the dialer is that device (acceptor_linux.go).
+// port (meet_linux.go), or, for devices of several network namespaces, over one
+// in a directory that they share (dir_linux.go). Each dials for its outbound
+// direction, so that two sockets connect them, and none is closed while its
+// device lives: a hang-up is the death of a device (Link.SetGone). The acceptor
+// asks at the dialer's name whether the dialer is that device
+// (acceptor_linux.go).
 //
 // Packets have no ICRC here, but for those that a fault corrupts and those that
 // a tap is shown. A full ring drops, as a socket's buffer does.

@@ -19,7 +19,15 @@ type Options struct {
 	Logger *slog.Logger
 	// Patience bounds how long Meet waits for an answer; 0 is 2 s.
 	Patience time.Duration
+	// Dir is a directory in which devices of several network namespaces meet,
+	// those of containers that share it; "" is none. It is this user's alone
+	// (privatefile.CheckDir). Addresses of the loopback and link-local ones are
+	// each namespace's own, and not met there.
+	Dir string
 }
+
+// EnvDir is the environment variable by which programs name Options.Dir.
+const EnvDir = "RDMASHIM_SHM_DIR"
 
 // Link is the composite of the rings and another link. Its Meet and SetGone
 // implement link.Near.

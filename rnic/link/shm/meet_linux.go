@@ -73,11 +73,11 @@ func Wrap(l link.Link, o Options) (*Link, error) {
 	s.place.strangers.Most = maxStrangers
 	s.place.conns, s.place.meetings = make(map[*net.UnixConn]struct{}), make(map[netip.AddrPort]*meeting)
 	var err error
-	s.place.listener, err = net.ListenUnix("unixpacket", unixAddr(s.zoned(s.local)))
+	s.place.listener, err = s.listen()
 	if err != nil {
 		return nil, fmt.Errorf("shm: %w", err)
 	}
-	if err = s.place.open(s.nonce); err == nil {
+	if err = s.place.open(s.options.dirOf(s.local), s.nonce); err == nil {
 		if err = w.Watch(s.place.fd); err != nil {
 			s.place.close()
 		}
@@ -145,7 +145,7 @@ func (l *Link) closeConn(c *net.UnixConn) {
 
 // call opens a socket, which is kept, to the device of a name.
 func (l *Link) call(device netip.AddrPort, until time.Time) (*net.UnixConn, error) {
-	conn, err := (&net.Dialer{Deadline: until}).Dial("unixpacket", socketName(l.zoned(device)))
+	conn, err := (&net.Dialer{Deadline: until}).Dial("unixpacket", l.options.name(l.zoned(device)))
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +216,7 @@ func (l *Link) meet(peer netip.AddrPort, token nonce) uint64 {
 	switch {
 	case err == nil:
 		return d.id
-	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, net.ErrClosed): // no device is there
+	case absentName(err), errors.Is(err, net.ErrClosed): // no device is there
 		return 0
 	}
 	l.count.Fallback.Add(1)
@@ -235,11 +235,15 @@ func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// Probe tells whether a device at an address would be met: ECONNREFUSED says
-// that there is none in this network namespace, or that it meets none, EPERM
-// that it belongs to another user.
-func Probe(device netip.AddrPort) error {
-	conn, err := net.DialTimeout("unixpacket", socketName(device), time.Second)
+// Probe tells whether a device at an address would be met, in the directory dir
+// too unless that is "": ECONNREFUSED says that there is none, or that it meets
+// none, EPERM that it belongs to another user.
+func Probe(dir string, device netip.AddrPort) error {
+	o := Options{Dir: dir}
+	conn, err := net.DialTimeout("unixpacket", o.name(device), time.Second)
+	if errors.Is(err, syscall.ENOENT) {
+		err = syscall.ECONNREFUSED
+	}
 	if err != nil {
 		return fmt.Errorf("shm: %w", err)
 	}
@@ -293,7 +297,7 @@ func (l *Link) introduce(c *net.UnixConn, peer netip.AddrPort, token nonce) (*de
 	if h.device != peer || h.memory == 0 {
 		return nil, fmt.Errorf("shm: the answer is from %v: %w", h.device, syscall.EPROTO)
 	}
-	bell, err := dialBell(h.nonce)
+	bell, err := dialBell(l.options.dirOf(peer), h.nonce)
 	if err != nil {
 		return nil, err
 	}

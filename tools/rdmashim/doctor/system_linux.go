@@ -38,7 +38,7 @@ func Running() (System, error) {
 		Features:     features,
 		Buffers:      buffers,
 		Segmentation: segmentation,
-		Near:         shm.Probe,
+		Near:         func(a netip.AddrPort) error { return shm.Probe(os.Getenv(shm.EnvDir), a) },
 		Library:      preload.Possible,
 		Supervisor:   sync.OnceValues(supervisor),
 	}, nil

@@ -77,7 +77,7 @@ func (u unbound) Caps() link.Caps {
 
 // joinMemory puts rings in shared memory beside a link, where that can be done.
 func joinMemory(l link.Link, log *slog.Logger) (link.Link, link.Near) {
-	s, err := shm.Wrap(l, shm.Options{Logger: log})
+	s, err := shm.Wrap(l, shm.Options{Logger: log, Dir: os.Getenv(shm.EnvDir)})
 	if err != nil {
 		if !errors.Is(err, syscall.ENOTSUP) {
 			log.Warn("no shared memory with devices of this host: they are reached by UDP", "device", l.Caps().Local, "err", err)

@@ -1,0 +1,120 @@
+package shm
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/kshim/privatefile"
+)
+
+const (
+	// locking bounds the wait for the lock of a directory, which devices hold
+	// while they take their names.
+	locking = 2 * time.Second
+	// maxSweep bounds the names of a directory that are looked at.
+	maxSweep = 4 * maxDevices
+)
+
+// dirOf is the directory in which the device at an address is met; "" for one
+// that is met by its network namespace's abstract name.
+func (o *Options) dirOf(device netip.AddrPort) string {
+	if device.Addr().IsGlobalUnicast() {
+		return o.Dir
+	}
+	return ""
+}
+
+// name is the name of the socket at which a device is met.
+func (o *Options) name(device netip.AddrPort) string {
+	if dir := o.dirOf(device); dir != "" {
+		return filepath.Join(dir, device.String())
+	}
+	return socketName(device)
+}
+
+// absentName holds for the error of a dial to a name that no device has.
+func absentName(err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT)
+}
+
+// listen takes the device's name. In a directory a name that nobody listens at
+// is that of a device that was killed, and is removed before.
+func (l *Link) listen() (*net.UnixListener, error) {
+	at := l.zoned(l.local)
+	dir := l.options.dirOf(at)
+	if dir == "" {
+		return net.ListenUnix("unixpacket", unixAddr(at))
+	}
+	if err := privatefile.CheckDir(dir); err != nil {
+		return nil, fmt.Errorf("%s: %w", EnvDir, err)
+	}
+	unlock, err := lock(dir)
+	if err != nil {
+		return nil, fmt.Errorf("%s: lock %s: %w", EnvDir, dir, err)
+	}
+	defer unlock()
+	addr := &net.UnixAddr{Net: "unixpacket", Name: l.options.name(at)}
+	if c, err := net.DialUnix("unixpacket", nil, addr); err == nil {
+		c.Close()
+	} else if errors.Is(err, syscall.ECONNREFUSED) {
+		_ = os.Remove(addr.Name)
+	}
+	sweepBells(dir)
+	listener, err := net.ListenUnix("unixpacket", addr)
+	if err == nil {
+		if err = os.Chmod(addr.Name, 0o600); err != nil {
+			listener.Close()
+		}
+	}
+	return listener, err
+}
+
+// lock has a directory locked until unlock.
+func lock(dir string) (unlock func(), err error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	for end := time.Now().Add(locking); ; time.Sleep(time.Millisecond) {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return func() { f.Close() }, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(end) {
+			f.Close()
+			return nil, err
+		}
+	}
+}
+
+// sweepBells removes the bells of devices that were killed.
+func sweepBells(dir string) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	entries, _ := f.ReadDir(maxSweep)
+	for _, e := range entries {
+		if e.Type() != fs.ModeSocket || !strings.HasPrefix(e.Name(), bellPrefix) {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Net: "unixgram", Name: path})
+		if err == nil {
+			c.Close()
+		} else if errors.Is(err, syscall.ECONNREFUSED) {
+			_ = os.Remove(path)
+		}
+	}
+}
