@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/netip"
-	"os"
 
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/internal/peer"
@@ -55,22 +54,17 @@ func (s *suite) disk(ctx context.Context, device string, w nvme.Work) (step nvme
 	if err != nil {
 		return step, err
 	}
-	r, err := w.Run(ctx, h)
+	steps, err := w.Run(ctx, h)
 	if err = errors.Join(err, h.Close()); err == nil {
-		step = r.Steps[0]
+		step = *steps[0]
 	}
 	return step, err
 }
 
 // serveDisk is the other process.
 func serveDisk(ctx context.Context, device string, announce func(netip.AddrPort) error) error {
-	f, err := os.CreateTemp("", "rdmashim-bench-disk-")
+	disk, err := nvme.NewDisk(nvmeDisk)
 	if err != nil {
-		return err
-	}
-	err = errors.Join(f.Truncate(nvmeDisk), f.Close())
-	disk, e := nvme.OpenDisk(f.Name())
-	if err = errors.Join(err, e, os.Remove(f.Name())); err != nil {
 		return err
 	}
 	defer disk.Close()

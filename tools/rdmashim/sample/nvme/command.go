@@ -3,9 +3,7 @@ package nvme
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"os"
 	"strconv"
 	"time"
 
@@ -89,25 +87,12 @@ authentication: whoever reaches the port reads and writes the disks.`,
 	return cmd
 }
 
-// openDisk opens a file, or makes one of a size that has no name.
-func openDisk(arg string) (interface {
-	Disk
-	io.Closer
-}, error) {
-	size, err := cli.ParseBytes(arg)
-	if err != nil {
-		return OpenDisk(arg)
+// openDisk opens a file, or makes a disk of a size.
+func openDisk(arg string) (*FileDisk, error) {
+	if size, err := cli.ParseBytes(arg); err == nil {
+		return NewDisk(size)
 	}
-	f, err := os.CreateTemp("", "rdmashim-nvme-")
-	if err != nil {
-		return nil, err
-	}
-	err = errors.Join(f.Truncate(size), f.Close())
-	defer os.Remove(f.Name())
-	if err != nil {
-		return nil, err
-	}
-	return OpenDisk(f.Name())
+	return OpenDisk(arg)
 }
 
 func hostCommand() *cobra.Command {
@@ -157,14 +142,15 @@ Exit status 1 when a command failed or a byte is wrong.`,
 				cli.Printable(h.Controller.Model), w.Namespace, cli.Size(int64(ns.Blocks)<<ns.Shift), 1<<ns.Shift)
 			p := cli.NewProgress(cmd.ErrOrStderr(), "nvme", -1)
 			w.Done = p.Add
-			var r *Result
+			do := w.Run
 			if verify {
-				r, err = w.Verify(ctx, h)
-			} else {
-				r, err = w.Run(ctx, h)
+				do = w.Verify
 			}
+			steps, err := do(ctx, h)
 			p.Done()
-			fmt.Fprint(cmd.OutOrStdout(), r)
+			for _, s := range steps {
+				fmt.Fprintln(cmd.OutOrStdout(), s)
+			}
 			return errors.Join(peer.Cause(ctx, err), h.Close())
 		},
 	}

@@ -2,6 +2,7 @@ package nvme
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -20,20 +21,32 @@ type Disk interface {
 	Size() int64 // bytes, a multiple of 512; never changes
 }
 
-// fileDisk is a file, or a block device, that keeps its size.
-type fileDisk struct {
+// FileDisk is a file, or a block device, that keeps its size.
+type FileDisk struct {
 	*os.File
 	size int64
 }
 
-func (d *fileDisk) Size() int64 { return d.size }
+// Size is what the file had when it was opened.
+func (d *FileDisk) Size() int64 { return d.size }
+
+// NewDisk makes a disk that is forgotten when it is closed. Errors are those of
+// OpenDisk.
+func NewDisk(size int64) (*FileDisk, error) {
+	f, err := os.CreateTemp("", "rdmashim-nvme-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(f.Name())
+	if err := errors.Join(f.Truncate(size), f.Close()); err != nil {
+		return nil, err
+	}
+	return OpenDisk(f.Name())
+}
 
 // OpenDisk opens a file as a disk. EINVAL for a size that is not a positive
 // multiple of 512 bytes.
-func OpenDisk(name string) (interface {
-	Disk
-	io.Closer
-}, error) {
+func OpenDisk(name string) (*FileDisk, error) {
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
@@ -46,7 +59,7 @@ func OpenDisk(name string) (interface {
 		f.Close()
 		return nil, err
 	}
-	return &fileDisk{f, size}, nil
+	return &FileDisk{f, size}, nil
 }
 
 // namespace is a disk with the identifier that hosts know it by.
@@ -73,18 +86,4 @@ func (n *namespace) place(first, blocks uint64) (off, length int64, ok bool) {
 		return 0, 0, false
 	}
 	return int64(first << blockShift), int64(blocks << blockShift), true
-}
-
-var zeroes [64 << 10]byte
-
-// clear writes zeroes.
-func (n *namespace) clear(off, length int64) error {
-	for length > 0 {
-		m, err := n.WriteAt(zeroes[:min(length, int64(len(zeroes)))], off)
-		if err != nil {
-			return err
-		}
-		off, length = off+int64(m), length-int64(m)
-	}
-	return nil
 }

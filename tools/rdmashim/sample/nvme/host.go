@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -34,6 +35,7 @@ type Host struct {
 	queues []*hostQueue // the first is the admin queue
 	next   atomic.Uint32
 	cancel context.CancelFunc
+	alive  sync.WaitGroup // keepAlive
 }
 
 // StatusError is a command that the target refused.
@@ -70,7 +72,7 @@ func Connect(ctx context.Context, d *uapi.Device, addr string, config HostConfig
 	if err != nil {
 		return nil, err
 	}
-	go h.keepAlive(life)
+	h.alive.Go(func() { h.keepAlive(life) })
 	n := uint32(config.Queues - 1)
 	granted, err := h.admin(ctx, &wire.Command{Opcode: wire.AdminSetFeatures, Words: [6]uint32{wire.FeatureQueues, n | n<<16}}, nil)
 	for i := 0; err == nil && i < min(config.Queues, int(granted&0xffff)+1); i++ {
@@ -106,21 +108,14 @@ func (h *Host) admin(ctx context.Context, c *wire.Command, page []byte) (uint64,
 	return h.queues[0].do(ctx, c, fromTarget, page)
 }
 
-// property reads a register, or sets it.
+// property reads a register of 4 bytes, or sets it.
 func (h *Host) property(ctx context.Context, t wire.FabricsType, p wire.Property, value uint32) (uint64, error) {
-	wide := uint32(0)
-	if p == wire.PropertyCAP {
-		wide = 1 // 8 bytes
-	}
-	return h.admin(ctx, &wire.Command{Opcode: wire.OpFabrics, Fabrics: t, Words: [6]uint32{wide, uint32(p), value}}, nil)
+	return h.admin(ctx, &wire.Command{Opcode: wire.OpFabrics, Fabrics: t, Words: [6]uint32{0, uint32(p), value}}, nil)
 }
 
 // enable turns the controller on and reads what it has.
 func (h *Host) enable(ctx context.Context) error {
 	const on = 4<<20 | 6<<16 | 1 // completions of 2^4 bytes, commands of 2^6
-	if _, err := h.property(ctx, wire.FabricsGet, wire.PropertyCAP, 0); err != nil {
-		return err
-	}
 	if _, err := h.property(ctx, wire.FabricsSet, wire.PropertyCC, on); err != nil {
 		return err
 	}
@@ -184,7 +179,7 @@ func (h *Host) MaxTransfer() int {
 }
 
 // transfer reads or writes whole blocks.
-func (h *Host) transfer(ctx context.Context, op wire.Opcode, way direction, nsid uint32, p []byte, off int64) error {
+func (h *Host) transfer(ctx context.Context, op wire.Opcode, access uapi.Access, nsid uint32, p []byte, off int64) error {
 	ns, ok := h.Namespaces[nsid]
 	block := int64(1) << ns.Shift
 	if !ok || len(p) == 0 || len(p) > h.MaxTransfer() || int64(len(p))%block != 0 || off%block != 0 {
@@ -192,7 +187,7 @@ func (h *Host) transfer(ctx context.Context, op wire.Opcode, way direction, nsid
 	}
 	c := &wire.Command{Opcode: op, Namespace: nsid}
 	c.SetBlocks(uint64(off)>>ns.Shift, len(p)>>ns.Shift)
-	_, err := h.queue().do(ctx, c, way, p)
+	_, err := h.queue().do(ctx, c, access, p)
 	return err
 }
 
@@ -218,9 +213,10 @@ func (h *Host) Flush(ctx context.Context, nsid uint32) error {
 	return err
 }
 
-// Close disconnects.
+// Close disconnects. The other methods must have returned.
 func (h *Host) Close() error {
 	h.cancel()
+	h.alive.Wait()
 	var errs []error
 	for _, q := range slices.Backward(h.queues) {
 		<-q.ended

@@ -7,31 +7,14 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/rdmashim/rdmashim/tools/internal/peer"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/sample/nvme/wire"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
-// direction is where a command's data goes.
-type direction int
-
-const (
-	toTarget direction = iota
-	fromTarget
-)
-
-// access is what the target needs of the host's memory.
-func (d direction) access() uapi.Access {
-	if d == fromTarget {
-		return uapi.AccessRemoteWrite
-	}
-	return uapi.AccessRemoteRead
-}
-
 // hostQueue is a queue pair to a target. A command takes a slot, whose memory a
 // window opens to the target for that command only.
 type hostQueue struct {
-	peer.Endpoint
+	pair
 	id, inCapsule int
 	region        uapi.Region // of all the memory, where there are no windows
 	free          chan int
@@ -54,11 +37,10 @@ type hostSlot struct {
 	response wire.Completion
 }
 
-// A slot's parts: its capsule's room is a target's inCapsule or less.
+// Where the data of a command goes, as its target's access to it.
 const (
-	hostResponse = slotData - 64
-	kindSend     = kindReply
-	kindInv      = kindFetch
+	toTarget   = uapi.AccessRemoteRead
+	fromTarget = uapi.AccessRemoteWrite
 )
 
 // openQueue connects a queue pair, with a receive for each response.
@@ -101,7 +83,7 @@ func openQueue(ctx context.Context, d *uapi.Device, addr string, id, depth, room
 						return err
 					}
 				}
-				if _, err := d.Post(qp, []uapi.WR{q.receive(s)}); err != nil {
+				if _, err := d.Post(qp, []uapi.WR{q.response(s)}); err != nil {
 					return err
 				}
 				q.free <- s
@@ -121,17 +103,12 @@ func openQueue(ctx context.Context, d *uapi.Device, addr string, id, depth, room
 	return q, err
 }
 
-func (q *hostQueue) piece(s, off, n int) []uapi.SGE {
-	return []uapi.SGE{{MR: q.Memory[0].MR, Offset: uint64(s*slotSize + off), Length: uint64(n)}}
-}
+// response is a receive for one.
+func (q *hostQueue) response(s int) uapi.WR { return q.receive(s, slotResponse, wire.CompletionSize) }
 
-func (q *hostQueue) receive(s int) uapi.WR {
-	return uapi.WR{ID: workID(kindRecv, s), Op: uapi.OpRecv, SGE: q.piece(s, hostResponse, wire.CompletionSize)}
-}
-
-// do carries out a command, whose data goes to the target or fills data, and
-// returns its result.
-func (q *hostQueue) do(ctx context.Context, c *wire.Command, way direction, data []byte) (uint64, error) {
+// do carries out a command and returns its result. The target reads data, or
+// writes it: access says which.
+func (q *hostQueue) do(ctx context.Context, c *wire.Command, access uapi.Access, data []byte) (uint64, error) {
 	var s int
 	select {
 	case s = <-q.free:
@@ -140,7 +117,7 @@ func (q *hostQueue) do(ctx context.Context, c *wire.Command, way direction, data
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
-	if err := q.send(s, c, way, data); err != nil {
+	if err := q.send(s, c, access, data); err != nil {
 		return 0, fmt.Errorf("%s: %w", c.Name(q.id == 0), err)
 	}
 	slot := &q.slots[s]
@@ -149,7 +126,7 @@ func (q *hostQueue) do(ctx context.Context, c *wire.Command, way direction, data
 		var err error
 		if r.Status != wire.Success {
 			err = &StatusError{c.Name(q.id == 0), r.Status, r.Result}
-		} else if way == fromTarget {
+		} else if access == fromTarget {
 			copy(data, slot.memory[slotData:])
 		}
 		q.free <- s
@@ -164,7 +141,7 @@ func (q *hostQueue) do(ctx context.Context, c *wire.Command, way direction, data
 
 // send posts a command. Data that fits goes in the capsule; other data stays
 // where the target can read or write it by a key, which the same post makes.
-func (q *hostQueue) send(s int, c *wire.Command, way direction, data []byte) error {
+func (q *hostQueue) send(s int, c *wire.Command, access uapi.Access, data []byte) error {
 	slot := &q.slots[s]
 	c.ID, c.Data = uint16(s), wire.SGL{Kind: wire.SGLKeyed}
 	var wrs []uapi.WR
@@ -172,64 +149,50 @@ func (q *hostQueue) send(s int, c *wire.Command, way direction, data []byte) err
 	slot.bound = 0
 	switch {
 	case len(data) == 0:
-	case way == toTarget && len(data) <= q.inCapsule:
+	case access == toTarget && len(data) <= q.inCapsule:
 		c.Data = wire.SGL{Kind: wire.SGLInCapsule, Length: uint32(len(data))}
 		capsule += copy(slot.memory[wire.CommandSize:], data)
 	default:
-		if way == toTarget {
+		if access == toTarget {
 			copy(slot.memory[slotData:], data)
 		}
 		c.Data = wire.SGL{Kind: wire.SGLKeyed, Addr: q.region.Addr + uint64(s*slotSize+slotData), Length: uint32(len(data)), Key: q.region.RKey}
 		if slot.mw != 0 {
 			sge := q.piece(s, slotData, len(data))
-			open, err := q.RDMA.NextRegion(slot.mw, sge[0], way.access())
+			open, err := q.RDMA.NextRegion(slot.mw, sge[0], access)
 			if err != nil {
 				return err
 			}
 			c.Data.Kind, c.Data.Key, slot.bound = wire.SGLInvalidate, open.RKey, open.RKey
-			wrs = append(wrs, uapi.WR{Op: uapi.OpBindMW, MW: slot.mw, SGE: sge, Access: way.access()})
+			wrs = append(wrs, uapi.WR{Op: uapi.OpBindMW, MW: slot.mw, SGE: sge, Access: access})
 		}
 	}
 	c.Append(slot.memory[:0])
 	q.mu.Lock()
 	slot.awaited, slot.left = true, 2 // the response, and that the capsule was sent
 	q.mu.Unlock()
-	wrs = append(wrs, uapi.WR{ID: workID(kindSend, s), Op: uapi.OpSend, Flags: uapi.Signaled, SGE: q.piece(s, 0, capsule)})
-	_, err := q.RDMA.Post(q.QP, wrs)
-	return err
+	return q.post(append(wrs, uapi.WR{ID: workID(kindSend, s), Op: uapi.OpSend, Flags: uapi.Signaled, SGE: q.piece(s, 0, capsule)})...)
 }
 
 // run takes the completions until the connection ends.
 func (q *hostQueue) run(life context.Context) {
-	wcs := make([]uapi.WC, 32)
-	for {
-		n, err := q.RDMA.WaitCQ(life, q.QP, wcs)
-		for i := 0; i < n && err == nil; i++ {
-			if err = wcs[i].Err(); err == nil {
-				err = q.take(&wcs[i])
-			}
-		}
-		if err != nil {
-			cause, _ := q.RDMA.Cause(q.QP)
-			q.err = fmt.Errorf("queue %d has ended: %w", q.id, errors.Join(err, cause))
-			close(q.ended)
-			return
-		}
-	}
+	err := q.completions(life, q.take)
+	cause, _ := q.RDMA.Cause(q.QP)
+	q.err = fmt.Errorf("queue %d has ended: %w", q.id, errors.Join(err, cause))
+	close(q.ended)
 }
 
 // take handles a completion. A response whose key the target has not revoked
 // has this side do it, before the memory is used again.
-func (q *hostQueue) take(wc *uapi.WC) error {
+func (q *hostQueue) take(kind, s int, wc *uapi.WC) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	s := int(wc.WRID & 0xffffffff)
-	if wc.WRID>>32 == kindRecv {
-		r, err := wire.ParseCompletion(q.slots[s].memory[hostResponse:][:wc.ByteLen])
+	if kind == kindRecv {
+		r, err := wire.ParseCompletion(q.slots[s].memory[slotResponse:][:wc.ByteLen])
 		if err != nil {
 			return err
 		}
-		if _, err := q.RDMA.Post(q.QP, []uapi.WR{q.receive(s)}); err != nil {
+		if err := q.post(q.response(s)); err != nil {
 			return err
 		}
 		if s = int(r.ID); s >= len(q.slots) || !q.slots[s].awaited {
@@ -239,7 +202,7 @@ func (q *hostQueue) take(wc *uapi.WC) error {
 		slot.awaited, slot.response = false, r
 		if slot.bound != 0 && (wc.Flags&uapi.WCWithInv == 0 || wc.InvRKey != slot.bound) {
 			slot.left++
-			if _, err := q.RDMA.Post(q.QP, []uapi.WR{{ID: workID(kindInv, s), Op: uapi.OpLocalInv, Flags: uapi.Signaled, MW: slot.mw}}); err != nil {
+			if err := q.post(uapi.WR{ID: workID(kindRevoke, s), Op: uapi.OpLocalInv, Flags: uapi.Signaled, MW: slot.mw}); err != nil {
 				return err
 			}
 		}

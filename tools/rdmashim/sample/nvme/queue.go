@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/rdmashim/rdmashim/tools/internal/peer"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/sample/nvme/wire"
 	"github.com/rdmashim/rdmashim/uapi"
 )
@@ -14,9 +13,9 @@ import (
 // queue is a queue pair of a host. Its goroutine takes the completions and
 // carries the commands out, one after the other; their data moves meanwhile.
 type queue struct {
-	peer.Endpoint
+	pair
 	target     *Target
-	pair       uapi.QP // the same as QP, which Close forgets
+	qp         uapi.QP // the same as QP, which Close forgets
 	id         uint16
 	depth      int         // of the queue pair; commands that may come at a time
 	connected  atomic.Bool // the connect command has succeeded
@@ -37,24 +36,8 @@ type slot struct {
 	command wire.Command
 	behind  []byte // the data that came in the capsule
 	data    []byte
-	ns      *namespace
-	fetched func(q *queue, s int) // runs when the host's data is here
+	fetched func(s int) // runs when the host's data is here
 }
-
-const (
-	slotData = 12 << 10 // where a slot's data begins, behind its capsule
-	slotSize = slotData + dataSize
-)
-
-// Kinds of work requests. A request's id is its kind and its slot.
-const (
-	kindRecv = iota
-	kindFetch
-	kindReply
-	kindSilent // completes only when it fails
-)
-
-func workID(kind, slot int) uapi.WRID { return uapi.WRID(kind<<32 | slot) }
 
 // open makes memory and queue pair, in a domain that no other host reaches, and
 // posts a receive for each command. There are twice as many slots, as a command
@@ -73,66 +56,38 @@ func (q *queue) open(r *uapi.Request) error {
 	}); err != nil {
 		return err
 	}
-	q.pair = q.QP
+	q.qp = q.QP
 	q.slots = make([]slot, 2*q.depth)
 	for i := range q.slots {
 		q.slots[i].data = mem.Buf[i*slotSize+slotData : (i+1)*slotSize]
 		q.free = append(q.free, i)
 	}
 	for range q.depth {
-		if err := q.post(q.receive()); err != nil {
+		if err := q.post(q.next()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// piece is a part of a slot's memory.
-func (q *queue) piece(s, off, n int) []uapi.SGE {
-	return []uapi.SGE{{MR: q.Memory[0].MR, Offset: uint64(s*slotSize + off), Length: uint64(n)}}
-}
-
-func (q *queue) post(wrs ...uapi.WR) error {
-	_, err := q.RDMA.Post(q.QP, wrs)
-	return err
-}
-
-// receive takes a free slot for the host's next command. Preconditions: one is
-// free.
-func (q *queue) receive() uapi.WR {
+// next is a receive into a free slot, for the host's next command.
+// Preconditions: one is free.
+func (q *queue) next() uapi.WR {
 	s := q.free[len(q.free)-1]
 	q.free = q.free[:len(q.free)-1]
-	return uapi.WR{ID: workID(kindRecv, s), Op: uapi.OpRecv, SGE: q.piece(s, 0, wire.CommandSize+inCapsule)}
+	return q.receive(s, 0, wire.CommandSize+inCapsule)
 }
 
 // fail ends the queue, for a reason that serve returns.
 func (q *queue) fail(why error) {
 	q.failure.CompareAndSwap(nil, &why)
-	_ = q.RDMA.Disconnect(q.pair) // unless it has gone
+	_ = q.RDMA.Disconnect(q.qp) // unless it has gone
 }
 
 // serve takes the completions until the queue pair ends. A host that leaves is
 // no error.
 func (q *queue) serve(ctx context.Context) error {
-	wcs := make([]uapi.WC, 32)
-	for {
-		n, err := q.RDMA.WaitCQ(ctx, q.QP, wcs)
-		if err != nil {
-			return q.ended(err)
-		}
-		for _, wc := range wcs[:n] {
-			if err = wc.Err(); err == nil {
-				err = q.take(wc)
-			}
-			if err != nil {
-				return q.ended(err)
-			}
-		}
-	}
-}
-
-// ended is why the queue pair ended, of which err is what was seen first.
-func (q *queue) ended(err error) error {
+	err := q.completions(ctx, q.take)
 	switch why := q.failure.Load(); {
 	case why == nil:
 	case *why == errAdminGone: // of which its own queue tells
@@ -148,19 +103,18 @@ func (q *queue) ended(err error) error {
 }
 
 // take handles a completion.
-func (q *queue) take(wc uapi.WC) error {
-	s := int(wc.WRID & 0xffffffff)
-	switch wc.WRID >> 32 {
+func (q *queue) take(kind, s int, wc *uapi.WC) error {
+	switch kind {
 	case kindRecv:
 		q.head = (q.head + 1) % max(q.wrap, 1)
 		return q.begin(s, q.Memory[0].Buf[s*slotSize:][:wc.ByteLen])
 	case kindFetch:
-		q.slots[s].fetched(q, s)
-	case kindReply:
+		q.slots[s].fetched(s)
+	case kindSend:
 		q.free = append(q.free, s)
 		if q.owed > 0 {
 			q.owed--
-			return q.post(q.receive())
+			return q.post(q.next())
 		}
 	}
 	return nil
@@ -184,7 +138,7 @@ func (q *queue) begin(s int, capsule []byte) (err error) {
 		q.reply(s, wire.InvalidOffset, 0)
 	case c.Opcode == wire.OpFabrics:
 		q.fabrics(s, c)
-	case q.controller == nil || !q.enabled():
+	case q.controller == nil || q.controller.config.Load()&1 == 0:
 		q.reply(s, wire.WrongOrder, 0)
 	case q.id == 0:
 		q.admin(s, c)
@@ -196,32 +150,29 @@ func (q *queue) begin(s int, capsule []byte) (err error) {
 
 // io carries out a command on a namespace.
 func (q *queue) io(s int, c *wire.Command) {
-	slot := &q.slots[s]
-	if slot.ns = q.target.namespaces[c.Namespace]; slot.ns == nil {
+	ns := q.target.namespaces[c.Namespace]
+	if ns == nil {
 		q.reply(s, wire.InvalidNS, 0)
 		return
 	}
-	if c.Opcode == wire.OpFlush {
-		q.reply(s, statusOf(slot.ns.Sync(), wire.WriteFault), 0)
-		return
-	}
-	off, n, ok := slot.ns.place(c.Block(), c.Blocks())
+	data := q.slots[s].data
+	off, n, ok := ns.place(c.Block(), c.Blocks())
 	switch {
-	case c.Opcode != wire.OpRead && c.Opcode != wire.OpWrite && c.Opcode != wire.OpWriteZeroes:
+	case c.Opcode == wire.OpFlush:
+		q.reply(s, statusOf(ns.Sync(), wire.WriteFault), 0)
+	case c.Opcode != wire.OpRead && c.Opcode != wire.OpWrite:
 		q.reply(s, wire.InvalidOpcode, 0)
 	case !ok:
 		q.reply(s, wire.BeyondEnd, 0)
-	case c.Opcode == wire.OpWriteZeroes:
-		q.reply(s, statusOf(slot.ns.clear(off, n), wire.WriteFault), 0)
 	case n > dataSize:
 		q.reply(s, wire.InvalidField, 0)
 	case c.Opcode == wire.OpWrite:
-		q.fetch(s, int(n), func(q *queue, s int) {
-			_, err := q.slots[s].ns.WriteAt(q.slots[s].data[:n], off)
+		q.fetch(s, int(n), func(s int) {
+			_, err := ns.WriteAt(data[:n], off)
 			q.reply(s, statusOf(err, wire.WriteFault), 0)
 		})
 	default:
-		_, err := slot.ns.ReadAt(slot.data[:n], off)
+		_, err := ns.ReadAt(data[:n], off)
 		q.answer(s, statusOf(err, wire.ReadError), int(n))
 	}
 }
@@ -235,7 +186,7 @@ func statusOf(err error, failed wire.Status) wire.Status {
 }
 
 // fetch brings n bytes of the host's into the slot's data, and goes on then.
-func (q *queue) fetch(s, n int, then func(q *queue, s int)) {
+func (q *queue) fetch(s, n int, then func(s int)) {
 	slot := &q.slots[s]
 	d := slot.command.Data
 	switch {
@@ -243,7 +194,7 @@ func (q *queue) fetch(s, n int, then func(q *queue, s int)) {
 		q.reply(s, wire.InvalidLength, 0)
 	case !d.Keyed():
 		copy(slot.data[:n], slot.behind[d.Addr:])
-		then(q, s)
+		then(s)
 	default:
 		slot.fetched = then
 		q.mayFail(q.post(uapi.WR{
@@ -283,13 +234,13 @@ func (q *queue) reply(s int, status wire.Status, result uint64, data ...uapi.WR)
 	}
 	var wrs []uapi.WR
 	if len(q.free) > 0 {
-		wrs = append(wrs, q.receive())
+		wrs = append(wrs, q.next())
 	} else {
 		q.owed++
 	}
 	wrs = append(wrs, data...)
 	completion := wire.Completion{Result: result, Head: uint16(q.head), Queue: 0, ID: c.ID, Status: status}
-	send := uapi.WR{ID: workID(kindReply, s), Op: uapi.OpSend, Flags: uapi.Signaled, Data: completion.Append(nil)}
+	send := uapi.WR{ID: workID(kindSend, s), Op: uapi.OpSend, Flags: uapi.Signaled, Data: completion.Append(nil)}
 	if c.Data.Kind == wire.SGLInvalidate && c.Data.Length > 0 && status == wire.Success {
 		send.Op, send.RKey = uapi.OpSendInv, c.Data.Key
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rdmashim/rdmashim/tools/internal/peer"
@@ -52,14 +53,11 @@ type Target struct {
 type controller struct {
 	id      uint16
 	host    wire.ConnectData
-	granted uint16        // queues that it may connect
 	alive   time.Duration // without a command on the admin queue it ends; 0: never
 	expires *time.Timer   // nil: never
 
-	// Guarded by Target.mu.
-	queues map[uint16]*queue
-	config uint32 // the property CC
-	shut   bool   // the host has asked for a shutdown
+	config atomic.Uint32     // the property CC
+	queues map[uint16]*queue // guarded by Target.mu
 }
 
 // Serve takes hosts from a listener until ctx ends, which is no error, or the

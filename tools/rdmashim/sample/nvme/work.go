@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,10 +42,7 @@ func (w *Work) check(c *HostConfig) error {
 	return nil
 }
 
-// Result is what the commands of one or more runs came to.
-type Result struct{ Steps []Step }
-
-// Step is one kind of command.
+// Step is what commands of one kind came to.
 type Step struct {
 	Name     string
 	Commands int64
@@ -60,15 +56,11 @@ type Step struct {
 func (s *Step) IOPS() float64 { return float64(s.Commands) / s.Took.Seconds() }
 func (s *Step) MBps() float64 { return float64(s.Bytes) / 1e6 / s.Took.Seconds() }
 
-// String is a line for each step.
-func (r *Result) String() string {
-	var b strings.Builder
-	for _, s := range r.Steps {
-		us := func(q float64) float64 { return float64(s.Latency.ValueAtQuantile(q)) / 1e3 }
-		fmt.Fprintf(&b, "%-6s %.0f IOPS, %.1f MB/s, latency 50 %% %.0f µs, 99 %% %.0f µs, longest %.0f µs; %d commands, %d errors\n",
-			s.Name, s.IOPS(), s.MBps(), us(50), us(99), float64(s.Latency.Max())/1e3, s.Commands, s.Errors)
-	}
-	return b.String()
+// String is a line of text.
+func (s *Step) String() string {
+	us := func(q float64) float64 { return float64(s.Latency.ValueAtQuantile(q)) / 1e3 }
+	return fmt.Sprintf("%-6s %.0f IOPS, %.1f MB/s, latency 50 %% %.0f µs, 99 %% %.0f µs, longest %.0f µs; %d commands, %d errors",
+		s.Name, s.IOPS(), s.MBps(), us(50), us(99), float64(s.Latency.Max())/1e3, s.Commands, s.Errors)
 }
 
 // command is one that a worker is to carry out on n bytes at off.
@@ -78,10 +70,9 @@ type command struct {
 }
 
 // each has as many workers as commands may be outstanding carry out commands,
-// until next says that there are no more, and adds a step. The error is the
-// first.
-func (w *Work) each(ctx context.Context, h *Host, r *Result, name string, next func() (command, bool), do func(ctx context.Context, buf []byte, off int64) error) error {
-	s := Step{Name: name, Latency: hdrhistogram.New(1, int64(time.Minute), 3)}
+// until next says that there are no more or one has failed.
+func (w *Work) each(ctx context.Context, h *Host, name string, next func() (command, bool), do func(ctx context.Context, buf []byte, off int64) error) ([]*Step, error) {
+	s := &Step{Name: name, Latency: hdrhistogram.New(1, int64(time.Minute), 3)}
 	var mu sync.Mutex
 	var first error
 	began := time.Now()
@@ -118,16 +109,15 @@ func (w *Work) each(ctx context.Context, h *Host, r *Result, name string, next f
 	}
 	workers.Wait()
 	s.Took = time.Since(began)
-	r.Steps = append(r.Steps, s)
-	return errors.Join(first, ctx.Err())
+	return []*Step{s}, errors.Join(first, ctx.Err())
 }
 
-// Run reads, or writes, blocks at random places for a time.
-func (w *Work) Run(ctx context.Context, h *Host) (*Result, error) {
+// Run reads, or writes, blocks at random places for a time, which is one step.
+func (w *Work) Run(ctx context.Context, h *Host) ([]*Step, error) {
 	ns := h.Namespaces[w.Namespace]
 	places := int64(ns.Blocks) << ns.Shift / int64(w.Size)
 	if places == 0 {
-		return &Result{}, cli.Usagef("--size %d: the disk is smaller", w.Size)
+		return nil, cli.Usagef("--size %d: the disk is smaller", w.Size)
 	}
 	var over atomic.Bool
 	timer := time.AfterFunc(w.Time, func() { over.Store(true) })
@@ -135,15 +125,11 @@ func (w *Work) Run(ctx context.Context, h *Host) (*Result, error) {
 	next := func() (command, bool) {
 		return command{rand.Int64N(places) * int64(w.Size), w.Size}, !over.Load()
 	}
-	r := &Result{}
+	name, do := "read", h.ReadAt
 	if w.Write {
-		return r, w.each(ctx, h, r, "write", next, func(ctx context.Context, b []byte, off int64) error {
-			return h.WriteAt(ctx, w.Namespace, b, off)
-		})
+		name, do = "write", h.WriteAt
 	}
-	return r, w.each(ctx, h, r, "read", next, func(ctx context.Context, b []byte, off int64) error {
-		return h.ReadAt(ctx, w.Namespace, b, off)
-	})
+	return w.each(ctx, h, name, next, func(ctx context.Context, b []byte, off int64) error { return do(ctx, w.Namespace, b, off) })
 }
 
 // pieces gives the first n bytes of a disk in pieces of several sizes, in turn,
@@ -168,17 +154,17 @@ func (w *Work) fill(b []byte, off int64) {
 	}
 }
 
-// Verify writes the start of the disk, flushes it, reads it and compares.
-func (w *Work) Verify(ctx context.Context, h *Host) (*Result, error) {
+// Verify writes the start of the disk, flushes it, reads it and compares. It
+// returns both steps, or that which failed.
+func (w *Work) Verify(ctx context.Context, h *Host) ([]*Step, error) {
 	ns := h.Namespaces[w.Namespace]
 	n := int64(ns.Blocks) << ns.Shift
 	if w.Bytes > 0 {
 		n = min(n, w.Bytes>>ns.Shift<<ns.Shift)
 	}
 	const kib = 1 << 10
-	r := &Result{}
 	block := 1 << ns.Shift
-	err := w.each(ctx, h, r, "write", pieces(n, h.MaxTransfer(), 4*kib, 128*kib, block, 8*kib, 64*kib), func(ctx context.Context, b []byte, off int64) error {
+	wrote, err := w.each(ctx, h, "write", pieces(n, h.MaxTransfer(), 4*kib, 128*kib, block, 8*kib, 64*kib), func(ctx context.Context, b []byte, off int64) error {
 		w.fill(b, off)
 		return h.WriteAt(ctx, w.Namespace, b, off)
 	})
@@ -186,9 +172,9 @@ func (w *Work) Verify(ctx context.Context, h *Host) (*Result, error) {
 		err = h.Flush(ctx, w.Namespace)
 	}
 	if err != nil {
-		return r, err
+		return wrote, err
 	}
-	return r, w.each(ctx, h, r, "read", pieces(n, h.MaxTransfer(), 96*kib, 4*kib), func(ctx context.Context, b []byte, off int64) error {
+	read, err := w.each(ctx, h, "read", pieces(n, h.MaxTransfer(), 96*kib, 4*kib), func(ctx context.Context, b []byte, off int64) error {
 		if err := h.ReadAt(ctx, w.Namespace, b, off); err != nil {
 			return err
 		}
@@ -198,4 +184,5 @@ func (w *Work) Verify(ctx context.Context, h *Host) (*Result, error) {
 		}
 		return nil
 	})
+	return append(wrote, read...), err
 }

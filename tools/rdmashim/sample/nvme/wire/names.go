@@ -7,21 +7,16 @@ import "fmt"
 type Opcode uint8
 
 const (
-	OpFlush       Opcode = 0x00
-	OpWrite       Opcode = 0x01
-	OpRead        Opcode = 0x02
-	OpWriteZeroes Opcode = 0x08
-	OpFabrics     Opcode = 0x7f
+	OpFlush   Opcode = 0x00
+	OpWrite   Opcode = 0x01
+	OpRead    Opcode = 0x02
+	OpFabrics Opcode = 0x7f
 )
 
 // Opcodes of the admin queue.
 const (
-	AdminGetLog      Opcode = 0x02
 	AdminIdentify    Opcode = 0x06
-	AdminAbort       Opcode = 0x08
 	AdminSetFeatures Opcode = 0x09
-	AdminGetFeatures Opcode = 0x0a
-	AdminAsyncEvent  Opcode = 0x0c
 	AdminKeepAlive   Opcode = 0x18
 )
 
@@ -44,20 +39,12 @@ const (
 	PropertyCSTS Property = 0x1c // status
 )
 
-// Pages of AdminIdentify, and the features that are known here.
+// Pages of AdminIdentify, and a feature: how many queues.
 const (
-	IdentifyNamespace   = 0
-	IdentifyController  = 1
-	IdentifyList        = 2
-	IdentifyDescriptors = 3
-	IdentifySetOfNS     = 5 // of a command set
-	IdentifySetOfCtrl   = 6
-
-	FeatureQueues    = 0x07
-	FeatureEvents    = 0x0b
-	FeatureKeepAlive = 0x0f
-
-	LogErrors, LogHealth, LogFirmware = 1, 2, 3
+	IdentifyNamespace  = 0
+	IdentifyController = 1
+	IdentifyList       = 2
+	FeatureQueues      = 0x07
 )
 
 // Status is a completion's status: its code, the code's type above that, and
@@ -78,19 +65,18 @@ const (
 	BeyondEnd       Status = 0x0080
 	WriteFault      Status = 0x0280
 	ReadError       Status = 0x0281
-	EventLimit      Status = 0x0105
-	InvalidLog      Status = 0x0109
 	InvalidParam    Status = 0x0182 // of a connect command
 	DoNotRetry      Status = 0x4000
 	statusOfCommand Status = 0x07ff
 )
 
+// Names of what other hosts and targets send stand here, too.
 var (
-	ioNames = map[Opcode]string{OpFlush: "Flush", OpWrite: "Write", OpRead: "Read", OpWriteZeroes: "Write Zeroes"}
+	ioNames = map[Opcode]string{OpFlush: "Flush", OpWrite: "Write", OpRead: "Read", 0x08: "Write Zeroes"}
 
 	adminNames = map[Opcode]string{
-		AdminGetLog: "Get Log Page", AdminIdentify: "Identify", AdminAbort: "Abort", AdminSetFeatures: "Set Features",
-		AdminGetFeatures: "Get Features", AdminAsyncEvent: "Async Event", AdminKeepAlive: "Keep Alive",
+		0x02: "Get Log Page", AdminIdentify: "Identify", 0x08: "Abort", AdminSetFeatures: "Set Features",
+		0x0a: "Get Features", 0x0c: "Async Event", AdminKeepAlive: "Keep Alive",
 	}
 	fabricsNames = map[FabricsType]string{FabricsSet: "Property Set", FabricsConnect: "Connect", FabricsGet: "Property Get"}
 
@@ -101,7 +87,7 @@ var (
 		Internal: "Internal Error", InvalidNS: "Invalid Namespace", WrongOrder: "Command Sequence Error",
 		InvalidLength: "Data SGL Length Invalid", InvalidSGL: "SGL Descriptor Type Invalid", InvalidOffset: "SGL Offset Invalid",
 		BeyondEnd: "LBA Out of Range", WriteFault: "Write Fault", ReadError: "Unrecovered Read Error",
-		EventLimit: "Async Event Limit Exceeded", InvalidLog: "Invalid Log Page", InvalidParam: "Connect Invalid Parameters",
+		0x0105: "Async Event Limit Exceeded", 0x0109: "Invalid Log Page", InvalidParam: "Connect Invalid Parameters",
 	}
 )
 

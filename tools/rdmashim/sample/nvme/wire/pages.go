@@ -1,5 +1,7 @@
 package wire
 
+import "strings"
+
 // Sizes of pages in bytes.
 const (
 	ConnectSize  = 1024
@@ -48,14 +50,14 @@ const (
 
 // Controller is what identifies a controller, and its limits.
 type Controller struct {
-	Serial, Model string
-	Subsystem     string // NQN
-	ID            uint16
-	MaxTransfer   uint8  // log2 of the most pages of 4 KiB of a command's data; 0: any number
-	MaxCommands   uint16 // outstanding on a queue
-	Namespaces    uint32
-	InCapsule     int // bytes of data that may follow a command
-	Keyed         bool
+	Model       string
+	Subsystem   string // NQN
+	ID          uint16
+	MaxTransfer uint8  // log2 of the most pages of 4 KiB of a command's data; 0: any number
+	MaxCommands uint16 // outstanding on a queue
+	Namespaces  uint32
+	InCapsule   int // bytes of data that may follow a command
+	Keyed       bool
 }
 
 // ParseController reads an Identify page.
@@ -64,7 +66,7 @@ func ParseController(b []byte) (Controller, error) {
 		return Controller{}, short("an Identify page", len(b), IdentifySize)
 	}
 	return Controller{
-		Serial: trim(b[4:24]), Model: trim(b[24:64]), Subsystem: cstring(b[768:1024]), ID: le.Uint16(b[78:]),
+		Model: trim(b[24:64]), Subsystem: cstring(b[768:1024]), ID: le.Uint16(b[78:]),
 		MaxTransfer: b[77], MaxCommands: le.Uint16(b[514:]), Namespaces: le.Uint32(b[516:]),
 		InCapsule: max(int(le.Uint32(b[1792:])&0xffff)*16-CommandSize, 0),
 		Keyed:     le.Uint32(b[536:])&(1<<2) != 0,
@@ -72,24 +74,22 @@ func ParseController(b []byte) (Controller, error) {
 }
 
 // Append appends the page. A controller keeps what it has written to itself
-// (a volatile write cache), so that hosts flush; it knows Write Zeroes, and has
-// neither events, reservations, ANA nor authentication.
+// (a volatile write cache), so that hosts flush, and has neither events,
+// reservations, ANA nor authentication.
 func (c *Controller) Append(b []byte) []byte {
 	p := make([]byte, IdentifySize)
-	pad(p[4:24], c.Serial)
+	pad(p[4:24], "1") // the serial number
 	pad(p[24:64], c.Model)
 	pad(p[64:72], "1")
 	p[77] = c.MaxTransfer
 	le.PutUint16(p[78:], c.ID)
 	le.PutUint32(p[80:], Version)
-	p[111] = 1                  // an I/O controller
 	le.PutUint16(p[320:], 10)   // keep-alive by the second
 	p[512], p[513] = 0x66, 0x44 // commands of 64 bytes, completions of 16
 	le.PutUint16(p[514:], c.MaxCommands)
 	le.PutUint32(p[516:], c.Namespaces)
-	le.PutUint16(p[520:], 1<<3) // Write Zeroes
-	p[525] = 1                  // a volatile write cache
-	sgls := uint32(1 | 1<<20)   // SGLs, offsets in the capsule
+	p[525] = 1                // a volatile write cache
+	sgls := uint32(1 | 1<<20) // SGLs, offsets in the capsule
 	if c.Keyed {
 		sgls |= 1 << 2
 	}
@@ -101,8 +101,9 @@ func (c *Controller) Append(b []byte) []byte {
 	return append(b, p...)
 }
 
-// Version is that of the specification, 1.3, as the property VS has it.
-const Version = 0x00010300
+// Version is that of the specification, 1.2.1, as the property VS has it: the
+// first that knows RDMA, and all that is used here.
+const Version = 0x00010201
 
 // Namespace is a namespace's size.
 type Namespace struct {
@@ -131,14 +132,6 @@ func (n Namespace) Append(b []byte) []byte {
 	return append(b, p...)
 }
 
-// AppendDescriptors appends the page of the namespace's identifiers.
-func (n Namespace) AppendDescriptors(b []byte) []byte {
-	p := make([]byte, IdentifySize)
-	p[0], p[1] = 3, 16 // a UUID
-	copy(p[4:], n.ID[:])
-	return append(b, p...)
-}
-
 // pad fills a field of text with blanks.
 func pad(field []byte, text string) {
 	for i := copy(field, text); i < len(field); i++ {
@@ -146,12 +139,7 @@ func pad(field []byte, text string) {
 	}
 }
 
-func trim(field []byte) string {
-	for len(field) > 0 && (field[len(field)-1] == ' ' || field[len(field)-1] == 0) {
-		field = field[:len(field)-1]
-	}
-	return string(field)
-}
+func trim(field []byte) string { return strings.TrimRight(string(field), " \x00") }
 
 // ParseList reads the namespaces of an Identify page, in their order.
 func ParseList(b []byte) (all []uint32) {
