@@ -33,7 +33,7 @@ func (l *Link) accept() {
 			time.Sleep(10 * time.Millisecond)
 			continue
 		}
-		pid, err := sameUser(c)
+		pid, err := l.options.trusted(c)
 		if err != nil {
 			c.Close()
 			l.count.Fallback.Add(1)

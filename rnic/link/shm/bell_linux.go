@@ -39,14 +39,14 @@ func newBellSocket() (int, error) {
 	return fd, os.NewSyscallError("socket", err)
 }
 
-func (b *bell) open(dir string, n nonce) (err error) {
+func (b *bell) open(dir string, mode os.FileMode, n nonce) (err error) {
 	if b.fd, err = newBellSocket(); err != nil {
 		return err
 	}
 	name := bellName(dir, n)
 	if err = unix.Bind(b.fd, name); err == nil && dir != "" {
 		b.file = name.Name
-		err = os.Chmod(b.file, 0o600)
+		err = os.Chmod(b.file, mode)
 	}
 	if err != nil {
 		b.close()

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -21,6 +22,9 @@ const (
 	// locking bounds the wait for the lock of a directory, which devices hold
 	// while they take their names.
 	locking = 2 * time.Second
+	// leaving is how long a device that ends may still have its name when its
+	// UDP port is another's.
+	leaving = 500 * time.Millisecond
 	// maxSweep bounds the names of a directory that are looked at.
 	maxSweep = 4 * maxDevices
 )
@@ -47,6 +51,36 @@ func absentName(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT)
 }
 
+// mode is the permission of the sockets in the directory.
+func (o *Options) mode() os.FileMode {
+	if len(o.Users) > 0 {
+		return 0o666 // of those that the directory lets in
+	}
+	return 0o600
+}
+
+// checkDir returns an error, EPERM, for a directory that users reach that are
+// not met, or in which one may remove another's names.
+func (o *Options) checkDir() error {
+	if len(o.Users) == 0 {
+		return privatefile.CheckDir(o.Dir)
+	}
+	info, err := os.Lstat(o.Dir)
+	if err != nil {
+		return err
+	}
+	owner, mode := int(info.Sys().(*syscall.Stat_t).Uid), info.Mode()
+	switch {
+	case !mode.IsDir():
+		return &fs.PathError{Op: "check", Path: o.Dir, Err: syscall.ENOTDIR}
+	case owner != 0 && owner != os.Geteuid() && !slices.Contains(o.Users, owner):
+		return fmt.Errorf("%s belongs to user %d: %w", o.Dir, owner, syscall.EPERM)
+	case mode&0o007 != 0 || mode&0o020 != 0 && mode&os.ModeSticky == 0:
+		return fmt.Errorf("%s has mode %v: give it a group of the users that meet in it, and chmod 1770 %s: %w", o.Dir, mode, o.Dir, syscall.EPERM)
+	}
+	return nil
+}
+
 // listen takes the device's name. In a directory a name that nobody listens at
 // is that of a device that was killed, and is removed before.
 func (l *Link) listen() (*net.UnixListener, error) {
@@ -55,7 +89,7 @@ func (l *Link) listen() (*net.UnixListener, error) {
 	if dir == "" {
 		return net.ListenUnix("unixpacket", unixAddr(at))
 	}
-	if err := privatefile.CheckDir(dir); err != nil {
+	if err := l.options.checkDir(); err != nil {
 		return nil, fmt.Errorf("%s: %w", EnvDir, err)
 	}
 	unlock, err := lock(dir)
@@ -64,19 +98,37 @@ func (l *Link) listen() (*net.UnixListener, error) {
 	}
 	defer unlock()
 	addr := &net.UnixAddr{Net: "unixpacket", Name: l.options.name(at)}
-	if c, err := net.DialUnix("unixpacket", nil, addr); err == nil {
-		c.Close()
-	} else if errors.Is(err, syscall.ECONNREFUSED) {
-		_ = os.Remove(addr.Name)
+	if err := vacate(addr); err != nil {
+		return nil, fmt.Errorf("%s: %s is there already: devices that share a directory need addresses that differ, or shm=off: %w", EnvDir, addr.Name, err)
 	}
 	sweepBells(dir)
 	listener, err := net.ListenUnix("unixpacket", addr)
 	if err == nil {
-		if err = os.Chmod(addr.Name, 0o600); err != nil {
+		if err = os.Chmod(addr.Name, l.options.mode()); err != nil {
 			listener.Close()
 		}
 	}
 	return listener, err
+}
+
+// vacate removes the name of a device that was killed, and is ErrTwice for that
+// of a device that lives, and does not end.
+func vacate(addr *net.UnixAddr) error {
+	for end := time.Now().Add(leaving); ; time.Sleep(10 * time.Millisecond) {
+		c, err := net.DialUnix(addr.Net, nil, addr)
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			_ = os.Remove(addr.Name)
+		}
+		if err == nil {
+			c.Close()
+		}
+		if err != nil {
+			return nil // what else there is, listening tells
+		}
+		if time.Now().After(end) {
+			return ErrTwice
+		}
+	}
 }
 
 // lock has a directory locked until unlock.

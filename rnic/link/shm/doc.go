@@ -25,7 +25,8 @@
 // direction, so that two sockets connect them, and none is closed while its
 // device lives: a hang-up is the death of a device (Link.SetGone). The acceptor
 // asks at the dialer's name whether the dialer is that device
-// (acceptor_linux.go).
+// (acceptor_linux.go). Either refuses a process of another user, unless it is
+// told of that user (env.go).
 //
 // Packets have no ICRC here, but for those that a fault corrupts and those that
 // a tap is shown. A full ring drops, as a socket's buffer does.

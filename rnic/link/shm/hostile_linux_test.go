@@ -44,7 +44,7 @@ func TestFullBell(t *testing.T) {
 	defer unix.Close(ring)
 	life := nonce{1}
 	var b bell
-	require.NoError(t, b.open("", life))
+	require.NoError(t, b.open("", 0, life))
 	defer b.close()
 	require.NoError(t, unix.SetNonblock(b.fd, false))
 	full, err := dialBell("", life)
@@ -76,7 +76,7 @@ func silent(t *testing.T, at netip.AddrPort) {
 	require.NoError(t, err)
 	life := nonce{2}
 	var b bell
-	require.NoError(t, b.open("", life))
+	require.NoError(t, b.open("", 0, life))
 	end := make(chan struct{})
 	answer(t, at, func(c *net.UnixConn, _ hello) {
 		if sendHello(c, &hello{device: at, memory: memorySize, nonce: life}, ring) == nil {

@@ -1,11 +1,13 @@
 package shm
 
 import (
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/rdmashim/rdmashim/rnic/link"
@@ -21,13 +23,17 @@ type Options struct {
 	Patience time.Duration
 	// Dir is a directory in which devices of several network namespaces meet,
 	// those of containers that share it; "" is none. It is this user's alone
-	// (privatefile.CheckDir). Addresses of the loopback and link-local ones are
-	// each namespace's own, and not met there.
+	// (privatefile.CheckDir), or that of Users too. Addresses of the loopback
+	// and link-local ones are each namespace's own, and not met there.
 	Dir string
+	// Users are the numbers of other users whose devices are met, if they name
+	// this one's user in turn. They are trusted as this user is.
+	Users []int
 }
 
-// EnvDir is the environment variable by which programs name Options.Dir.
-const EnvDir = "RDMASHIM_SHM_DIR"
+// ErrTwice, an EADDRINUSE, is Wrap's error for an address that a device of
+// Options.Dir has already: packets to it would come to either.
+var ErrTwice = fmt.Errorf("another device has the address: %w", syscall.EADDRINUSE)
 
 // Link is the composite of the rings and another link. Its Meet and SetGone
 // implement link.Near.

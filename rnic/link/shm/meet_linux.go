@@ -58,7 +58,8 @@ type meeting struct {
 // Wrap puts the rings beside l, whose Wait and Sleep must be able to watch a
 // descriptor (link.Watcher). On an error l is as it was, but for a Wait that it
 // may be spared: ENOTSUP on other systems than Linux and for other links,
-// EADDRINUSE when another process has the device's name.
+// EADDRINUSE when another process has the device's name, ErrTwice when it has
+// it in the directory.
 func Wrap(l link.Link, o Options) (*Link, error) {
 	w, ok := l.(link.Watcher)
 	if !ok {
@@ -77,7 +78,7 @@ func Wrap(l link.Link, o Options) (*Link, error) {
 	if err != nil {
 		return nil, fmt.Errorf("shm: %w", err)
 	}
-	if err = s.place.open(s.options.dirOf(s.local), s.nonce); err == nil {
+	if err = s.place.open(s.options.dirOf(s.local), s.options.mode(), s.nonce); err == nil {
 		if err = w.Watch(s.place.fd); err != nil {
 			s.place.close()
 		}
@@ -153,7 +154,7 @@ func (l *Link) call(device netip.AddrPort, until time.Time) (*net.UnixConn, erro
 	if !l.keepConn(c) {
 		return nil, net.ErrClosed
 	}
-	if _, err = sameUser(c); err == nil {
+	if _, err = l.options.trusted(c); err == nil {
 		err = c.SetDeadline(until)
 	}
 	if err != nil {
@@ -235,11 +236,10 @@ func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// Probe tells whether a device at an address would be met, in the directory dir
-// too unless that is "": ECONNREFUSED says that there is none, or that it meets
-// none, EPERM that it belongs to another user.
-func Probe(dir string, device netip.AddrPort) error {
-	o := Options{Dir: dir}
+// Probe tells whether a device at an address would be met with these options:
+// ECONNREFUSED says that there is none, or that it meets none, EPERM that it
+// belongs to another user.
+func Probe(o Options, device netip.AddrPort) error {
 	conn, err := net.DialTimeout("unixpacket", o.name(device), time.Second)
 	if errors.Is(err, syscall.ENOENT) {
 		err = syscall.ECONNREFUSED
@@ -248,7 +248,7 @@ func Probe(dir string, device netip.AddrPort) error {
 		return fmt.Errorf("shm: %w", err)
 	}
 	defer conn.Close()
-	_, err = sameUser(conn.(*net.UnixConn))
+	_, err = o.trusted(conn.(*net.UnixConn))
 	return err
 }
 

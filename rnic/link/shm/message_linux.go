@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -23,11 +24,12 @@ func socketName(device netip.AddrPort) string { return "@rdmashim/1/" + device.S
 // bare is the address by which a device is known: without a zone.
 func bare(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(wire.Bare(a.Addr()), a.Port()) }
 
-// sameUser returns the process at the other end. It refuses one of another user
-// with EPERM: a name can be taken by any process, a user id cannot.
-func sameUser(c *net.UnixConn) (pid int, err error) {
+// trusted returns the process at the other end. It refuses one of another user
+// than this process's and Users with EPERM: a name can be taken by any process,
+// a user id cannot.
+func (o *Options) trusted(c *net.UnixConn) (pid int, err error) {
 	pid, uid, err := peercred.Of(c)
-	if err == nil && uid != os.Geteuid() {
+	if err == nil && uid != os.Geteuid() && !slices.Contains(o.Users, uid) {
 		err = fmt.Errorf("shm: process %d of user %d has the device's name: %w", pid, uid, syscall.EPERM)
 	}
 	return pid, err

@@ -82,10 +82,7 @@ func (e *exam) carried(r Route) string {
 		return ""
 	}
 	peer := netip.AddrPortFrom(e.o.Peer, uapi.RoCEPort)
-	err := error(syscall.ECONNREFUSED)
-	if r.Local {
-		err = e.sys.Near(peer)
-	}
+	err := e.sys.Near(peer)
 	switch {
 	case err == nil && strings.Contains(e.o.Device, "shm=off"):
 		return ", and would be reached through shared memory without shm=off"

@@ -38,10 +38,19 @@ func Running() (System, error) {
 		Features:     features,
 		Buffers:      buffers,
 		Segmentation: segmentation,
-		Near:         func(a netip.AddrPort) error { return shm.Probe(os.Getenv(shm.EnvDir), a) },
+		Near:         near,
 		Library:      preload.Possible,
 		Supervisor:   sync.OnceValues(supervisor),
 	}, nil
+}
+
+// near asks with the options of the environment.
+func near(device netip.AddrPort) error {
+	o, err := shm.EnvOptions()
+	if err != nil {
+		return err
+	}
+	return shm.Probe(o, device)
 }
 
 func openFile(path string) error {

@@ -46,7 +46,9 @@ func startSoft(spec Spec, at netip.AddrPort, name string, log *slog.Logger) (*De
 	}
 	var near link.Near
 	if !spec.noShm {
-		l, near = joinMemory(l, log)
+		if l, near, err = joinMemory(l, log); err != nil {
+			return nil, err
+		}
 	}
 	if spec.unbound {
 		l = unbound{l, at}
@@ -76,15 +78,23 @@ func (u unbound) Caps() link.Caps {
 }
 
 // joinMemory puts rings in shared memory beside a link, where that can be done.
-func joinMemory(l link.Link, log *slog.Logger) (link.Link, link.Near) {
-	s, err := shm.Wrap(l, shm.Options{Logger: log, Dir: os.Getenv(shm.EnvDir)})
-	if err != nil {
-		if !errors.Is(err, syscall.ENOTSUP) {
-			log.Warn("no shared memory with devices of this host: they are reached by UDP", "device", l.Caps().Local, "err", err)
+// It closes the link of a device whose address another one has.
+func joinMemory(l link.Link, log *slog.Logger) (link.Link, link.Near, error) {
+	o, err := shm.EnvOptions()
+	if o.Logger = log; err == nil {
+		var s *shm.Link
+		if s, err = shm.Wrap(l, o); err == nil {
+			return s, s, nil
 		}
-		return l, nil
 	}
-	return s, s
+	if errors.Is(err, shm.ErrTwice) {
+		l.Close()
+		return nil, nil, err
+	}
+	if !errors.Is(err, syscall.ENOTSUP) {
+		log.Warn("no shared memory with devices of this host: they are reached by UDP", "device", l.Caps().Local, "err", err)
+	}
+	return l, nil, nil
 }
 
 // simNetworks are the in-memory networks that have a name, and how many
