@@ -66,6 +66,9 @@ func setWC(r *rule, text string) error {
 	if r.wc = anyWC; text == "any" {
 		return nil
 	}
+	if strings.Contains(text, "=") { // a word of its own
+		return fmt.Errorf("write wc=any %s, or instead of any an operation", text)
+	}
 	var op abi.WCOpcode
 	if err := find(&op, text, anyWC); err != nil {
 		return fmt.Errorf("%w, and any", err)

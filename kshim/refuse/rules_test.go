@@ -31,6 +31,7 @@ func TestParse(t *testing.T) {
 		"call=open errno=EPERM nth=0":          "not a number from 1 on",
 		"call=open errno=EPERM op=ACK":         `"op" is no word of a rule`,
 		"call=open call=mmap errno=EPERM":      `"call" is given twice`,
+		"wc=nth=5 status=REM_OP_ERR":           `"wc=nth=5": write wc=any nth=5, or`,
 		"wc=SEND":                              "it lacks call= or errno=, or wc= or status=",
 		"wc=ACK status=REM_OP_ERR":             "no such name; there are SEND, RDMA_WRITE",
 		"wc=any status=SUCCESS":                "no such name; there are LOC_LEN_ERR",
