@@ -92,7 +92,7 @@ func (s *suite) pathTable() (table []comparison) {
 			comparison{work, "MB/s", pick(work, ours, rate(megabyte)), pick("Go TCP, same veth", tcp, rate(megabyte)), p.target, false},
 			comparison{work + ", processor time", "ms/GB", pick(work, ours, cost(1e3*gigabyte)), pick("Go TCP, same veth", tcp, cost(1e3*gigabyte)), p.cpu, true})
 	}
-	return append(table, s.shareTable()...)
+	return append(append(table, s.shareTable()...), s.directoryTable()...)
 }
 
 // shareTable lists the shares that flows get of a link.

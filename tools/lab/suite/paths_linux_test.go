@@ -11,14 +11,15 @@ import (
 )
 
 // TestPaths: every operation, and TCP, move bytes on the first path and on one
-// with faults; the veths and the links that are shared are measured, too.
+// with faults; the veths and the links that are shared are measured, too. The
+// laboratory's TestSuiteDirectory has the rest.
 func TestPaths(t *testing.T) {
 	s := &suite{turn: 20 * time.Millisecond}
 	table := s.pathTable()
 	spoilt, others := 3*len(paths), 2*len(veths)+6
-	require.Len(t, table, spoilt+others)
+	require.Len(t, table, spoilt+others+len(s.directoryTable()))
 	seen := map[*series]bool{bound: true}
-	for _, c := range slices.Concat(table[:3], table[6:9], table[spoilt:]) { // table[6:9]: 1 % lost
+	for _, c := range slices.Concat(table[:3], table[6:9], table[spoilt:spoilt+others]) { // table[6:9]: 1 % lost
 		for _, x := range []*series{c.ours, c.reference} {
 			if seen[x] {
 				continue
