@@ -27,7 +27,7 @@ import (
 // side, and what goes wrong with the packets that it sends.
 func softKernel(t *testing.T, addr netip.Addr, f link.Faults) kshim.Kernel {
 	var l link.Link
-	require.NoError(t, lab.space.do(func() (err error) {
+	require.NoError(t, lab.space.Do(func() (err error) {
 		l, err = udp.Listen(netip.AddrPortFrom(addr, 4791), udp.Options{})
 		return err
 	}))

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/tests/must"
+	"github.com/rdmashim/rdmashim/tools/lab/netpath"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -58,7 +58,7 @@ const softAddrs = 8 // of each family
 
 // lab is the set-up that all tests share.
 var lab struct {
-	space *namespace // the soft RNIC's
+	space *netpath.Namespace // the soft RNIC's
 	kmsg  *kernelLog
 	sums  sums
 }
@@ -103,7 +103,7 @@ func setUp() (err error) {
 	if lab.kmsg, err = openKernelLog(); err != nil {
 		return err
 	}
-	if lab.space, err = newNamespace(); err != nil {
+	if lab.space, err = netpath.NewNamespace(); err != nil {
 		return err
 	}
 	eth0, err := netlink.LinkByName("eth0")
@@ -114,13 +114,13 @@ func setUp() (err error) {
 	if err != nil {
 		return err
 	}
-	if err := netlink.LinkSetNsFd(eth1, lab.space.fd); err != nil {
+	if err := netlink.LinkSetNsFd(eth1, lab.space.FD); err != nil {
 		return fmt.Errorf("move eth1: %w", err)
 	}
 	if err := configure(eth0, 0, 0); err != nil {
 		return err
 	}
-	err = lab.space.do(func() error {
+	err = lab.space.Do(func() error {
 		l, err := netlink.LinkByName("eth1")
 		if err == nil {
 			err = configure(l, 1, softAddrs)
@@ -223,40 +223,10 @@ func hwCounter(name string) uint64 {
 	return v
 }
 
-// namespace is a network namespace with a thread that lives in it.
-type namespace struct {
-	fd    int
-	calls chan func()
-}
-
-func newNamespace() (*namespace, error) {
-	s := &namespace{calls: make(chan func())}
-	ready := make(chan error)
-	go func() {
-		runtime.LockOSThread() // for good: the thread is of no use to others
-		err := unix.Unshare(unix.CLONE_NEWNET)
-		if err == nil {
-			s.fd, err = unix.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid()), unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		}
-		ready <- err
-		for f := range s.calls {
-			f()
-		}
-	}()
-	return s, <-ready
-}
-
-// do runs f on the namespace's thread: sockets that it opens belong there.
-func (s *namespace) do(f func() error) error {
-	done := make(chan error)
-	s.calls <- func() { done <- f() }
-	return <-done
-}
-
 // openSoft opens a soft device in the soft RNIC's namespace.
 func openSoft(t *testing.T, name string) *uapi.Device {
 	var d *uapi.Device
-	require.NoError(t, lab.space.do(func() (err error) {
+	require.NoError(t, lab.space.Do(func() (err error) {
 		d, err = uapi.Open(name, uapi.OpenConfig{})
 		return err
 	}))

@@ -31,7 +31,7 @@ func toGroup(t *testing.T, f family, group netip.Addr) {
 		e := newDevice(t, []string{"soft", "soft 2", "rxe", "rxe 2"}[i], d, 1<<14).datagramEnd(t)
 		attach := func() error { return d.AttachMulticast(e.qp, group) }
 		if d == soft { // its device makes a socket for the group
-			require.NoError(t, lab.space.do(attach))
+			require.NoError(t, lab.space.Do(attach))
 		} else {
 			require.NoError(t, attach())
 		}

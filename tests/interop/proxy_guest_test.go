@@ -29,7 +29,7 @@ func TestProxy(t *testing.T) {
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(body)
 	file := filepath.Join(t.TempDir(), "body")
 	require.NoError(t, os.WriteFile(file, body, 0o644))
-	require.NoError(t, lab.space.do(func() error {
+	require.NoError(t, lab.space.Do(func() error {
 		lo, err := netlink.LinkByName("lo")
 		if err != nil {
 			return err
@@ -71,7 +71,7 @@ func serveHTTP(t *testing.T, soft bool, body []byte) (addr string) {
 		return err
 	}
 	if soft {
-		require.NoError(t, lab.space.do(listen))
+		require.NoError(t, lab.space.Do(listen))
 	} else {
 		require.NoError(t, listen())
 	}

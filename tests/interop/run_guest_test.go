@@ -199,7 +199,7 @@ func (at cPlace) bound(t *testing.T) {
 	port := netip.AddrPortFrom(at.addr, uapi.RoCEPort)
 	var list []ports.Socket
 	require.Eventually(t, func() bool {
-		err := lab.space.do(func() error {
+		err := lab.space.Do(func() error {
 			list, _ = ports.Sockets(os.DirFS("/"))
 			return nil
 		})
@@ -226,7 +226,7 @@ func (at cPlace) listens(t *testing.T, port int) {
 		if at.device == "" {
 			return look() == nil && found
 		}
-		return lab.space.do(look) == nil && found
+		return lab.space.Do(look) == nil && found
 	}, patience, 10*time.Millisecond, "no program listens at TCP port %d", port)
 }
 

@@ -29,7 +29,7 @@ func tool(t *testing.T, soft bool, args ...string) *program {
 func startTool(t *testing.T, soft bool, p *program) {
 	begin := p.Start
 	if soft {
-		begin = func() error { return lab.space.do(p.Start) } // a child is where the thread is that makes it
+		begin = func() error { return lab.space.Do(p.Start) } // a child is where the thread is that makes it
 	}
 	require.NoError(t, begin())
 }

@@ -18,8 +18,8 @@ const variable = "RDMASHIM_TEST_IN_NAMESPACE"
 
 // Own runs the calling test again in a network namespace of its own, with lo
 // up, and reports whether this is that run. Where there are no namespaces to be
-// had the test is skipped, with CI=true it fails.
-func Own(t *testing.T) bool {
+// had the test is skipped, with CI=true it fails. That run also gets flags.
+func Own(t *testing.T, flags ...string) bool {
 	t.Helper()
 	if os.Getenv(variable) == t.Name() {
 		lo, err := netlink.LinkByName("lo")
@@ -28,7 +28,7 @@ func Own(t *testing.T) bool {
 		t.Setenv("RDMASHIM_DEVICE", "")
 		return true
 	}
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", append([]string{"-test.run=^" + t.Name() + "$", "-test.v"}, flags...)...)
 	cmd.Env = append(os.Environ(), variable+"="+t.Name())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	if os.Getuid() != 0 {

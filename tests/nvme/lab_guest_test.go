@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,9 +16,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/tests/must"
+	"github.com/rdmashim/rdmashim/tools/lab/netpath"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/sample/nvme"
 )
 
@@ -33,7 +32,7 @@ const (
 )
 
 // space is the network namespace of the soft RNIC.
-var space *namespace
+var space *netpath.Namespace
 
 func TestMain(m *testing.M) {
 	var err error
@@ -45,11 +44,11 @@ func TestMain(m *testing.M) {
 }
 
 // setUp makes the namespace of the soft RNIC and moves eth1 there.
-func setUp() (*namespace, error) {
+func setUp() (*netpath.Namespace, error) {
 	if err := os.Chmod(os.TempDir(), 0o1777); err != nil { // nobody's disks lie there
 		return nil, err
 	}
-	s, err := newNamespace()
+	s, err := netpath.NewNamespace()
 	if err != nil {
 		return nil, err
 	}
@@ -57,10 +56,10 @@ func setUp() (*namespace, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := netlink.LinkSetNsFd(eth1, s.fd); err != nil {
+	if err := netlink.LinkSetNsFd(eth1, s.FD); err != nil {
 		return nil, err
 	}
-	return s, s.do(func() error {
+	return s, s.Do(func() error {
 		addr, err := netlink.ParseAddr(softAddr + "/24")
 		for _, name := range []string{"eth1", "lo"} {
 			l, e := netlink.LinkByName(name)
@@ -74,37 +73,6 @@ func setUp() (*namespace, error) {
 		}
 		return err
 	})
-}
-
-// namespace is a network namespace with a thread that lives in it.
-type namespace struct {
-	fd    int
-	calls chan func()
-}
-
-func newNamespace() (*namespace, error) {
-	s := &namespace{calls: make(chan func())}
-	ready := make(chan error)
-	go func() {
-		runtime.LockOSThread() // for good: the thread is of no use to others
-		err := unix.Unshare(unix.CLONE_NEWNET)
-		if err == nil {
-			s.fd, err = unix.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid()), unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		}
-		ready <- err
-		for f := range s.calls {
-			f()
-		}
-	}()
-	return s, <-ready
-}
-
-// do runs f on the namespace's thread: sockets and processes that it makes
-// belong there.
-func (s *namespace) do(f func() error) error {
-	done := make(chan error)
-	s.calls <- func() { done <- f() }
-	return <-done
 }
 
 // newDisk makes a file that nobody may write.
@@ -129,7 +97,7 @@ func target(t *testing.T, options string, disks ...string) *exec.Cmd {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	cmd.Stderr = os.Stderr
 	out := must.Get(cmd.StdoutPipe())(t)
-	require.NoError(t, space.do(cmd.Start))
+	require.NoError(t, space.Do(cmd.Start))
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()

@@ -32,7 +32,7 @@ func TestNVMet(t *testing.T) {
 				netem(t)
 			}
 			var d *uapi.Device
-			require.NoError(t, space.do(func() (err error) {
+			require.NoError(t, space.Do(func() (err error) {
 				d, err = uapi.Open("soft:"+softAddr+c.options, uapi.OpenConfig{})
 				return err
 			}))

@@ -48,25 +48,26 @@ func Enter() {
 	os.Exit(max(cmd.ProcessState.ExitCode(), 0))
 }
 
-// namespace is a network namespace with a thread that lives in it. A thread is
+// Namespace is a network namespace with a thread that lives in it. A thread is
 // enough: sockets and child processes belong to the namespace of the thread
 // that makes them.
-type namespace struct {
-	fd    int
+type Namespace struct {
+	FD    int // for netlink.LinkSetNsFd and its like
 	calls chan func()
 	ended chan struct{}
 }
 
-// newNamespace makes one. Its error Is EPERM where that is not allowed.
-func newNamespace() (*namespace, error) {
-	s := &namespace{calls: make(chan func()), ended: make(chan struct{})}
+// NewNamespace makes one, which lives until Close. Its error Is EPERM where
+// that is not allowed.
+func NewNamespace() (*Namespace, error) {
+	s := &Namespace{calls: make(chan func()), ended: make(chan struct{})}
 	ready := make(chan error)
 	go func() {
 		defer close(s.ended)
 		runtime.LockOSThread() // for good: the thread ends with the goroutine
 		err := unix.Unshare(unix.CLONE_NEWNET)
 		if err == nil {
-			s.fd, err = unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+			s.FD, err = unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		}
 		ready <- err
 		for f := range s.calls {
@@ -85,15 +86,17 @@ func newNamespace() (*namespace, error) {
 	return s, nil
 }
 
-// do runs f on the namespace's thread.
-func (s *namespace) do(f func() error) error {
+// Do runs f on the namespace's thread: sockets and processes that it makes
+// belong there.
+func (s *Namespace) Do(f func() error) error {
 	done := make(chan error)
 	s.calls <- func() { done <- f() }
 	return <-done
 }
 
-func (s *namespace) close() {
+// Close ends the thread. Sockets and processes keep the namespace.
+func (s *Namespace) Close() {
 	close(s.calls)
 	<-s.ended
-	unix.Close(s.fd)
+	unix.Close(s.FD)
 }

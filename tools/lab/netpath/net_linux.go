@@ -39,13 +39,13 @@ type Net struct {
 // of each family, which no other Net of the process has, and a "lo" that is up.
 type End struct {
 	Addr4, Addr6 netip.Addr
-	space        *namespace
+	space        *Namespace
 }
 
 // Do calls f on a thread in the end's namespace, one call at a time. Sockets
 // that f makes belong there for good, and so do processes that it starts.
 // Goroutines that f starts run elsewhere.
-func (e *End) Do(f func() error) error { return e.space.do(f) }
+func (e *End) Do(f func() error) error { return e.space.Do(f) }
 
 // nets numbers the networks of this process.
 var nets atomic.Uint32
@@ -69,7 +69,7 @@ func New(o Options) (n *Net, err error) {
 			Addr4: netip.AddrFrom4([4]byte{10, 64 + byte(number>>8)&63, byte(number), byte(1 + i)}),
 			Addr6: netip.AddrFrom16([16]byte{0: 0xfd, 5: 0x77, 6: byte(number >> 8), 7: byte(number), 15: byte(1 + i)}),
 		}
-		if e.space, err = newNamespace(); err != nil {
+		if e.space, err = NewNamespace(); err != nil {
 			return n, err
 		}
 		ends[i] = e
@@ -80,7 +80,7 @@ func New(o Options) (n *Net, err error) {
 		}
 	}
 	if o.Straight {
-		err = n.A.Do(func() error { return join(1, endName, n.B.space.fd, o.MTU) })
+		err = n.A.Do(func() error { return join(1, endName, n.B.space.FD, o.MTU) })
 	} else {
 		err = n.span(ends, o)
 	}
@@ -105,15 +105,15 @@ func New(o Options) (n *Net, err error) {
 
 // span lays a bridge between the ends.
 func (n *Net) span(ends [2]*End, o Options) error {
-	middle, err := newNamespace()
+	middle, err := NewNamespace()
 	if err != nil {
 		return err
 	}
-	defer middle.close() // the bridge's sockets keep it
+	defer middle.Close() // the bridge's sockets keep it
 	var sockets [2]int
-	return middle.do(func() error {
+	return middle.Do(func() error {
 		for i := range ends {
-			if sockets[i], err = lay(i, ends[i].space.fd, o.MTU); err != nil {
+			if sockets[i], err = lay(i, ends[i].space.FD, o.MTU); err != nil {
 				if i == 1 {
 					unix.Close(sockets[0])
 				}
@@ -160,7 +160,7 @@ func (n *Net) Close() error {
 	}
 	for _, e := range []*End{n.A, n.B} {
 		if e != nil && e.space != nil {
-			e.space.close()
+			e.space.Close()
 		}
 	}
 	return err

@@ -7,46 +7,15 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmashim/rdmashim/tests/netns"
 	"github.com/rdmashim/rdmashim/uapi"
 )
-
-// inside marks the run of this test binary in a network namespace of its own,
-// where everything may be broken.
-const inside = "RDMASHIM_TEST_IN_NAMESPACE"
-
-// namespaced runs the calling test again in a network namespace of its own; it
-// is true in there.
-func namespaced(t *testing.T) bool {
-	t.Helper()
-	if os.Getenv(inside) != "" {
-		up(t, "lo")
-		return true
-	}
-	self, err := os.Executable()
-	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+t.Name()+"$", "-test.v", fmt.Sprintf("-rewrite=%v", *rewrite))
-	cmd.Env = append(os.Environ(), inside+"=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET}
-	if os.Getuid() != 0 {
-		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
-	}
-	text, err := cmd.CombinedOutput()
-	if len(text) == 0 && err != nil && os.Getenv("CI") != "true" {
-		t.Skipf("no network namespace to be had (%v); run as root or allow user namespaces", err)
-	}
-	require.NoError(t, err, "%s", text)
-	require.Contains(t, string(text), "--- PASS: "+t.Name())
-	return false
-}
 
 func up(t *testing.T, name string) netlink.Link {
 	t.Helper()
@@ -130,7 +99,7 @@ const onVeth = "soft:10.77.0.1"
 
 // TestSoftDevice breaks the network below a soft device, one thing at a time.
 func TestSoftDevice(t *testing.T) {
-	if !namespaced(t) {
+	if !netns.Own(t, fmt.Sprintf("-rewrite=%v", *rewrite)) {
 		return
 	}
 	soft := Options{Device: onVeth}
@@ -308,7 +277,7 @@ func TestSoftDevice(t *testing.T) {
 
 // TestFeatures reads the switches of a veth, which has no GRO unless asked.
 func TestFeatures(t *testing.T) {
-	if !namespaced(t) {
+	if !netns.Own(t, fmt.Sprintf("-rewrite=%v", *rewrite)) {
 		return
 	}
 	veth(t, "d0", "d1", "10.77.0.1/24")
