@@ -193,7 +193,7 @@ var allowed = map[string][]string{
 	"tools/rdmashim/rdma":                {"netlinkmgr", "kshim/nldev"},
 	"tools/rdmashim/run":                 {"kshim/preload", "kshim/supervise", "kshim/supervise/broker", "kshim/supervise/notif", "uapi/minikernel", "uapi/stats"},
 	"tools/rdmashim/capi":                {"uapi/capi"},
-	"tools/rdmashim/kernel":              {"kshim", "kshim/emu", "kshim/peercred", "kshim/preload", "kshim/privatefile", "kshim/supervise", "kshim/supervise/broker", "kshim/trace", "tools/rdmashim/explain", "tools/internal/cli", "uapi", "uapi/minikernel"},
+	"tools/rdmashim/kernel":              {"kshim", "kshim/emu", "kshim/host", "kshim/peercred", "kshim/preload", "kshim/privatefile", "kshim/supervise", "kshim/supervise/broker", "kshim/trace", "kshim/verbs", "tools/rdmashim/explain", "tools/internal/cli", "uapi", "uapi/minikernel"},
 	"tools/rdmashim/explain":             {"kshim/abi", "kshim/refuse", "rnic/link/rules", "rnic/wire", "uapi"},
 	"tools/rdmashim/doctor":              {"kshim/abi", "kshim/preload", "kshim/supervise/notif", "netlinkmgr", "rnic/link/shm", "rnic/link/udp/ports", "tools/internal/peer", "uapi"},
 	"tools/internal/cli":                 {"kshim/refuse", "uapi", "uapi/loopback"},

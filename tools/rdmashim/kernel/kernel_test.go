@@ -152,15 +152,3 @@ func TestAttach(t *testing.T) {
 	<-ended
 	c.end()
 }
-
-// TestCDI: an entry has what a container needs, and no more.
-func TestCDI(t *testing.T) {
-	var out bytes.Buffer
-	cmd := CDICommand()
-	cmd.SetArgs([]string{"/srv/rdma/k.sock"})
-	cmd.SetOut(&out)
-	require.NoError(t, cmd.Execute())
-	require.JSONEq(t, `{"cdiVersion": "0.6.0", "kind": "rdmashim.io/kernel", "devices": [{"name": "rxe0", "containerEdits": {
-		"env": ["RDMASHIM_KERNEL=/run/rdmashim-kernel/k.sock"],
-		"mounts": [{"hostPath": "/srv/rdma", "containerPath": "/run/rdmashim-kernel", "options": ["bind", "rw", "nosuid", "nodev"]}]}}]}`, out.String())
-}
