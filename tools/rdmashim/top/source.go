@@ -23,7 +23,7 @@ type Source struct {
 	ProcessOf func(thread int) int
 
 	Device string // of this name only; "" for all
-	PID    int    // of this process only: its soft devices and its queue pairs on kernel devices; 0 for all
+	PID    int    // of this process only: its soft devices and its queue pairs on those of kernels; 0 for all
 
 	manager *netlinkmgr.Manager
 }
@@ -46,6 +46,9 @@ func (s *Source) Read(ctx context.Context) (list []stats.Device, warnings []erro
 		pids = []int{s.PID}
 	}
 	soft, errs := s.Processes(ctx, pids...)
+	if s.PID != 0 && len(soft)+len(errs) == 0 {
+		soft, _ = s.Processes(ctx) // a supervised program's queue pairs are its kernel's
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
@@ -106,16 +109,13 @@ func (s *Source) missing(list []stats.Device) error {
 }
 
 // wants reports whether a device is among those that were asked for, and takes
-// out of a kernel device what is not.
+// out of a kernel's, Linux's or a supervised program's, what is not.
 func (s *Source) wants(d *stats.Device) bool {
 	if s.Device != "" && !named(d, s.Device) {
 		return false
 	}
-	if s.PID == 0 {
+	if s.PID == 0 || s.PID == d.PID {
 		return true
-	}
-	if d.PID != 0 {
-		return d.PID == s.PID
 	}
 	d.QueuePairs = slices.DeleteFunc(slices.Clone(d.QueuePairs), func(q stats.QueuePair) bool { return q.PID != s.PID })
 	return len(d.QueuePairs) > 0

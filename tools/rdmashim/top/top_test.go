@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -111,7 +112,12 @@ func (m *machine) goOn() {
 
 func (m *machine) source() *Source {
 	return &Source{
-		Processes: func(context.Context, ...int) ([]stats.Device, []error) { return []stats.Device{m.soft}, m.errs },
+		Processes: func(_ context.Context, pids ...int) ([]stats.Device, []error) {
+			if len(pids) > 0 && !slices.Contains(pids, m.soft.PID) {
+				return nil, m.errs
+			}
+			return []stats.Device{m.soft}, m.errs
+		},
 		Kernel:    func() (*netlinkmgr.Manager, error) { return m.kernel.Manager(), nil },
 		ProcessOf: func(thread int) int { return thread / 10 },
 	}
@@ -233,6 +239,7 @@ func TestTotals(t *testing.T) {
 
 func TestFirst(t *testing.T) {
 	m := newMachine()
+	m.soft.QueuePairs[1].PID = 888 // of a program that 4711 supervises
 	for _, c := range []struct {
 		device string
 		pid    int
@@ -248,6 +255,7 @@ func TestFirst(t *testing.T) {
 		{"10.0.2.15", 0, "rxe0"},
 		{"", 4711, "soft0"},
 		{"", 321, "rxe0"},
+		{"", 888, "soft0"},
 		{"rxe0", 4711, "no device rxe0 of process 4711; there is rxe0, soft0 (soft:127.0.0.1 of process 4711)"},
 		{"soft1", 0, "no device soft1; there is rxe0, soft0 (soft:127.0.0.1 of process 4711)"},
 	} {
@@ -263,6 +271,9 @@ func TestFirst(t *testing.T) {
 			names = append(names, d.Name)
 		}
 		require.Equal(t, c.want, strings.Join(names, " "))
+		if c.pid == 888 {
+			require.Len(t, list[0].QueuePairs, 1)
+		}
 	}
 }
 
