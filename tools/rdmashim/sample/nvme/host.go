@@ -64,13 +64,14 @@ func Connect(ctx context.Context, d *uapi.Device, addr string, config HostConfig
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.Close())
+			h = nil
 		}
 	}()
 	if err = h.add(ctx, life, d, addr, 32); err == nil {
 		err = h.enable(ctx)
 	}
 	if err != nil {
-		return nil, err
+		return h, err
 	}
 	h.alive.Go(func() { h.keepAlive(life) })
 	n := uint32(config.Queues - 1)

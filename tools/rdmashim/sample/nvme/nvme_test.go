@@ -17,6 +17,7 @@ import (
 	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
+	"github.com/rdmashim/rdmashim/tools/internal/peer"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/sample/nvme/wire"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
@@ -137,6 +138,26 @@ func exercise(t *testing.T, h *Host, nsid uint32, disk *memory) {
 	if !bytes.Equal(want, got) || !bytes.Equal(want, disk.b) {
 		t.Error("other bytes came back, or lie on the disk")
 	}
+}
+
+// TestConnectRefused: a host that a target does not take has the reason as its
+// error, and nothing is left of it.
+func TestConnectRefused(t *testing.T) {
+	d, addr := serve(t, "", &Target{Disks: []Disk{newMemory(4096)}})
+	h, err := Connect(t.Context(), d, addr, HostConfig{Subsystem: "other"})
+	require.Nil(t, h)
+	var status *StatusError
+	require.ErrorAs(t, err, &status)
+	require.Equal(t, wire.InvalidParam|wire.DoNotRetry, status.Status)
+
+	d, addr = serve(t, "", &Target{Disks: []Disk{newMemory(4096)}, Seats: peer.Seats{Most: 1, Share: 1}})
+	connected := must.Get(dialRaw(t, d, addr, adminQueue.Append(nil)))(t)
+	connected.enable()
+	h, err = Connect(t.Context(), d, addr, HostConfig{})
+	require.Nil(t, h)
+	var rejected *uapi.RejectError
+	require.ErrorAs(t, err, &rejected)
+	require.ErrorContains(t, err, "no room")
 }
 
 // TestRefusals: what a host may ask for and does not get has a status, and the
