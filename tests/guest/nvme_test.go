@@ -25,11 +25,16 @@ func TestNVMe(t *testing.T) {
 	c := vmtest.Config(t)
 	c.Image, c.Memory = "", 1024 // an image of its own, for the modules
 	c.Load = []string{"nvme_rdma", "nvmet_rdma", "brd", "ext4", "sch_netem"}
-	for name, dir := range map[string]string{"mkfs.ext4": "/usr/sbin", "e2fsck": "/usr/sbin"} {
-		if path := filepath.Join(dir, name); exists(path) {
-			c.Add = append(c.Add, vm.Add{Host: path, Guest: "/bin/" + name})
+	programs, skip := []string{"/usr/sbin/mkfs.ext4", "/usr/sbin/e2fsck"}, "^TestFio$"
+	if amount.All() { // fio takes minutes, and its disk memory
+		programs, skip = append(programs, "/usr/bin/fio"), ""
+		c.Memory, c.Timeout = 1536, 4*c.Timeout
+	}
+	for _, path := range programs {
+		if exists(path) {
+			c.Add = append(c.Add, vm.Add{Host: path, Guest: "/bin/" + filepath.Base(path)})
 		} else { // its tests are skipped in the guest, where nobody counts
-			require.NotEqual(t, "true", os.Getenv("CI"), "no %s: apt-get install e2fsprogs", path)
+			require.NotEqual(t, "true", os.Getenv("CI"), "no %s: apt-get install e2fsprogs fio", path)
 		}
 	}
 	cli, err := nvmeCLI(t.Context(), t.TempDir())
@@ -39,7 +44,7 @@ func TestNVMe(t *testing.T) {
 	}
 	c.Add = append(c.Add, cli...)
 	g := vmtest.Start(t, c)
-	output := g.GoTest(t, "-run="+os.Getenv("NVME_RUN"), module+"tests/nvme")
+	output := g.GoTest(t, "-run="+os.Getenv("NVME_RUN"), "-skip="+skip, module+"tests/nvme")
 	if testing.Verbose() {
 		t.Logf("output in the guest:\n%s", output)
 	}

@@ -96,11 +96,20 @@ func run(t *testing.T, name string, args ...string) string {
 	path, err := exec.LookPath(name)
 	if err != nil {
 		require.NotEqual(t, "true", os.Getenv("CI"), "%v", err)
-		t.Skipf("the host has no %s, which the guest would get: install its package (e2fsprogs, nvme-cli)", name)
+		t.Skipf("the host has no %s, which the guest would get: install its package (e2fsprogs, nvme-cli, fio)", name)
 	}
 	out, err := exec.CommandContext(t.Context(), path, args...).CombinedOutput()
 	require.NoError(t, err, "%s %v: %s", name, args, out)
 	return string(out)
+}
+
+// TestFio: fio writes pieces of all sizes at places of the disk that it draws,
+// and reads back what it wrote. It runs with tools/test --all (tests/guest).
+func TestFio(t *testing.T) {
+	target(t, "", newDisk(t, "disk", 256*mib))
+	_, devices := connect(t, 1, "")
+	t.Log(run(t, "fio", "--name=verify", "--filename="+devices[0], "--rw=randwrite", "--bsrange=4k-256k", "--size=256m",
+		"--direct=1", "--ioengine=libaio", "--iodepth=16", "--verify=crc32c", "--verify_fatal=1", "--verify_state_save=0", "--thread"))
 }
 
 // TestKill: a target that is killed under writes and started again on the same
