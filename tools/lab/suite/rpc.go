@@ -18,7 +18,7 @@ import (
 // measures, and of grpc-go over net.Conn: grpc-go, ttrpc and dRPC are that
 // module's requirements alone.
 func (s *suite) rpcTable() []comparison {
-	const overTCP, overUNIX, ttrpc, drpc = "grpc-go over TCP", "grpc-go over a UNIX socket", "ttrpc over a UNIX socket", "a pool of dRPC over TCP"
+	const overTCP, ttrpc, drpc = "grpc-go over TCP", "ttrpc over a UNIX socket", "a pool of dRPC over TCP"
 	run := memo(s, benchRPC("RPC", "off"))
 	var table []comparison
 	for _, x := range []struct {
@@ -29,13 +29,10 @@ func (s *suite) rpcTable() []comparison {
 		{"RPC of 64 B, p50", "µs", "Unary64B/tcp/p50", overTCP, 0.333, true},
 		{"RPC of 64 B, p99", "µs", "Unary64B/tcp/p99", overTCP, 0.333, true},
 		{"RPC of 64 B, processor time", "µs", "Unary64B/tcp/CPU", overTCP, 0.5, true},
-		{"RPC of 64 B, p50", "µs", "Unary64B/unix/p50", overUNIX, none, true},
 		{"RPC of 64 B, p50", "µs", "Unary64B/ttrpc/p50", ttrpc, 1, true},
 		{"RPC of 64 B, p99", "µs", "Unary64B/ttrpc/p99", ttrpc, 1, true},
 		{"RPC of 64 B, busy machine, p50", "µs", "Busy64B/tcp/p50", overTCP, 0.333, true},
 		{"RPC of 64 B, busy machine, p99", "µs", "Busy64B/tcp/p99", overTCP, 0.333, true},
-		{"RPC of 64 B, busy machine, p50", "µs", "Busy64B/ttrpc/p50", ttrpc, 1, true},
-		{"RPC of 64 B, busy machine, p99", "µs", "Busy64B/ttrpc/p99", ttrpc, 1, true},
 		{"RPCs of 64 callers", "calls/s", "Callers64/tcp/rate", overTCP, 4, false},
 		{"RPCs of 64 callers", "calls/s", "Callers64/drpc/rate", drpc, 1.5, false},
 		{"RPCs of 64 callers, processor time", "µs", "Callers64/tcp/CPU", overTCP, 0.5, true},

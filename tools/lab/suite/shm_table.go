@@ -39,7 +39,6 @@ func (s *suite) shmTable() []comparison {
 	ucxShared.name, ucxShared.env = "UCX over shared memory", []string{"UCX_TLS=posix,self", "UCX_WARN_UNUSED_ENV_VARS=n"}
 	hot1M, hot64K := copying("memcpy, hot", mebibyte, mebibyte), copying("memcpy, hot", 65536, 65536)
 	tcp := s.stream("tcp", moving(mebibyte, 1))
-	unix := s.stream("unix", moving(mebibyte, 1))
 
 	row := func(work, unit string, run func(context.Context) (perf.Result, error), value func(perf.Result) float64, ref *series, target float64, atMost bool) comparison {
 		work = "shm, " + work
@@ -55,7 +54,6 @@ func (s *suite) shmTable() []comparison {
 		row("WRITE 1 MiB goodput", "GB/s", large, goodput, copying("memcpy over 64 MiB", mebibyte, coldBytes), 0.8, false),
 		row("WRITE 1 MiB goodput", "GB/s", large, goodput, hot1M, 0.5, false),
 		row("WRITE 1 MiB goodput", "GB/s", large, goodput, pick("Go TCP", tcp, rate(gigabyte)), none, false),
-		row("WRITE 1 MiB goodput", "GB/s", large, goodput, pick("a UNIX socket", unix, rate(gigabyte)), none, false),
 		row("WRITE 1 MiB goodput", "GB/s", large, goodput, ucxShared.with("-t ucp_put_bw -n 4000 -w 400").series(mebibyte, perOverall(mebibyte/1e3)), none, false),
 		row("WRITE 1 MiB from Go's heap, goodput", "GB/s", heap, goodput, copying("memcpy over 64 MiB", mebibyte, coldBytes), 0.45, false),
 		row("WRITE 1 MiB, processor time", "ms/GB", large, cpu, pick("the same by UDP", overUDP, cpu), 0.4, true),
