@@ -3,6 +3,7 @@
 package programs
 
 import (
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/tests/netns"
 )
 
@@ -56,15 +58,49 @@ func TestUCX(t *testing.T) {
 	}
 }
 
+// openMPI has Open MPI use UCX and nothing else.
+const openMPI = "mpirun --oversubscribe --mca pml ucx --mca osc ucx --mca btl ^openib"
+
+// compileMPI compiles a program of testdata for an MPI.
+func compileMPI(t *testing.T, compiler, name string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), name)
+	out, err := exec.Command(compiler, "-O1", "-Wall", "-o", program, filepath.Join("testdata", name+".c")).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return program
+}
+
+// mpirun runs ranks of a program, each on a device of its own, and returns what
+// they say.
+func mpirun(t *testing.T, launcher, program, options string, ranks int) string {
+	t.Helper()
+	overVerbs(t)
+	t.Setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")
+	t.Setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+	args := strings.Fields(launcher)
+	var env []string
+	for rank := range ranks {
+		device, _ := newDevice()
+		if rank > 0 {
+			args = append(args, ":")
+		}
+		one := command(t, device+options, program)
+		args, env = append(append(args, "-np", "1"), one.Args...), one.Env
+	}
+	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+	cmd.Env = env
+	cmd.WaitDelay = patience
+	kill := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	defer kill.Stop()
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return string(out)
+}
+
 // TestMPI: two ranks of Open MPI exchange a megabyte over UCX.
 func TestMPI(t *testing.T) {
 	needs(t, "mpirun", "mpicc")
-	overVerbs(t)
-	program := filepath.Join(t.TempDir(), "megabyte")
-	out, err := exec.Command("mpicc", "-O1", "-Wall", "-o", program, filepath.Join("testdata", "megabyte.c")).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	t.Setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")
-	t.Setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+	program := compileMPI(t, "mpicc", "megabyte")
 	for _, c := range some([]struct {
 		name, options string
 		set           func(*testing.T)
@@ -75,26 +111,29 @@ func TestMPI(t *testing.T) {
 	}, 1) {
 		t.Run(c.name, func(t *testing.T) {
 			c.set(t)
-			args := strings.Fields("--oversubscribe --mca pml ucx --mca btl ^openib")
-			var env []string
-			for rank := range 2 {
-				device, _ := newDevice()
-				if rank > 0 {
-					args = append(args, ":")
-				}
-				one := command(t, device+c.options, program)
-				args, env = append(append(args, "-np", "1"), one.Args...), one.Env
-			}
-			cmd := exec.CommandContext(t.Context(), "mpirun", args...)
-			cmd.Env = env
-			cmd.WaitDelay = patience
-			kill := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
-			defer kill.Stop()
-			out, err := cmd.CombinedOutput()
-			require.NoError(t, err, "%s", out)
-			require.Contains(t, string(out), "rank 0 has the other's megabyte")
-			require.Contains(t, string(out), "rank 1 has the other's megabyte")
+			out := mpirun(t, openMPI, program, c.options, 2)
+			require.Contains(t, out, "rank 0 has the other's megabyte")
+			require.Contains(t, out, "rank 1 has the other's megabyte")
 		})
+	}
+}
+
+// TestRanks: collectives and one-sided calls of Open MPI and MPICH, both over
+// UCX: MPICH takes ranks of a host for neighbours in memory unless told not to.
+func TestRanks(t *testing.T) {
+	amount.Rest(t)
+	t.Setenv("MPIR_CVAR_NOLOCAL", "1")
+	for _, c := range []struct{ name, compiler, launcher string }{
+		{"Open MPI", "mpicc", openMPI},
+		{"MPICH", "mpicc.mpich", "mpirun.mpich"},
+	} {
+		for _, ranks := range []int{2, 4} {
+			t.Run(fmt.Sprintf("%s, %d", c.name, ranks), func(t *testing.T) {
+				needs(t, c.compiler)
+				out := mpirun(t, c.launcher, compileMPI(t, c.compiler, "ranks"), "", ranks)
+				require.Equal(t, ranks, strings.Count(out, fmt.Sprintf("of %d has it all", ranks)), "%s", out)
+			})
+		}
 	}
 }
 

@@ -1,0 +1,111 @@
+//go:build amd64 || arm64
+
+package programs
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/amount"
+)
+
+// other is a row of the table of docs/c-programs.md: a client, and a server
+// where it needs one.
+type other struct {
+	name, server, client, says, ways string
+}
+
+// otherRow finds them: name, package, server, client, what the client
+// prints, and by which ways they run.
+var otherRow = regexp.MustCompile("(?m)^\\| (.+) \\| .+ \\| (?:`(.+)`|none) \\| `(.+)` \\| `(.+)` \\| (both|library) \\|$")
+
+// TestOthers runs the page's programs of other people, each pair on devices of
+// its own.
+func TestOthers(t *testing.T) {
+	amount.Rest(t)
+	page, err := os.ReadFile("../../docs/c-programs.md")
+	require.NoError(t, err)
+	rows := otherRow.FindAllStringSubmatch(string(page), -1)
+	require.Greater(t, len(rows), 10, "rows of the page's table")
+	for _, m := range rows {
+		o := other{m[1], m[2], m[3], m[4], m[5]}
+		if supervisor != "" && o.ways == "library" {
+			continue
+		}
+		t.Run(o.name, func(t *testing.T) { o.run(t) })
+	}
+}
+
+// run runs the programs, and tries thrice where the client was refused: qperf
+// names its port to the client before it listens there.
+func (o other) run(t *testing.T) {
+	for range 3 {
+		if said, refused := o.once(t); !refused {
+			require.Contains(t, said, o.says)
+			return
+		}
+	}
+	t.Error("the client was refused each time")
+}
+
+func (o other) once(t *testing.T) (said string, refused bool) {
+	options := ""
+	if strings.Contains(o.name, "1 % loss") {
+		options = "?loss=1%&seed=3"
+	}
+	here, _ := newDevice()
+	there, addr := newDevice()
+	port := freePort(t)
+	begin := func(device, line string) *process {
+		line = strings.NewReplacer("ADDR", addr, "PORT", port).Replace(line)
+		return startLine(t, device+options, line)
+	}
+	if o.server == "" {
+		return begin(here, o.client).ends(0), false
+	}
+	s := begin(there, o.server)
+	if strings.Contains(o.server, "-lp") { // it has a TCP port
+		s.listens(port)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Wait() }()
+	for deadline := time.Now().Add(patience); ; { // until the server listens
+		c := begin(here, o.client)
+		err := c.Wait()
+		said = c.out.String()
+		if err == nil && strings.Contains(said, o.says) {
+			require.NoError(t, <-ended, "%s", &s.out)
+			return said, false
+		}
+		if strings.Contains(said, "Event rejected") {
+			require.NoError(t, s.Process.Kill())
+			<-ended
+			return said, true
+		}
+		select {
+		case <-ended:
+			t.Fatalf("client: %v: %s\nserver: %s", err, said, &s.out)
+		default:
+			require.True(t, time.Now().Before(deadline), "client: %v: %s", err, said)
+		}
+	}
+}
+
+// startLine starts a command line, before which variables of its environment
+// may stand.
+func startLine(t *testing.T, device, line string) *process {
+	var environ []string
+	args := strings.Fields(line)
+	for strings.Contains(args[0], "=") {
+		environ, args = append(environ, args[0]), args[1:]
+	}
+	needs(t, args[0])
+	cmd := command(t, device, args...)
+	cmd.Env = append(cmd.Environ(), environ...)
+	return begin(t, cmd)
+}
