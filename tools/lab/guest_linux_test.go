@@ -29,6 +29,10 @@ func TestSuiteGuest(t *testing.T) {
 			t.Log(r.Work, ": ", r.Reason)
 			continue
 		}
+		if strings.HasPrefix(r.Reason, "rxe repeated a message wrongly") {
+			t.Log(r.Work, ": ", r.Reason)
+			continue
+		}
 		require.Empty(t, r.Reason, r.Work)
 		require.Positive(t, *r.Ours, r.Work)
 		require.Positive(t, *r.ReferenceValue, r.Work)

@@ -12,7 +12,7 @@ func TestQueuePairMemory(t *testing.T) {
 	require.NoError(t, err)
 	many, err := queuePairMemory(t.Context(), 800)
 	require.NoError(t, err)
-	require.Greater(t, few, 500.)
-	require.InDelta(t, few, many, few/2)
+	require.Greater(t, min(few, many), 500.)
+	require.Less(t, many, 1.5*few) // of few, what the devices took for a burst counts more
 	t.Logf("%.0f bytes of one of 200, %.0f of 800", few, many)
 }
