@@ -44,9 +44,13 @@ func TestMain(m *testing.M) {
 	if len(args) == 4 && args[1] == "run" && args[2] == "--"+preload.Build {
 		exitWith(preload.BuildLibraries(args[3]))
 	}
-	if len(args) > 3 && args[1] == "run" && args[2] == "--" { // as the page has it
+	if len(args) > 3 && args[1] == "run" { // as the pages have it
 		os.Setenv(envStart, os.Getenv(envBuilt))
-		args = append([]string{"rdmashim", "soft"}, args[3:]...)
+		device, program := "soft", args[3:]
+		if args[2] == "-d" {
+			device, program = args[3], args[5:]
+		}
+		args = append([]string{"rdmashim", device}, program...)
 	}
 	if dir := os.Getenv(envStart); dir != "" {
 		os.Unsetenv(envStart)

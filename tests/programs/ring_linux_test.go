@@ -19,10 +19,7 @@ import (
 func TestServeRing(t *testing.T) {
 	needs(t)
 	verbsHeader(t)
-	if out, err := exec.Command(python, "-c", "import pyverbs").CombinedOutput(); err != nil {
-		require.NotEqual(t, "true", os.Getenv("CI"), "%s", out)
-		t.Skipf("%v: %s: apt-get install python3-pyverbs", err, out)
-	}
+	needsPyverbs(t)
 	s := serve(t, 0)
 	const turns = "400"
 	var ring [4]*talk
@@ -53,6 +50,15 @@ func TestServeRing(t *testing.T) {
 	for i, round := range [4]string{"C Python cgo Go", "Python cgo Go C", "cgo Go C Python", "Go C Python cgo"} {
 		ring[i].says(round + " ")
 		ring[i].exits(0)
+	}
+}
+
+// needsPyverbs skips a test without pyverbs.
+func needsPyverbs(t *testing.T) {
+	t.Helper()
+	if out, err := exec.Command(python, "-c", "import pyverbs").CombinedOutput(); err != nil {
+		require.NotEqual(t, "true", os.Getenv("CI"), "%s", out)
+		t.Skipf("%v: %s: apt-get install python3-pyverbs", err, out)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -30,7 +31,8 @@ import (
 //	                 line, and for any lines where it is alone on one
 //	text figures     so, and every number stands for any number
 //	go FILE, c FILE  written to FILE, for the blocks that come after it
-//	make FILE, yaml FILE  read by TestPage of tests/programs, TestContainerFiles
+//	make FILE, python FILE, yaml FILE  read by TestPage of tests/programs and
+//	                 TestContainerFiles
 type docBlock struct {
 	page, language, argument string
 	line                     int // in the page
@@ -247,7 +249,7 @@ func TestDocs(t *testing.T) {
 				case b.language == "go" || b.language == "c":
 					require.NotEmpty(t, b.argument, "%s names no file", b)
 					require.NoError(t, os.WriteFile(filepath.Join(s.dir, b.argument), []byte(b.text), 0o644))
-				case (b.language == "make" || b.language == "yaml") && b.argument != "": // they have tests of their own
+				case slices.Contains([]string{"make", "python", "yaml"}, b.language) && b.argument != "": // they have tests of their own
 				case b.language == "text" && (b.argument == "" || b.argument == "figures"):
 					require.True(t, i > 0 && blocks[i-1].language == "sh", "%s follows no command", b)
 				case b.language == "sh" && b.argument == "elsewhere":
