@@ -5,14 +5,13 @@ package nvme
 import (
 	"context"
 	"errors"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/tests/must"
+	"github.com/rdmashim/rdmashim/tools/lab/suite"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/sample/nvme"
 	"github.com/rdmashim/rdmashim/uapi"
 )
@@ -23,7 +22,7 @@ const kernelNQN = "nqn.2026-11.rdmashim:kernel"
 // bytes, in bursts without faults, and with packets lost at both ends. The
 // receive buffer, of 4 MiB as for root, takes rxe's bursts.
 func TestNVMet(t *testing.T) {
-	require.NoError(t, nvmet("/dev/ram0"))
+	require.NoError(t, suite.ServeNVMet(kernelNQN, rxeAddr, "/dev/ram0"))
 	for _, c := range []struct {
 		name, options string
 		depth         int
@@ -51,22 +50,6 @@ func TestNVMet(t *testing.T) {
 			require.LessOrEqual(t, 1000*n["drop_rcvbuf"], n["rcvd_pkts"], "0.1 %% of them")
 		})
 	}
-}
-
-// nvmet makes the kernel a target.
-func nvmet(device string) error {
-	if err := unix.Mount("configfs", "/sys/kernel/config", "configfs", 0, ""); err != nil && err != unix.EBUSY {
-		return err
-	}
-	put := func(file, value string) error { return os.WriteFile(file, []byte(value), 0) }
-	const base = "/sys/kernel/config/nvmet"
-	const subsystem, port = base + "/subsystems/" + kernelNQN, base + "/ports/1"
-	return errors.Join(
-		os.Mkdir(subsystem, 0o755), put(subsystem+"/attr_allow_any_host", "1"),
-		os.Mkdir(subsystem+"/namespaces/1", 0o755), put(subsystem+"/namespaces/1/device_path", device), put(subsystem+"/namespaces/1/enable", "1"),
-		os.Mkdir(port, 0o755), put(port+"/addr_trtype", "rdma"), put(port+"/addr_adrfam", "ipv4"),
-		put(port+"/addr_traddr", rxeAddr), put(port+"/addr_trsvcid", "4420"),
-		os.Symlink(subsystem, port+"/subsystems/"+kernelNQN))
 }
 
 // netem has the kernel lose one in a hundred of the packets that rxe sends,

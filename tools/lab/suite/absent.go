@@ -18,4 +18,7 @@ func udpSink(context.Context, int, func(netip.AddrPort) error) error { return sy
 
 func read(uintptr, []byte) (int, error) { return 0, syscall.ENOTSUP }
 
+// ServeNVMet fails.
+func ServeNVMet(_, _, _ string) error { return syscall.ENOTSUP }
+
 func setUpVeth(context.Context) (gid int, err error) { return 0, syscall.ENOTSUP }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,7 +27,8 @@ import (
 //
 //	here       runGuest boots a guest with perftest and this program in it, and
 //	           runs there 'suite --guest --json'
-//	in there   guestTable; setUpVeth makes the wire of the last rows
+//	in there   guestTable; setUpVeth makes the wire of a row, and
+//	           ServeNVMet the kernel's target of the last ones
 //
 // The guest is emulated in software: only its ratios mean anything.
 
@@ -63,7 +65,8 @@ func (s *suite) guestTable() (table []comparison) {
 	wire := fmt.Sprintf("write bw %s -e", large)
 	soft := s.between("the soft RNIC", vethSoft(1), vethSoft(0), wire, megabytes)
 	rxe := s.between("kernel rxe, same veth", vethLinks[1], vethLinks[0], wire, megabytes)
-	return append(table, comparison{"WRITE 64 KiB goodput of the soft RNIC over a veth", "MB/s", soft, rxe, 2, false})
+	table = append(table, comparison{"WRITE 64 KiB goodput of the soft RNIC over a veth", "MB/s", soft, rxe, 2, false})
+	return append(table, s.nvmetTable()...)
 }
 
 // The wire between two rxe links, and two soft RNICs, of one guest.
@@ -147,8 +150,11 @@ func (s *suite) runGuest(ctx context.Context, table []comparison) ([]Row, error)
 	return rows, nil
 }
 
-// guestMemory is in MiB; the guest's files are in it.
-const guestMemory = 704
+// guestMemory is in MiB; the guest's files and disks are in it.
+const guestMemory = 832
+
+// nvmetName is the kernel's target there.
+const nvmetName = "nqn.2026-11.rdmashim:nvmet"
 
 // guestSelf is this program in the guest.
 const guestSelf = "/bbin/bench"
@@ -179,7 +185,7 @@ func (s *suite) guestRows(ctx context.Context) ([]Row, error) {
 		return nil, err
 	}
 	args := []string{guestSelf, "suite", "--guest", "--json", "--rounds", strconv.Itoa(s.rounds), "--run", s.run}
-	c := vm.Config{Memory: guestMemory, Timeout: 3*time.Minute + time.Duration(s.rounds)*time.Minute}
+	c := vm.Config{Memory: guestMemory, Load: []string{"nvmet_rdma", "brd"}, Timeout: 3*time.Minute + time.Duration(s.rounds)*time.Minute}
 	adds, err := cprograms.Adds(ctx, perftestPrograms...)
 	if err != nil {
 		args = append(args, "--no-programs", "no perftest: "+cli.OneLine(err))
@@ -214,6 +220,18 @@ func (s *suite) prepareGuest(ctx context.Context) (err error) {
 			}
 		}
 	}
-	s.gid, err = setUpVeth(ctx)
-	return err
+	if s.gid, err = setUpVeth(ctx); err != nil {
+		return err
+	}
+	d, err := uapi.Open("rxe0", uapi.OpenConfig{})
+	if err != nil {
+		return err
+	}
+	info, err := d.QueryDevice()
+	if err = errors.Join(err, d.Close()); err != nil {
+		return err
+	}
+	at := info.Address.Addr().String()
+	s.nvmet = net.JoinHostPort(at, "4420")
+	return ServeNVMet(nvmetName, at, "/dev/ram0")
 }

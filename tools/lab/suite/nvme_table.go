@@ -1,9 +1,11 @@
 package suite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/netip"
+	"time"
 
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/internal/peer"
@@ -11,49 +13,78 @@ import (
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
+// guestDiskTurn has enough commands in an emulated guest.
+const guestDiskTurn = 2 * time.Second
+
 // nvmeDisk is the disk's size in bytes; the page cache has it.
 const nvmeDisk = 64 << 20
 
-// nvmeTable lists the sample of NVMe over RDMA, with 32 commands outstanding,
-// through shared memory and by UDP.
+// diskWorks are what hosts do with disks, with 32 commands outstanding.
+var diskWorks = []struct {
+	work, unit string
+	size       int
+	write      bool
+	value      func(nvme.Step) float64
+}{
+	{"read 4 KiB", "k/s", 4 << 10, false, func(t nvme.Step) float64 { return t.IOPS() / 1e3 }},
+	{"write 128 KiB", "MB/s", 128 << 10, true, func(t nvme.Step) float64 { return t.MBps() }},
+}
+
+// nvmeTable lists the sample of NVMe over RDMA, through shared memory and by
+// UDP.
 func (s *suite) nvmeTable() (table []comparison) {
-	for _, x := range []struct {
-		work, unit string
-		size       int
-		write      bool
-		value      func(nvme.Step) float64
-	}{
-		{"NVMe over RDMA, read 4 KiB", "k/s", 4 << 10, false, func(t nvme.Step) float64 { return t.IOPS() / 1e3 }},
-		{"NVMe over RDMA, write 4 KiB", "k/s", 4 << 10, true, func(t nvme.Step) float64 { return t.IOPS() / 1e3 }},
-		{"NVMe over RDMA, read 128 KiB", "MB/s", 128 << 10, false, func(t nvme.Step) float64 { return t.MBps() }},
-		{"NVMe over RDMA, write 128 KiB", "MB/s", 128 << 10, true, func(t nvme.Step) float64 { return t.MBps() }},
-	} {
+	for _, x := range diskWorks {
+		work := "NVMe over RDMA, " + x.work
 		on := func(name, shm string) *series {
+			device := cli.WithOptions(peer.DefaultDevice(s.device), "shm="+shm)
 			return pick(name, func(ctx context.Context) (nvme.Step, error) {
-				return s.disk(ctx, cli.WithOptions(peer.DefaultDevice(s.device), "shm="+shm), nvme.Work{Namespace: 1, Size: x.size, Write: x.write, Time: s.turn})
+				return s.ownDisk(ctx, device, device, nvme.Work{Size: x.size, Write: x.write})
 			}, x.value)
 		}
-		table = append(table, comparison{x.work, x.unit, on(x.work, "on"), on("the same by UDP", "off"), none, false})
+		table = append(table, comparison{work, x.unit, on(work, "on"), on("the same by UDP", "off"), none, false})
 	}
 	return table
 }
 
-// disk has a host of this process use the disk of another for a time.
-func (s *suite) disk(ctx context.Context, device string, w nvme.Work) (step nvme.Step, err error) {
-	at, stop, err := other("nvme", device)(ctx)
+// nvmetTable lists, in a guest, the sample's host and target on soft RNICs
+// beside the same host and the kernel's target on rxe0. Neither has a wire.
+func (s *suite) nvmetTable() (table []comparison) {
+	for _, x := range diskWorks {
+		w := nvme.Work{Size: x.size, Write: x.write, Time: guestDiskTurn}
+		ours := pick("the sample's target", func(ctx context.Context) (nvme.Step, error) {
+			return s.ownDisk(ctx, "soft:127.0.0.2?port=14791", "soft:127.0.0.1?port=14791", w)
+		}, x.value)
+		kernels := pick("nvmet on kernel rxe", func(ctx context.Context) (nvme.Step, error) {
+			return s.disk(ctx, "rxe0", s.nvmet, nvme.HostConfig{Subsystem: nvmetName}, w)
+		}, x.value)
+		table = append(table, comparison{"NVMe over RDMA, emulated, " + x.work, x.unit, ours, kernels, none, false})
+	}
+	return table
+}
+
+// ownDisk has a host of this process use the disk of another for a time.
+func (s *suite) ownDisk(ctx context.Context, server, client string, w nvme.Work) (step nvme.Step, err error) {
+	at, stop, err := other("nvme", server)(ctx)
 	if err != nil {
 		return step, err
 	}
 	defer stop()
+	return s.disk(ctx, client, at.String(), nvme.HostConfig{}, w)
+}
+
+// disk has a host use a target's first disk for a time.
+func (s *suite) disk(ctx context.Context, device, addr string, c nvme.HostConfig, w nvme.Work) (step nvme.Step, err error) {
 	d, err := uapi.Open(device, uapi.OpenConfig{})
 	if err != nil {
 		return step, err
 	}
 	defer d.Close()
-	h, err := nvme.Connect(ctx, d, at.String(), nvme.HostConfig{})
+	c.KeepAlive = time.Minute // in an emulated guest commands take seconds
+	h, err := nvme.Connect(ctx, d, addr, c)
 	if err != nil {
 		return step, err
 	}
+	w.Namespace, w.Time = 1, cmp.Or(w.Time, s.turn)
 	steps, err := w.Run(ctx, h)
 	if err = errors.Join(err, h.Close()); err == nil {
 		step = *steps[0]

@@ -36,6 +36,7 @@ type suite struct {
 	guest      bool
 	noPrograms string // why there is no perftest
 	gid        int    // rxe0's
+	nvmet      string // where the kernel's NVMe target is
 }
 
 // Command is 'tools/bench suite'.
