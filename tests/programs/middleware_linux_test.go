@@ -4,6 +4,7 @@ package programs
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -176,4 +177,24 @@ func TestLibfabric(t *testing.T) {
 			server.ends(0)
 		})
 	}
+}
+
+// TestDAPL: uDAPL's own test, over RC queue pairs of rdma_cm.
+func TestDAPL(t *testing.T) {
+	amount.Rest(t)
+	if _, err := exec.LookPath("dtest"); err != nil {
+		t.Skip("this machine has no dapl2-utils: ", err)
+	}
+	needs(t)
+	here, own := newDevice()
+	there, addr := newDevice()
+	end := func(device, addr, options string) func() *process {
+		conf := filepath.Join(t.TempDir(), "dat.conf")
+		line := fmt.Sprintf("soft u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 %q \"\"\n", addr+" 0")
+		require.NoError(t, os.WriteFile(conf, []byte(line), 0o600))
+		return func() *process {
+			return startLine(t, device, "DAT_OVERRIDE="+conf+" dtest -P soft -b 65536 -B 10"+options)
+		}
+	}
+	require.Contains(t, meet(t, nil, end(there, addr, ""), end(here, own, " -h "+addr)), "PASSED")
 }

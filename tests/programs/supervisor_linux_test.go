@@ -76,6 +76,8 @@ func TestSupervisor(t *testing.T) {
 		{"TestPerftest", TestPerftest, withAll},
 		{"TestOthers", TestOthers, withAll},
 		{"TestMigration", TestMigration, withAll},
+		{"TestISER", TestISER, withAll},
+		{"TestDAPL", TestDAPL, withAll},
 		{"TestAddressSanitizer", TestAddressSanitizer, withMatrix},
 		{"TestKill", TestKill, withMatrix},
 		{"TestGoPrograms", TestGoPrograms, withMatrix},
