@@ -22,7 +22,7 @@ const (
 )
 
 // These are what a container engine reads, a specification of the Container
-// Device Interface of version 0.6.0 (SPEC.md of
+// Device Interface of version 0.5.0, the newest of podman 4.3 (SPEC.md of
 // github.com/cncf-tags/container-device-interface).
 type (
 	cdiSpec struct {
@@ -103,7 +103,7 @@ device files of a kernel's device, for containers of the host's network.`,
 }
 
 func cdiEntry(class, name string, edits cdiEdits) cdiSpec {
-	return cdiSpec{"0.6.0", "rdmashim.io/" + class, []cdiDevice{{name, edits}}}
+	return cdiSpec{"0.5.0", "rdmashim.io/" + class, []cdiDevice{{name, edits}}}
 }
 
 // mounted are the edits by which a container has a host's directory, and a

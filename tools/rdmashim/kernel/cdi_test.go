@@ -14,10 +14,10 @@ import (
 // TestCDI: an entry has what a container needs, and no more.
 func TestCDI(t *testing.T) {
 	for arg, want := range map[string]string{
-		"/srv/rdma/k.sock": `{"cdiVersion": "0.6.0", "kind": "rdmashim.io/kernel", "devices": [{"name": "rxe0", "containerEdits": {
+		"/srv/rdma/k.sock": `{"cdiVersion": "0.5.0", "kind": "rdmashim.io/kernel", "devices": [{"name": "rxe0", "containerEdits": {
 			"env": ["RDMASHIM_KERNEL=/run/rdmashim-kernel/k.sock"],
 			"mounts": [{"hostPath": "/srv/rdma", "containerPath": "/run/rdmashim-kernel", "options": ["bind", "rw", "nosuid", "nodev"]}]}}]}`,
-		"--shm=/run/rdma-shm": `{"cdiVersion": "0.6.0", "kind": "rdmashim.io/shm", "devices": [{"name": "dir", "containerEdits": {
+		"--shm=/run/rdma-shm": `{"cdiVersion": "0.5.0", "kind": "rdmashim.io/shm", "devices": [{"name": "dir", "containerEdits": {
 			"env": ["RDMASHIM_SHM_DIR=/run/rdmashim-shm"],
 			"mounts": [{"hostPath": "/run/rdma-shm", "containerPath": "/run/rdmashim-shm", "options": ["bind", "rw", "nosuid", "nodev"]}]}}]}`,
 	} {
@@ -48,7 +48,7 @@ func TestCDIOfDevice(t *testing.T) {
 	require.NoError(t, err)
 	text, err := json.Marshal(spec)
 	require.NoError(t, err)
-	require.JSONEq(t, `{"cdiVersion": "0.6.0", "kind": "rdmashim.io/device", "devices": [{"name": "`+list[0].Name+`", "containerEdits": {
+	require.JSONEq(t, `{"cdiVersion": "0.5.0", "kind": "rdmashim.io/device", "devices": [{"name": "`+list[0].Name+`", "containerEdits": {
 		"deviceNodes": [{"path": "`+list[0].Node+`"}, {"path": "/dev/infiniband/rdma_cm"}]}}]}`, string(text))
 	_, err = cdiOfDevice(c.proc, "nosuch0")
 	require.ErrorIs(t, err, syscall.ENODEV)
