@@ -19,13 +19,16 @@ var ErrUndelivered = errors.New("msgring: what was written may not have arrived"
 // goes on. A Write that waits ends with EPIPE. Errors are those of Standing.
 func (c *Conn) CloseWrite() error {
 	err := c.Standing()
-	if err == nil {
-		c.mu.Lock()
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	if err = c.state(&deadline{}); err == nil { // it may have been closed since
 		c.core.CloseWrite()
 		c.postControls()
-		c.mu.Unlock()
-		c.turns.rouse(&c.turns.writer)
 	}
+	c.mu.Unlock()
+	c.turns.rouse(&c.turns.writer)
 	return err
 }
 
@@ -151,6 +154,7 @@ func (c *Conn) linger() {
 	c.read.Lock()
 	defer c.write.Unlock()
 	defer c.read.Unlock()
+	c.turns.retire()
 	c.mu.Lock()
 	for c.core.Posting() || c.reads.posting || c.reads.registering > 0 {
 		c.returned.Wait()

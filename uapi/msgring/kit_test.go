@@ -2,8 +2,10 @@ package msgring_test
 
 import (
 	"cmp"
+	"net"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -39,6 +41,35 @@ func TestKits(t *testing.T) {
 			require.NoError(t, y.Close())
 			givenBack(t, x, y)
 		}
+	})
+}
+
+// TestKitsOfTheClosed: a connection that is asked or closed once more, when its
+// kit is the next one's, takes nothing of that.
+func TestKitsOfTheClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := uapitest.Pair(t, "")
+		small := msgring.Config{Ring: 16 << 10}
+		connect(t, a, b, small) // stands
+		old, peer := connect(t, a, b, small)
+		require.NoError(t, old.Close())
+		require.NoError(t, peer.Close())
+		givenBack(t, old, peer)
+		x, y := connect(t, a, b, small)
+		require.Equal(t, 1, must.Get(y.Write([]byte{7}))(t))
+		synctest.Wait()
+		for _, end := range []func() error{old.Close, old.Standing, old.CloseWrite, old.Abort} {
+			require.ErrorIs(t, end(), net.ErrClosed)
+		}
+		_, err := old.Write([]byte{1})
+		require.ErrorIs(t, err, net.ErrClosed)
+		got := make([]byte, 1)
+		require.NoError(t, x.SetReadDeadline(time.Now().Add(time.Minute)))
+		require.Equal(t, 1, must.Get(x.Read(got))(t))
+		require.Equal(t, []byte{7}, got)
+		require.NoError(t, x.Close())
+		require.NoError(t, y.Close())
+		givenBack(t, x, y)
 	})
 }
 

@@ -98,6 +98,10 @@ func (t *turns) glance() {
 	}
 }
 
+// retire waits for a glance and ends all: memory and completion queue will be
+// another connection's. Preconditions: no goroutine waits, or will.
+func (t *turns) retire() { t.glances.Lock() }
+
 // wake wakes the waiter that is to lead.
 func (t *turns) wake(successor *core.Waiter) {
 	for _, w := range t.all() {
