@@ -66,8 +66,14 @@ device files of a kernel's device, for containers of the host's network.`,
   podman run --device rdmashim.io/kernel=rxe0 IMAGE rdmashim run -- ibv_devinfo
   rdmashim cdi --shm /run/rdma-shm > /etc/cdi/rdmashim-shm.json
   podman run --device rdmashim.io/shm=dir IMAGE …`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args)+cmd.Flags().NFlag() != 1 {
+		Args: func(_ *cobra.Command, args []string) error {
+			n := len(args)
+			for _, flag := range []string{dir, name} {
+				if flag != "" {
+					n++
+				}
+			}
+			if n != 1 {
 				return cli.Usagef("cdi needs the SOCKET of 'rdmashim kernel serve', or --shm, or --device")
 			}
 			return nil

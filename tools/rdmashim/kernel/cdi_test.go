@@ -28,7 +28,7 @@ func TestCDI(t *testing.T) {
 		require.NoError(t, cmd.Execute())
 		require.JSONEq(t, want, out.String())
 	}
-	for _, args := range [][]string{{}, {"a", "b"}, {"a", "--shm", "b"}, {"--shm", "a", "--device", "b"}} {
+	for _, args := range [][]string{{}, {"--shm="}, {"a", "b"}, {"a", "--shm", "b"}, {"--shm", "a", "--device", "b"}} {
 		cmd := CDICommand()
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
 		cmd.SetArgs(args)
