@@ -179,17 +179,10 @@ func TestLibfabric(t *testing.T) {
 	}
 }
 
-// TestDAPL: uDAPL's own test, over RC queue pairs of rdma_cm. Not each release
-// of a distribution has it, so that CI does without.
+// TestDAPL: uDAPL's own test, over RC queue pairs of rdma_cm.
 func TestDAPL(t *testing.T) {
 	amount.Rest(t)
-	if _, err := exec.LookPath("dtest"); err != nil {
-		if os.Getenv("CI") == "true" {
-			return
-		}
-		t.Skip("this machine has no dapl2-utils: ", err)
-	}
-	needs(t)
+	needs(t, "dtest")
 	here, own := newDevice()
 	there, addr := newDevice()
 	end := func(device, addr, options string) func() *process {
