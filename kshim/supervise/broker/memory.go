@@ -27,11 +27,11 @@ func openMemory(pid int) (*os.File, error) {
 	}
 	defer dir.Close()
 	for {
-		status, err := dir.ReadFile("status")
+		parent, err := parent(func() ([]byte, error) { return dir.ReadFile("status") })
 		if err != nil {
 			return nil, err
 		}
-		switch ours, err := descends(parentIn(status)); {
+		switch ours, err := descends(parent); {
 		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH): // an ancestor ended: it has others now
 		case err != nil:
 			return nil, err
@@ -49,19 +49,29 @@ func descends(pid int) (bool, error) {
 		if pid <= 1 {
 			return false, nil
 		}
-		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		var err error
+		pid, err = parent(func() ([]byte, error) { return os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) })
 		if err != nil {
 			return false, err
 		}
-		pid = parentIn(status)
 	}
 	return true, nil
 }
 
-// parentIn is the parent's PID in /proc/PID/status, 0 for none.
-func parentIn(status []byte) int {
-	n, _ := strconv.Atoi(notif.Field(status, "PPid"))
-	return n
+// parent returns the parent's PID in /proc/PID/status, 0 for none. Linux says 0
+// as well of a process that is reaped while its status is read (array.c:
+// task_state): the second reading fails then.
+func parent(status func() ([]byte, error)) (pid int, err error) {
+	for range 2 {
+		text, err := status()
+		if err != nil {
+			return 0, err
+		}
+		if pid, _ = strconv.Atoi(notif.Field(text, "PPid")); pid != 0 {
+			break
+		}
+	}
+	return pid, nil
 }
 
 // Messages on the connection with a server: the listener, as package notif

@@ -10,9 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ioctl does a request of a listener that does not wait.
+// ioctl does a request of a listener that waits for its mutex at most. A signal
+// ends that wait before anything is done (seccomp.c: mutex_lock_interruptible).
 func ioctl[T any](fd int, request uintptr, arg *T) error {
-	return failed(unix.RawSyscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(unsafe.Pointer(arg))))
+	for {
+		err := failed(unix.RawSyscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(unsafe.Pointer(arg))))
+		if err != unix.EINTR {
+			return err
+		}
+	}
 }
 
 // ioctlWait does a request that may wait, and returns its result.
