@@ -235,7 +235,7 @@ func TestImageReproducible(t *testing.T) {
 	here := must.Get(os.ReadFile(c.Image))(t)
 	elsewhere := filepath.Join(t.TempDir(), "another", "folder")
 	copySources(t, "..", elsewhere)
-	kernel := must.Get(vm.FindKernel(t.Context(), "", "", t.Logf))(t)
+	kernel := must.Get(vm.FindKernel(t.Context(), "", "", "", t.Logf))(t)
 	started := time.Now()
 	image := must.Get(vm.BuildImage(t.Context(), vm.ImageConfig{Kernel: kernel, Source: elsewhere, Fresh: true, Log: t.Logf}, filepath.Join(t.TempDir(), "image")))(t)
 	there := must.Get(os.ReadFile(image.File))(t)

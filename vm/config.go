@@ -35,6 +35,7 @@ type Config struct {
 
 	Kernel  string // file of a kernel of one's own; needs Modules
 	Modules string // directory of its modules, as /lib/modules/RELEASE
+	Release string // version of Linux whose newest package boots, as "6.12"; default: the distribution's newest
 	Image   string // file of an image that was built earlier; it must fit the kernel
 	Source  string // directory of the project's module; default: found from the working directory
 	QEMU    string // the QEMU program; default qemu-system-x86_64 on PATH

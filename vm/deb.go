@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -27,14 +28,21 @@ var kernelPackage = regexp.MustCompile(`(?m)^linux-(image|modules|modules-extra|
 // runner runs a program in a directory and returns its output.
 type runner func(ctx context.Context, dir, name string, args ...string) ([]byte, error)
 
+// releaseName matches what --release takes: 6.12, 6.8.0-49.
+var releaseName = regexp.MustCompile(`^\d+\.\d+[0-9a-z.+~-]*$`)
+
+// releasePackage matches the kernels among a release's packages, without those
+// for clouds and real time: linux-image-6.12.117+deb12-amd64.
+var releasePackage = regexp.MustCompile(`(?m)^linux-image-\d+\.\d+\.\d+([.+-][0-9a-z.+~]+)?-(amd64|generic)$`)
+
 // packagedKernel finds, fetches, unpacks and caches the distribution's newest
-// kernel. Which one that is is asked once a day.
-func packagedKernel(ctx context.Context, run runner, logf func(string, ...any), load ...string) (*Kernel, error) {
+// kernel, or its newest of a release. Which one that is is asked once a day.
+func packagedKernel(ctx context.Context, run runner, release string, logf func(string, ...any), load ...string) (*Kernel, error) {
 	metas := metaPackages
 	if name := os.Getenv(KernelPackageEnv); name != "" {
 		metas = []string{name}
 	}
-	note, err := kernelNote(metas[0], load)
+	note, err := kernelNote(noteName(metas[0], release), load)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +50,14 @@ func packagedKernel(ctx context.Context, run runner, logf func(string, ...any), 
 	if info, err := os.Stat(note); last != nil && err == nil && time.Since(info.ModTime()) < 24*time.Hour {
 		return last, nil
 	}
-	packages, id, err := newestKernel(ctx, run, metas)
+	if release != "" {
+		metas, err = kernelOfRelease(ctx, run, release)
+	}
+	var packages []string
+	var id string
+	if err == nil {
+		packages, id, err = newestKernel(ctx, run, metas)
+	}
 	if err != nil {
 		if last == nil {
 			return nil, err
@@ -60,6 +75,15 @@ func packagedKernel(ctx context.Context, run runner, logf func(string, ...any), 
 	}
 	writeFileAtomic(note, []byte(id)) // without it the next run asks again
 	return k, nil
+}
+
+// noteName is the name of a kernel's note: the release's, or the package's that
+// leads to it.
+func noteName(meta, release string) string {
+	if release != "" {
+		return "linux-" + release
+	}
+	return meta
 }
 
 // kernelNote is the file that names the newest kernel. It lies beside the
@@ -84,6 +108,35 @@ func lastKernel(note string) *Kernel {
 		return nil
 	}
 	return k
+}
+
+// kernelOfRelease is the newest of the distribution's kernels of a release, in
+// a list.
+func kernelOfRelease(ctx context.Context, run runner, release string) ([]string, error) {
+	out, err := run(ctx, "", "apt-cache", "pkgnames", "linux-image-"+release)
+	if err != nil {
+		return nil, err
+	}
+	names := slices.DeleteFunc(releasePackage.FindAllString(string(out), -1), func(name string) bool {
+		after := strings.TrimPrefix(name, "linux-image-"+release)
+		return after[0] >= '0' && after[0] <= '9' // 6.12 is no 6.1
+	})
+	if len(names) == 0 {
+		return nil, &MissingError{
+			What:    fmt.Sprintf("no kernel package linux-image-%s…-amd64 or …-generic found", release),
+			Install: "run 'apt-get update' as root, with backports among the sources ('apt-cache pkgnames linux-image-' lists what is there), or name a kernel of your own with --kernel FILE --modules DIR",
+		}
+	}
+	return []string{slices.MaxFunc(names, func(a, b string) int { return slices.Compare(numbers(a), numbers(b)) })}, nil
+}
+
+// numbers are the numbers in a name, by which versions are older or newer.
+func numbers(name string) (list []int) {
+	for _, digits := range regexp.MustCompile(`\d+`).FindAllString(name, -1) {
+		n, _ := strconv.Atoi(digits)
+		list = append(list, n)
+	}
+	return list
 }
 
 // newestKernel follows the first meta-package that is there to the packages

@@ -34,6 +34,14 @@ func (f *fakeApt) run(_ context.Context, dir, name string, args ...string) ([]by
 			return nil, errors.New("apt-cache: No packages found")
 		}
 		return []byte(out), nil
+	case command == "apt-cache pkgnames":
+		var out []byte
+		for p := range f.depends {
+			if strings.HasPrefix(p, args[1]) {
+				out = fmt.Appendln(out, p)
+			}
+		}
+		return out, nil
 	case slices.Contains(args, "--print-uris"):
 		var out []byte
 		for _, p := range args[3:] {
@@ -104,7 +112,7 @@ func TestPackagedKernel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			testCache(t)
-			k := must.Get(packagedKernel(t.Context(), c.apt.run, t.Logf))(t)
+			k := must.Get(packagedKernel(t.Context(), c.apt.run, "", t.Logf))(t)
 			require.Equal(t, []string{c.kernel, "0.0-fake"}, []string{k.Name, k.Release})
 			require.Equal(t, c.packages, c.apt.fetched)
 			data := must.Get(os.ReadFile(k.Image))(t)
@@ -114,7 +122,7 @@ func TestPackagedKernel(t *testing.T) {
 
 			// The second time nothing is asked for or fetched.
 			asked := c.apt.asked
-			again := must.Get(packagedKernel(t.Context(), c.apt.run, t.Logf))(t)
+			again := must.Get(packagedKernel(t.Context(), c.apt.run, "", t.Logf))(t)
 			require.Equal(t, k, again)
 			require.Equal(t, asked, c.apt.asked)
 		})
@@ -126,7 +134,7 @@ func TestPackagedKernel(t *testing.T) {
 func TestPackagedKernelUpdate(t *testing.T) {
 	testCache(t)
 	apt := debian(t)
-	old := must.Get(packagedKernel(t.Context(), apt.run, t.Logf))(t)
+	old := must.Get(packagedKernel(t.Context(), apt.run, "", t.Logf))(t)
 	age := func() {
 		path := must.Get(kernelNote("linux-image-amd64", nil))(t)
 		yesterday := time.Now().Add(-25 * time.Hour)
@@ -134,13 +142,13 @@ func TestPackagedKernelUpdate(t *testing.T) {
 	}
 	age()
 	apt.depends["linux-image-amd64"], apt.version = "linux-image-6.1.0-10-amd64\n", "6.1.10-1"
-	k := must.Get(packagedKernel(t.Context(), apt.run, t.Logf))(t)
+	k := must.Get(packagedKernel(t.Context(), apt.run, "", t.Logf))(t)
 	require.NotEqual(t, old.Name, k.Name)
 
 	// Without package lists the one that is there serves.
 	age()
 	apt.depends = nil
-	again := must.Get(packagedKernel(t.Context(), apt.run, t.Logf))(t)
+	again := must.Get(packagedKernel(t.Context(), apt.run, "", t.Logf))(t)
 	require.Equal(t, k, again)
 }
 
@@ -149,23 +157,55 @@ func TestPackagedKernelUpdate(t *testing.T) {
 func TestPackagedKernelModules(t *testing.T) {
 	testCache(t)
 	apt := debian(t)
-	must.Get(packagedKernel(t.Context(), apt.run, t.Logf))(t)
+	must.Get(packagedKernel(t.Context(), apt.run, "", t.Logf))(t)
 	defer func(list []string) { optionalModules = list }(optionalModules)
 	optionalModules = append(slices.Clone(optionalModules), "new")
 	for range 2 {
-		must.Get(packagedKernel(t.Context(), apt.run, t.Logf))(t)
+		must.Get(packagedKernel(t.Context(), apt.run, "", t.Logf))(t)
 		require.Len(t, apt.fetched, 2)
 	}
 	for range 2 {
-		must.Get(packagedKernel(t.Context(), apt.run, t.Logf, "veth"))(t)
+		must.Get(packagedKernel(t.Context(), apt.run, "", t.Logf, "veth"))(t)
 		require.Len(t, apt.fetched, 3)
+	}
+}
+
+// TestRelease: of a release the newest kernel is taken and kept, and no cloud's
+// or other release's.
+func TestRelease(t *testing.T) {
+	testCache(t)
+	apt := &fakeApt{t: t, version: "1", depends: map[string]string{}}
+	for _, name := range []string{
+		"linux-image-6.1.0-9-amd64", "linux-image-6.12-amd64", "linux-image-6.12.9+deb12-amd64", "linux-image-6.12.10+deb12-amd64",
+		"linux-image-6.12.11+deb12-cloud-amd64", "linux-image-6.12.11+deb12-amd64-unsigned", "linux-image-6.8.0-49-generic",
+	} {
+		apt.depends[name] = name + "\n"
+	}
+	require.Nil(t, CachedKernel("6.12"))
+	for release, want := range map[string]string{
+		"6.12": "linux-image-6.12.10+deb12-amd64", "6.12.9": "linux-image-6.12.9+deb12-amd64",
+		"6.1": "linux-image-6.1.0-9-amd64", "6.8.0": "linux-image-6.8.0-49-generic",
+	} {
+		apt.fetched = nil
+		k := must.Get(packagedKernel(t.Context(), apt.run, release, t.Logf))(t)
+		require.Equal(t, want+" 1", k.Name)
+		require.Equal(t, []string{want}, apt.fetched)
+		require.Equal(t, k, CachedKernel(release))
+	}
+	_, err := packagedKernel(t.Context(), apt.run, "6.2", t.Logf)
+	var missing *MissingError
+	require.ErrorAs(t, err, &missing)
+	require.ErrorContains(t, err, "linux-image-6.2")
+	for release, want := range map[string]string{"../x": "no version", "6": "no version", "6.12": "leave --release out"} {
+		_, err := FindKernel(t.Context(), "vmlinuz", "dir", release, t.Logf)
+		require.ErrorContains(t, err, want)
 	}
 }
 
 func TestPackagedKernelErrors(t *testing.T) {
 	t.Run("no lists", func(t *testing.T) {
 		testCache(t)
-		_, err := packagedKernel(t.Context(), (&fakeApt{t: t}).run, t.Logf)
+		_, err := packagedKernel(t.Context(), (&fakeApt{t: t}).run, "", t.Logf)
 		var missing *MissingError
 		require.ErrorAs(t, err, &missing)
 		require.Contains(t, err.Error(), "apt-get update")
@@ -174,7 +214,7 @@ func TestPackagedKernelErrors(t *testing.T) {
 	t.Run("a package of that name", func(t *testing.T) {
 		testCache(t)
 		t.Setenv(KernelPackageEnv, "linux-image-6.1.0-10-amd64")
-		k := must.Get(packagedKernel(t.Context(), debian(t).run, t.Logf))(t)
+		k := must.Get(packagedKernel(t.Context(), debian(t).run, "", t.Logf))(t)
 		require.Equal(t, "linux-image-6.1.0-10-amd64 6.1.9-1", k.Name)
 	})
 }
@@ -203,9 +243,9 @@ func TestFindInTree(t *testing.T) {
 
 func TestFindKernelNeedsBoth(t *testing.T) {
 	for _, c := range [][2]string{{"vmlinuz", ""}, {"", "dir"}} {
-		_, err := FindKernel(t.Context(), c[0], c[1], t.Logf)
+		_, err := FindKernel(t.Context(), c[0], c[1], "", t.Logf)
 		require.ErrorContains(t, err, "needs both")
 	}
-	_, err := FindKernel(t.Context(), "/nonexistent/vmlinuz", "/nonexistent", t.Logf)
+	_, err := FindKernel(t.Context(), "/nonexistent/vmlinuz", "/nonexistent", "", t.Logf)
 	require.True(t, errors.Is(err, os.ErrNotExist), "%v", err)
 }

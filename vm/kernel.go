@@ -30,17 +30,22 @@ var (
 )
 
 // FindKernel returns the kernel that a guest boots: the user's own when kernel
-// and modules name one, else the distribution's package, which is fetched once
-// and kept in the cache. load lists modules that it must have beyond those of
-// every guest; one that is not there is a *MissingError.
-func FindKernel(ctx context.Context, kernel, modules string, logf func(string, ...any), load ...string) (*Kernel, error) {
+// and modules name one, else the distribution's newest package, or its newest
+// of a release ("6.12"), which is fetched once and kept in the cache. load
+// lists modules that it must have beyond those of every guest. What is not
+// there is a *MissingError.
+func FindKernel(ctx context.Context, kernel, modules, release string, logf func(string, ...any), load ...string) (*Kernel, error) {
 	load, err := moduleNames(load)
 	if err != nil {
 		return nil, err
 	}
 	switch {
+	case release != "" && !releaseName.MatchString(release):
+		return nil, fmt.Errorf("release %q is no version of Linux, as 6.12 is", release)
+	case release != "" && kernel+modules != "":
+		return nil, errors.New("a kernel of your own has its release: leave --release out")
 	case kernel == "" && modules == "":
-		return packagedKernel(ctx, output, logf, load...)
+		return packagedKernel(ctx, output, release, logf, load...)
 	case kernel == "" || modules == "":
 		return nil, errors.New("a kernel of your own needs both: the kernel's file and the directory of its modules (/lib/modules/RELEASE)")
 	}
@@ -74,6 +79,16 @@ func ownKernel(kernel, modules string, load []string) (*Kernel, error) {
 	}
 	k.Name = kernel
 	return k, nil
+}
+
+// CachedKernel returns the kernel of a release that FindKernel has put into the
+// cache, or nil.
+func CachedKernel(release string, load ...string) *Kernel {
+	note, err := kernelNote(noteName("", release), load)
+	if err != nil {
+		return nil
+	}
+	return lastKernel(note)
 }
 
 // installKernel puts a kernel into a directory of the cache, unless it is

@@ -81,7 +81,7 @@ func Start(ctx context.Context, c Config) (*Session, error) {
 	if err != nil {
 		return s, err
 	}
-	kernel, err := FindKernel(ctx, c.Kernel, c.Modules, s.config.Log, s.config.Load...)
+	kernel, err := FindKernel(ctx, c.Kernel, c.Modules, c.Release, s.config.Log, s.config.Load...)
 	if err != nil {
 		return s, err
 	}

@@ -31,7 +31,7 @@ var prepared = sync.OnceValues(func() (*vm.Image, error) {
 	if file, ok := built.Path(built.Image); ok {
 		return &vm.Image{File: file}, nil
 	}
-	kernel, err := vm.FindKernel(ctx, "", "", func(string, ...any) {})
+	kernel, err := vm.FindKernel(ctx, "", "", "", func(string, ...any) {})
 	if err != nil {
 		return nil, err
 	}

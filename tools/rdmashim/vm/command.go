@@ -66,6 +66,7 @@ func (f *bootFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&c.Env, "env", nil, "`NAME=VALUE` for the environment in the guest (may be repeated)")
 	flags.StringVar(&c.Kernel, "kernel", "", "boot this kernel `FILE` instead of the distribution's package; needs --modules")
 	flags.StringVar(&c.Modules, "modules", "", "modules of that kernel: `DIR` as /lib/modules/RELEASE")
+	flags.StringVar(&c.Release, "release", "", "boot the newest package of this `VERSION` of Linux, as 6.12, instead of the newest of all")
 	flags.StringVar(&c.Image, "image", "", "boot this image `FILE`, written by 'rdmashim vm build' for the same kernel")
 	flags.StringVar(&c.QEMU, "qemu", "", "QEMU `PROGRAM` (default qemu-system-x86_64)")
 	flags.StringVar(&c.Accel, "accel", "", "tcg or kvm (default: kvm where a guest was seen to boot with it)")
@@ -169,7 +170,7 @@ func printResult(f *bootFlags, stderr io.Writer, r *guests.Result) {
 }
 
 func newBuild() *cobra.Command {
-	var kernel, modules, file string
+	var kernel, modules, release, file string
 	var load []string
 	cmd := &cobra.Command{
 		Use:     "build -o FILE",
@@ -183,7 +184,7 @@ func newBuild() *cobra.Command {
 			logf := func(format string, args ...any) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "rdmashim: "+format+"\n", args...)
 			}
-			k, err := guests.FindKernel(cmd.Context(), kernel, modules, logf, load...)
+			k, err := guests.FindKernel(cmd.Context(), kernel, modules, release, logf, load...)
 			if err != nil {
 				return err
 			}
@@ -199,6 +200,7 @@ func newBuild() *cobra.Command {
 	cmd.Flags().StringVarP(&file, "output", "o", "", "the `FILE` to write")
 	cmd.Flags().StringVar(&kernel, "kernel", "", "for this kernel `FILE` instead of the distribution's package; needs --modules")
 	cmd.Flags().StringVar(&modules, "modules", "", "modules of that kernel: `DIR` as /lib/modules/RELEASE")
+	cmd.Flags().StringVar(&release, "release", "", "for the newest package of this `VERSION` of Linux, as 6.12")
 	cmd.Flags().StringSliceVar(&load, "module", nil, "with the kernel module `NAME` (may be repeated)")
 	return cmd
 }
