@@ -11,7 +11,7 @@ import (
 
 // uroot.mod and uroot.sum are the go.mod and go.sum of a module of its own,
 // whose tool lines name u-root and the commands that an image holds: init is
-// the first process, gosh the shell on terminals (package vm/guest/sh runs
+// the first process, gosh the shell that it wants (package vm/guest/sh runs
 // scripts).
 //
 // It is a module of its own so that a program that imports uapi does not see

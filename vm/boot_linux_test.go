@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -49,15 +48,14 @@ func TestGuest(t *testing.T) {
 	s := must.Get(vm.Start(t.Context(), c))(t)
 	g := inGuest{s}
 	for name, test := range map[string]func(*testing.T){
-		"status":   g.status,
-		"scripts":  g.scripts,
-		"streams":  g.streams,
-		"rxe":      g.rxe,
-		"input":    g.input,
-		"output":   g.output,
-		"terminal": g.terminal,
-		"files":    g.files,
-		"limits":   g.limits,
+		"status":  g.status,
+		"scripts": g.scripts,
+		"streams": g.streams,
+		"rxe":     g.rxe,
+		"input":   g.input,
+		"output":  g.output,
+		"files":   g.files,
+		"limits":  g.limits,
 	} {
 		t.Run(name, test)
 	}
@@ -186,17 +184,6 @@ func (g inGuest) output(t *testing.T) {
 type writer func([]byte) (int, error)
 
 func (w writer) Write(p []byte) (int, error) { return w(p) }
-
-func (g inGuest) terminal(t *testing.T) {
-	var out bytes.Buffer
-	err := g.s.Exec(t.Context(), 0, vm.Command{
-		Args: []string{"sh", "-c", "read LINE; tty; echo got $LINE"}, Terminal: &vm.Terminal{Rows: 33, Cols: 77},
-		Stdin: strings.NewReader("typed\n"), Stdout: &out,
-	})
-	require.NoError(t, err)
-	require.Contains(t, out.String(), "/dev/pts/")
-	require.Contains(t, out.String(), "got typed\r\n")
-}
 
 func (g inGuest) files(t *testing.T) {
 	require.Equal(t, "some text\n", g.ok(t, "/host/cat", "/data/file"), "a dynamic program brings its libraries")

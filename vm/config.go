@@ -56,15 +56,6 @@ type Command struct {
 	Stdin  io.Reader // nil: empty
 	Stdout io.Writer // nil: dropped
 	Stderr io.Writer // nil: dropped
-	// Terminal runs the command on a terminal of its own, whose output is
-	// Stdout. nil: none.
-	Terminal *Terminal
-}
-
-// Terminal is the terminal of an interactive command.
-type Terminal struct {
-	Rows, Cols uint16
-	Resized    <-chan [2]uint16 // new rows and columns; may be nil
 }
 
 // Add names a file or directory of the host and where it goes in the guest. An

@@ -223,16 +223,10 @@ func (m *Machine) Exec(ctx context.Context, c Command) error {
 	m.setStreams(s)
 	defer m.setStreams(streams{})
 	e := guest.Exec{Args: c.Args, Env: c.Env, Dir: c.Dir, Stdin: c.Stdin != nil}
-	if c.Terminal != nil {
-		e.TTY = &guest.Winsize{Rows: c.Terminal.Rows, Cols: c.Terminal.Cols}
-	}
 	ended := make(chan struct{})
 	defer close(ended)
 	if c.Stdin != nil {
 		go m.sendInput(c.Stdin, s.want, ended)
-	}
-	if c.Terminal != nil && c.Terminal.Resized != nil {
-		go m.sendSizes(c.Terminal.Resized, ended)
 	}
 	d, err := m.request(ctx, "running "+strings.Join(c.Args, " "), guest.KindExec, e)
 	switch {
@@ -275,17 +269,6 @@ func (m *Machine) sendInput(r io.Reader, want, ended <-chan struct{}) {
 		}
 		if err != nil {
 			m.conn.Write(guest.KindStdinEnd, nil)
-			return
-		}
-	}
-}
-
-func (m *Machine) sendSizes(sizes <-chan [2]uint16, ended <-chan struct{}) {
-	for {
-		select {
-		case s := <-sizes:
-			m.conn.WriteMessage(guest.KindWinsize, guest.Winsize{Rows: s[0], Cols: s[1]})
-		case <-ended:
 			return
 		}
 	}

@@ -1,7 +1,6 @@
 package guest
 
 import (
-	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -28,12 +27,7 @@ func (g *helper) exec(e Exec, input *commandInput) Done {
 	if cmd == nil {
 		return d
 	}
-	var err error
-	if e.TTY != nil {
-		err = g.runOnTerminal(cmd, *e.TTY, input)
-	} else {
-		err = g.runOnPipes(cmd, e.Stdin, input)
-	}
+	err := g.runOnPipes(cmd, e.Stdin, input)
 	if cmd.ProcessState == nil {
 		return doneWith(err)
 	}
@@ -102,18 +96,17 @@ func (g *helper) runOnPipes(cmd *exec.Cmd, stdin bool, input *commandInput) erro
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	input.begin(cmd.Process, in, nil, func() { g.conn.Write(KindStdinWant, nil) })
+	input.begin(cmd.Process, in, func() { g.conn.Write(KindStdinWant, nil) })
 	cmd.WaitDelay = waitDelay
 	return cmd.Wait()
 }
 
 // commandInput hands the host's messages to a command that runs: standard
-// input, sizes and SIGQUIT. All but begin and neverBegun is for the goroutine
-// that serves the host.
+// input and SIGQUIT. All but begin and neverBegun is for the goroutine that
+// serves the host.
 type commandInput struct {
 	begun chan struct{} // closed when the command runs, or never will
 	runs  *os.Process   // nil: it never did
-	tty   *os.File      // nil: it has no terminal
 	stdin chan []byte   // nil: it has no input, or the host ended it
 }
 
@@ -121,8 +114,8 @@ func newCommandInput() *commandInput { return &commandInput{begun: make(chan str
 
 // begin says that the command runs; in is its standard input, or nil. want asks
 // the host for more.
-func (i *commandInput) begin(p *os.Process, in io.WriteCloser, tty *os.File, want func()) {
-	i.runs, i.tty = p, tty
+func (i *commandInput) begin(p *os.Process, in io.WriteCloser, want func()) {
+	i.runs = p
 	if in != nil {
 		i.stdin = make(chan []byte, 1) // the host sends the next piece when want was called
 		go feedInput(in, i.stdin, want)
@@ -152,11 +145,6 @@ func (i *commandInput) take(f frame) {
 	case KindQuit:
 		if i.runs != nil {
 			_ = i.runs.Signal(unix.SIGQUIT) // it may have ended
-		}
-	case KindWinsize:
-		var w Winsize
-		if json.Unmarshal(f.payload, &w) == nil && i.tty != nil {
-			setWinsize(i.tty, w)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 const PortName = "rdmashim.control"
 
 // Version is the protocol's version; host and guest must agree.
-const Version = 5
+const Version = 6
 
 // MaxPayload is the largest payload of a frame, in bytes.
 const MaxPayload = 32 << 10
@@ -27,8 +27,8 @@ var ErrFrame = errors.New("malformed frame")
 type Kind uint8
 
 // The kinds of frames. Those from the guest: Hello, Log, Stdout, Stderr,
-// StdinWant, Done. Those from the host: Setup, Exec, Stdin, StdinEnd, Winsize,
-// Quit, Push, Data, DataEnd, Pull, PowerOff.
+// StdinWant, Done. Those from the host: Setup, Exec, Stdin, StdinEnd, Quit,
+// Push, Data, DataEnd, Pull, PowerOff.
 const (
 	KindHello     Kind = 1 + iota // Hello
 	KindLog                       // text of the kernel's log
@@ -39,7 +39,6 @@ const (
 	KindStdinWant                 // nothing: the next KindStdin may be sent
 	KindStdout                    // bytes
 	KindStderr                    // bytes
-	KindWinsize                   // Winsize
 	KindPush                      // Push, then Data…, DataEnd
 	KindPull                      // Pull, which Stdout answers with a tar
 	KindData                      // bytes of a tar

@@ -127,13 +127,3 @@ func TestExecOrphan(t *testing.T) {
 	require.Equal(t, "started\n", stdout)
 	require.Equal(t, Done{}, d)
 }
-
-func TestExecTerminal(t *testing.T) {
-	if _, err := os.Stat("/dev/ptmx"); err != nil {
-		t.Skip("no pseudo terminal to be had; mount devpts: ", err)
-	}
-	e := Exec{Args: []string{"sh", "-c", "test -t 0 && stty size; exit 4"}, Env: []string{"PATH=" + os.Getenv("PATH")}, TTY: &Winsize{Rows: 33, Cols: 77}}
-	d, stdout, _ := execHere(t, e)
-	require.Equal(t, "33 77\r\n", stdout)
-	require.Equal(t, Done{Code: 4}, d)
-}

@@ -116,7 +116,7 @@ func (g *helper) serve(ctx context.Context) error {
 // for one; a late frame is dropped.
 func (g *helper) feed(f frame) bool {
 	switch f.kind {
-	case KindStdin, KindStdinEnd, KindWinsize, KindQuit:
+	case KindStdin, KindStdinEnd, KindQuit:
 		if g.input != nil {
 			g.input.take(f)
 		}

@@ -19,9 +19,8 @@ type Setup struct {
 // Exec is a command to run. Args[0] is looked up on PATH.
 type Exec struct {
 	Args Words
-	Env  Words    // added to the guest's
-	Dir  string   // made when it does not exist; empty: /
-	TTY  *Winsize // not nil: on a pseudo terminal of that size
+	Env  Words  // added to the guest's
+	Dir  string // made when it does not exist; empty: /
 	// Stdin says whether standard input will be sent; without it, it is empty.
 	Stdin bool
 }
@@ -48,9 +47,6 @@ func (w *Words) UnmarshalJSON(text []byte) error {
 	}
 	return nil
 }
-
-// Winsize is the size of a terminal in characters.
-type Winsize struct{ Rows, Cols uint16 }
 
 // Push asks the guest to unpack a tar under a directory.
 type Push struct{ Dir string }

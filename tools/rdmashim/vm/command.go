@@ -33,7 +33,7 @@ up and runs commands in it.`,
 		Args: cli.NoArgs,
 		RunE: cli.Help,
 	}
-	cmd.AddCommand(newRun(), newShell(), newBuild(), newTest(), newExec(), newGuest(), newDemo(), newDemoNode())
+	cmd.AddCommand(newRun(), newBuild(), newTest(), newExec(), newGuest(), newDemo(), newDemoNode())
 	return cmd
 }
 

@@ -3,6 +3,6 @@
 // module's root boots and runs the guests.
 //
 // command.go has the common part, vm run and vm build; gotest.go vm test and vm
-// exec; shell.go vm shell; demo.go vm demo, and demo_node.go its part in the
-// guests. u-root's init starts 'vm guest' there.
+// exec; demo.go vm demo, and demo_node.go its part in the guests. u-root's init
+// starts 'vm guest' there.
 package vm

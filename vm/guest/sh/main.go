@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"strings"
-	"syscall"
 
-	"golang.org/x/term"
 	"mvdan.cc/sh/v3/interp"
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -35,9 +32,6 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	c, err := parse(args)
 	if err != nil {
 		return fail(statusSyntax, err)
-	}
-	if f, ok := stdin.(*os.File); ok && c.interactive() && term.IsTerminal(int(f.Fd())) {
-		return fail(statusFailed, becomeGosh())
 	}
 	text, err := c.open(stdin)
 	if err != nil {
@@ -115,10 +109,6 @@ func parse(args []string) (*commandLine, error) {
 	return c, nil
 }
 
-// interactive holds when nothing names a script: on a terminal that asks for a
-// shell to type to.
-func (c *commandLine) interactive() bool { return c.text == nil && c.stdin && len(c.params) == 0 }
-
 // open opens the script.
 func (c *commandLine) open(stdin io.Reader) (io.ReadCloser, error) {
 	switch {
@@ -128,14 +118,4 @@ func (c *commandLine) open(stdin io.Reader) (io.ReadCloser, error) {
 		return io.NopCloser(stdin), nil
 	}
 	return os.Open(c.name)
-}
-
-// becomeGosh replaces this program by the shell for terminals, and returns why
-// it could not.
-func becomeGosh() error {
-	path, err := exec.LookPath("gosh")
-	if err != nil {
-		return err
-	}
-	return syscall.Exec(path, []string{"gosh"}, os.Environ())
 }
