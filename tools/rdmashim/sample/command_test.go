@@ -1,11 +1,7 @@
 package sample
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
-	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 
@@ -50,44 +46,6 @@ func TestCounter(t *testing.T) {
 	}
 }
 
-// TestKV puts, gets, lists and deletes, from files and pipes.
-func TestKV(t *testing.T) {
-	t.Parallel()
-	size := kvMaxValue
-	if testing.Short() {
-		size = 1 << 20
-	}
-	big := make([]byte, size)
-	_, _ = rand.NewChaCha8([32]byte{}).Read(big)
-	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(dir+"/big", big, 0o600))
-	at := start(t, "sample", "kv", "server")
-	for _, step := range []struct{ words, in, out, err string }{
-		{"put big " + dir + "/big", "", fmt.Sprintf("put big: %d bytes\n", size), ""},
-		{"put greeting", "hello", "put greeting: 5 bytes\n", ""},
-		{"put greeting", "hello\n", "replaced greeting: 6 bytes\n", ""},
-		{"get greeting", "", "hello\n", ""},
-		{"scan", "", fmt.Sprintf("big %d\ngreeting 6\n", size), ""},
-		{"scan gr", "", "greeting 6\n", ""},
-		{"get big " + dir + "/back", "", "", ""},
-		{"delete greeting", "", "", ""},
-		{"get greeting", "", "", `NotFound: no key "greeting"`},
-		{"delete greeting", "", "", `NotFound: no key "greeting"`},
-		{"get big " + dir + "/none/back", "", "", "no such file"},
-		{"put x " + dir + "/none", "", "", "no such file"},
-	} {
-		cmd := clitest.Tool(t, append([]string{"sample", "kv", "client", at}, strings.Fields(step.words)...)...)
-		cmd.Stdin = strings.NewReader(step.in)
-		o := clitest.Finish(t, cmd)
-		require.Equal(t, step.err != "", o.Code == 1, "%s: %+v", step.words, o)
-		require.Equal(t, step.out, o.Stdout, step.words)
-		require.Contains(t, o.Stderr, step.err)
-	}
-	back, err := os.ReadFile(dir + "/back")
-	require.NoError(t, err)
-	require.True(t, bytes.Equal(big, back))
-}
-
 // TestServerAtAddress: a plain soft device is put on the address to listen on.
 func TestServerAtAddress(t *testing.T) {
 	t.Parallel()
@@ -103,14 +61,10 @@ func TestServiceErrors(t *testing.T) {
 		"counter client -n 0":              "at least 1",
 		"counter client 127.0.0.1 --chaos": "leave HOST out",
 		"counter server --listen here":     "here",
-		"kv client 127.0.0.1":              "put, get, delete or scan",
-		"kv client 127.0.0.1 get":          "get KEY",
-		"kv client 127.0.0.1 drop it":      "get KEY",
-		"kv server --max-bytes 0":          "--max-bytes",
-		"kv server x":                      "takes no arguments",
+		"counter server x":                 "takes no arguments",
 	})
 	clitest.Refused(t, 1, "sample", map[string]string{
-		"kv client 127.0.0.1:9 get x": "is 'rdmashim sample kv server' running there?",
-		"counter server --file /":     "open the counter's file",
+		"counter client 127.0.0.1:9": "is 'rdmashim sample counter server' running there?",
+		"counter server --file /":    "open the counter's file",
 	})
 }

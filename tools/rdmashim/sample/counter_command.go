@@ -61,7 +61,7 @@ func counterServer() *cobra.Command {
 			return s.run(cmd, config)
 		},
 	}
-	s.flags(cmd, counterPort)
+	s.flags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&file, "file", "", "keep the counter in this file, written before each answer (default: in memory)")
 	f.BoolVar(&chaos, "chaos", false, fmt.Sprintf("cut a random connection about every %d calls", chaosEvery))
@@ -83,7 +83,7 @@ func (c *cutter) intercept(ctx context.Context, req any, _ *grpc.UnaryServerInfo
 }
 
 func counterClient() *cobra.Command {
-	c := &caller{words: "sample counter server"}
+	c := &caller{}
 	work := &counting{}
 	own := &ownServer{}
 	var asJSON bool
@@ -132,7 +132,7 @@ the server cuts connections, or is killed midway and started again.`,
 				err = closed
 			}
 			if err != nil {
-				return c.reached(err)
+				return reached(err)
 			}
 			r.Seed = c.device.Seed
 			if asJSON {

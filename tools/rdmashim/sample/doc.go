@@ -1,8 +1,8 @@
 // Package sample has the programs that connect by address and port through the
 // RDMA connection manager, and interoperate with their likes in C: the two
 // sample programs of the founding documents, and ping, which is rping of
-// librdmacm. Two more, counter and kv, are services of gRPC's, and interoperate
-// with any client that reaches them.
+// librdmacm. One more, counter, is a service of gRPC's, and interoperates with
+// any client that reaches it.
 //
 // A program of verbs is a server and a client; a role runs either:
 //
@@ -11,6 +11,6 @@
 //
 // They are samples to read and to test with, and keep nothing when they end.
 //
-// A program of gRPC's is a service (counter.go, kv.go), a client's work
-// (count.go, kv_command.go), and the link between them (service.go).
+// The program of gRPC's is a service (counter.go), a client's work (count.go),
+// and the link between them (service.go).
 package sample

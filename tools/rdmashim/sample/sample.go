@@ -66,7 +66,7 @@ gRPC. quic runs QUIC's streams over several transports at once. nvme has disks.`
 		addRoles(c, s, "sample "+s.name, s.port)
 		cmd.AddCommand(c)
 	}
-	cmd.AddCommand(counterCommand(), kvCommand(), echo.SampleCommand(), nvme.Command())
+	cmd.AddCommand(counterCommand(), echo.SampleCommand(), nvme.Command())
 	return cmd
 }
 

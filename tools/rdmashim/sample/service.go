@@ -20,11 +20,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/rpc/session"
 )
 
-// Ports of the samples that are services of gRPC's.
-const (
-	counterPort = 7475
-	kvPort      = 7476
-)
+// counterPort is the port of the sample counter.
+const counterPort = 7475
 
 // deviceName is the device that the flags or the environment name, a soft one
 // if they ask for faults only; "" if none.
@@ -36,7 +33,7 @@ func deviceName(f *cli.DeviceFlags) string {
 	return cli.WithOptions("soft", f.Options())
 }
 
-// service is the server of a sample.
+// service is the server of the sample counter.
 type service struct {
 	device    cli.DeviceFlags
 	listen    string
@@ -45,10 +42,10 @@ type service struct {
 	chaos     *cutter // nil: no connection is cut
 }
 
-func (s *service) flags(cmd *cobra.Command, port uint16) {
+func (s *service) flags(cmd *cobra.Command) {
 	s.device.Add(cmd)
 	f := cmd.Flags()
-	f.StringVar(&s.listen, "listen", strconv.Itoa(int(port)), "address to listen on, ADDR:PORT, or PORT on the device's address, else on 127.0.0.1; port 0 takes a free one")
+	f.StringVar(&s.listen, "listen", strconv.Itoa(counterPort), "address to listen on, ADDR:PORT, or PORT on the device's address, else on 127.0.0.1; port 0 takes a free one")
 	f.BoolVar(&s.withStdin, "with-stdin", false, "end when standard input closes, as when the process that started this one has gone")
 }
 
@@ -97,22 +94,19 @@ func (c *cutter) cut() {
 	}
 }
 
-// caller is the client of a sample.
-type caller struct {
-	device cli.DeviceFlags
-	words  string // the server's command, below rdmashim
-}
+// caller is the client of the sample counter.
+type caller struct{ device cli.DeviceFlags }
 
 // dial makes a connection to the server at an address. The caller calls done in
 // the end.
-func (c *caller) dial(cmd *cobra.Command, address string, options ...grpc.CallOption) (conn *rpc.ClientConn, done func() error, err error) {
+func (c *caller) dial(cmd *cobra.Command, address string) (conn *rpc.ClientConn, done func() error, err error) {
 	var device *uapi.Device
 	if name := deviceName(&c.device); name != "" && name != uapi.DefaultDevice { // else by the route
 		if device, err = cli.Open(name, cmd.ErrOrStderr(), uapi.OpenConfig{}); err != nil {
 			return nil, nil, err
 		}
 	}
-	conn, err = rpc.Dial(cmd.Context(), address, rpc.ClientConfig{Device: device, CallOptions: options})
+	conn, err = rpc.Dial(cmd.Context(), address, rpc.ClientConfig{Device: device})
 	if err != nil {
 		if device != nil {
 			_ = device.Close()
@@ -129,9 +123,9 @@ func (c *caller) dial(cmd *cobra.Command, address string, options ...grpc.CallOp
 }
 
 // reached is a call's error with a hint for a server that is not there.
-func (c *caller) reached(err error) error {
+func reached(err error) error {
 	if status.Code(err) == codes.Unavailable {
-		return fmt.Errorf("%w (is 'rdmashim %s' running there?)", plainly(err), c.words)
+		return fmt.Errorf("%w (is 'rdmashim sample counter server' running there?)", plainly(err))
 	}
 	return plainly(err)
 }

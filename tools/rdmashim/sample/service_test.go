@@ -2,8 +2,6 @@ package sample
 
 import (
 	"context"
-	"errors"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -114,52 +112,4 @@ func TestCountingUnknown(t *testing.T) {
 	r, err := (&counting{calls: 20, callers: 3, timeout: patience}).run(t.Context(), samplepb.NewCounterClient(conn))
 	require.NoError(t, err)
 	require.Equal(t, []int64{18, 2, 20}, []int64{r.Acknowledged, r.Unknown, r.Counted})
-}
-
-// TestStore: its answers, and its bound.
-func TestStore(t *testing.T) {
-	client := samplepb.NewStoreClient(memory(t, func(s grpc.ServiceRegistrar) { samplepb.RegisterStoreServer(s, newStore(20)) }))
-	put := func(key, value string) (bool, codes.Code) {
-		r, err := client.Put(t.Context(), &samplepb.PutRequest{Key: key, Value: []byte(value)})
-		return r.GetReplaced(), status.Code(err)
-	}
-	scan := func(prefix string) (found []string) {
-		s, err := client.Scan(t.Context(), &samplepb.ScanRequest{Prefix: prefix})
-		require.NoError(t, err)
-		for {
-			r, err := s.Recv()
-			if errors.Is(err, io.EOF) {
-				return found
-			}
-			require.NoError(t, err)
-			found = append(found, r.Key)
-		}
-	}
-	for _, step := range []struct {
-		key, value string
-		replaced   bool
-		code       codes.Code
-	}{
-		{"ab", "1234", false, codes.OK}, {"aa", "1234", false, codes.OK}, {"b", "1234", false, codes.OK},
-		{"c", "1234", false, codes.ResourceExhausted}, {"ab", "12345678", false, codes.ResourceExhausted},
-		{"ab", "123456", true, codes.OK}, {"", "1", false, codes.InvalidArgument}, {string(make([]byte, kvMaxKey+1)), "", false, codes.InvalidArgument},
-	} {
-		replaced, code := put(step.key, step.value)
-		require.Equal(t, step.code, code, step.key)
-		require.Equal(t, step.replaced, replaced, step.key)
-	}
-	require.Equal(t, []string{"aa", "ab", "b"}, scan(""))
-	require.Equal(t, []string{"aa", "ab"}, scan("a"))
-	got, err := client.Get(t.Context(), &samplepb.GetRequest{Key: "ab"})
-	require.NoError(t, err)
-	require.Equal(t, "123456", string(got.Value))
-	for want, key := range map[codes.Code]string{codes.OK: "ab", codes.NotFound: "ab "} {
-		_, err = client.Delete(t.Context(), &samplepb.DeleteRequest{Key: key})
-		require.Equal(t, want, status.Code(err))
-	}
-	_, err = client.Get(t.Context(), &samplepb.GetRequest{Key: "ab"})
-	require.Equal(t, codes.NotFound, status.Code(err))
-	require.Equal(t, []string{"aa", "b"}, scan(""))
-	_, code := put("c", "12345678")
-	require.Equal(t, codes.OK, code, "what was deleted is room")
 }

@@ -1,6 +1,6 @@
 // Package samplepb is the protobuf messages and gRPC stubs of the sample
-// programs counter and kv, generated from samplepb.proto. It has no code of its
-// own, and no program but the samples needs it. The stubs run on grpc-go and on
+// program counter, generated from samplepb.proto. It has no code of its own,
+// and no program but the sample needs it. The stubs run on grpc-go and on
 // uapi/rpc alike: client → stub → connection, and connection → service.
 //
 // Generating needs protoc 3.21 or later; the plugins are fetched at the
