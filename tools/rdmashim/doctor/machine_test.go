@@ -189,6 +189,10 @@ var kernelBreakages = []breakage{
 	{"link-local only", "gid", func(b *bench) { b.k.Dev("eth0").Addrs = netlinktest.Addrs("fe80::5054:ff:fe12:3456/64") }, Options{}, Warn, "link-local", "ip addr add"},
 	{"card on it", "hardware", func(b *bench) { b.k.AddLink("mlx5_0", "eth0", false) }, Options{}, Warn, "mlx5_0 is on eth0", "rdmashim link delete rxe0"},
 	{"card elsewhere", "hardware", func(b *bench) { b.k.AddLink("mlx5_0", "docker0", false) }, Options{}, Pass, "no RDMA card is on eth0", ""},
+	{"a device before it", "hardware", func(b *bench) {
+		b.k.AddLink("mana_0", "docker0", false).Index = 0
+		b.k.Links[0].Index = 1
+	}, Options{}, Warn, "mana_0 is another device, which programs of libibverbs find before rxe0", "ib_write_bw -d rxe0"},
 	{"no route", "route", func(b *bench) {
 		b.Route = func(netip.Addr, netip.Addr) (Route, error) { return Route{}, syscall.ENETUNREACH }
 	}, Options{Peer: neighbour}, Fail, "no route to the peer 10.0.2.99: network is unreachable", "ip route add 10.0.2.99/32 dev eth0"},

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -133,7 +134,8 @@ func (e *exam) netDevFix(other string) string {
 }
 
 // checkHardware looks for RDMA hardware on the same network device: it takes
-// packets to UDP 4791 before the network stack sees them.
+// packets to UDP 4791 before the network stack sees them. For a kernel device
+// it also looks for one that programs find first.
 func checkHardware(e *exam) Check {
 	if e.rdmaErr != nil {
 		return pass("the kernel has no RDMA device")
@@ -144,6 +146,10 @@ func checkHardware(e *exam) Check {
 	i := slices.IndexFunc(e.ports, func(p netlinkmgr.Port) bool {
 		return p.NetDev == e.dev.Name && p.Device != e.kernel && e.isCard(p.Device)
 	})
+	if first := e.foreign(); i < 0 && first != "" {
+		return warn(fmt.Sprintf("name the device to programs, as by ib_write_bw -d %s", e.kernel),
+			"%s is another device, which programs of libibverbs find before %s: those that take the first get it", first, e.kernel)
+	}
 	if i < 0 {
 		return pass("no RDMA card is on %s", e.dev.Name)
 	}
@@ -153,6 +159,21 @@ func checkHardware(e *exam) Check {
 		fix = fmt.Sprintf("rdmashim link delete %s, and %s", e.kernel, fix)
 	}
 	return warn(fix, "the RDMA device %s is on %s, too: a card takes packets to UDP port %d for itself", card, e.dev.Name, e.port)
+}
+
+// foreign is the device that libibverbs lists first where that is neither the
+// kernel device nor another link of rdma_rxe. It lists them by their indices,
+// as the kernel does (libibverbs/init.c: try_all_drivers).
+func (e *exam) foreign() string {
+	if e.rdma == nil || len(e.ports) == 0 {
+		return ""
+	}
+	first := slices.MinFunc(e.ports, func(a, b netlinkmgr.Port) int { return cmp.Compare(a.DeviceIndex, b.DeviceIndex) })
+	d, err := e.m.Device(e.ctx, first.Device)
+	if err != nil || first.Device == e.kernel || e.m.IsRXE(e.ctx, d) {
+		return ""
+	}
+	return first.Device
 }
 
 // isCard says whether a device takes RoCE packets before the network stack: not
