@@ -58,6 +58,7 @@ func TestSupervisor(t *testing.T) {
 		{"TestWakeups", TestWakeups, each},
 		{"TestNetlink", TestNetlink, each},
 		{"TestDevinfo", TestDevinfo, each},
+		{"TestForeignDevice", TestForeignDevice, each},
 		{"TestPingpong", TestPingpong, each},
 		{"TestStats", TestStats, each},
 		{"TestConnectionManager", TestConnectionManager, withAll},
