@@ -38,7 +38,7 @@ func Lines(text string, add func(line string) error) error {
 func Expand(text string) (string, error) {
 	parts := strings.Split(text, ";")
 	for i, part := range parts {
-		path, ok := strings.CutPrefix(part, "@")
+		path, ok := strings.CutPrefix(strings.TrimSpace(part), "@")
 		if !ok {
 			continue
 		}
