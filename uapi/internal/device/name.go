@@ -138,7 +138,7 @@ func parseAddr(text string) (netip.Addr, error) {
 		if _, e := netip.ParseAddrPort(text); e == nil {
 			return netip.Addr{}, fmt.Errorf("%q has a port; another UDP port is an option: ?port=N", text)
 		}
-		return netip.Addr{}, fmt.Errorf("%q is not an IP address (host names are not looked up)", text)
+		return netip.Addr{}, fmt.Errorf("%q is not an IP address (host names are not looked up; 'rdmashim devices' lists addresses)", text)
 	}
 	addr = addr.Unmap()
 	if addr.IsUnspecified() || addr.IsMulticast() {
