@@ -34,8 +34,9 @@ func choose(asked, server, program string, w io.Writer) (string, error) {
 		asked = bySupervisor
 	}
 	_, why := preload.Look(program)
-	if errors.Is(why, exec.ErrNotFound) || asked != "" {
-		if asked == bySupervisor && !errors.Is(why, exec.ErrNotFound) {
+	var none *exec.Error // no way runs such a file
+	if isNone := errors.As(why, &none); isNone || asked != "" {
+		if asked == bySupervisor && !isNone {
 			why = nil
 		}
 		return asked, why

@@ -48,9 +48,12 @@ func TestChoose(t *testing.T) {
 		{byLibrary, "k.sock", sh, "leave out --way"},
 		{byLibrary, "", self, "is a Go program"},
 		{"", "", "no-such-program", "executable file not found"},
+		{"", "", dir, "is a directory"},
 		{bySupervisor, "", "no-such-program", "executable file not found"},
 	} {
-		_, err := choose(c.asked, c.server, c.program, &strings.Builder{})
+		var said strings.Builder
+		_, err := choose(c.asked, c.server, c.program, &said)
 		require.ErrorContains(t, err, c.want, "%+v", c)
+		require.Empty(t, said.String(), "%+v", c)
 	}
 }
