@@ -3,6 +3,7 @@ package nvme
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"strconv"
 	"time"
@@ -92,7 +93,11 @@ func openDisk(arg string) (*FileDisk, error) {
 	if size, err := cli.ParseBytes(arg); err == nil {
 		return NewDisk(size)
 	}
-	return OpenDisk(arg)
+	d, err := OpenDisk(arg)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w; 'truncate -s 64M %s' makes a disk of 64 MiB", err, arg)
+	}
+	return d, err
 }
 
 func hostCommand() *cobra.Command {
@@ -131,6 +136,9 @@ Exit status 1 when a command failed or a byte is wrong.`,
 			}
 			defer d.Close()
 			h, err := Connect(ctx, d, addr, config)
+			if errors.Is(err, uapi.ErrRefused) {
+				return fmt.Errorf("%w (is 'rdmashim sample nvme serve' running there?)", err)
+			}
 			if err != nil {
 				return err
 			}

@@ -33,6 +33,9 @@ func (d *FileDisk) Size() int64 { return d.size }
 // NewDisk makes a disk that is forgotten when it is closed. Errors are those of
 // OpenDisk.
 func NewDisk(size int64) (*FileDisk, error) {
+	if err := checkSize("the disk", size); err != nil {
+		return nil, err
+	}
 	f, err := os.CreateTemp("", "rdmashim-nvme-")
 	if err != nil {
 		return nil, err
@@ -44,6 +47,13 @@ func NewDisk(size int64) (*FileDisk, error) {
 	return OpenDisk(f.Name())
 }
 
+func checkSize(name string, size int64) error {
+	if size <= 0 || size%(1<<blockShift) != 0 {
+		return fmt.Errorf("%s has %d bytes, not a positive multiple of %d: %w", name, size, 1<<blockShift, syscall.EINVAL)
+	}
+	return nil
+}
+
 // OpenDisk opens a file as a disk. EINVAL for a size that is not a positive
 // multiple of 512 bytes.
 func OpenDisk(name string) (*FileDisk, error) {
@@ -52,8 +62,8 @@ func OpenDisk(name string) (*FileDisk, error) {
 		return nil, err
 	}
 	size, err := f.Seek(0, io.SeekEnd) // a block device has no size to Stat
-	if err == nil && (size <= 0 || size%(1<<blockShift) != 0) {
-		err = fmt.Errorf("%s has %d bytes, not a multiple of %d: %w", name, size, 1<<blockShift, syscall.EINVAL)
+	if err == nil {
+		err = checkSize(name, size)
 	}
 	if err != nil {
 		f.Close()
