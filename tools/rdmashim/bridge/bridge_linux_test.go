@@ -288,8 +288,8 @@ func TestRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, netlink.LinkSetMaster(l, b))
 	for args, want := range map[string]string{
-		"x1":                          "two interfaces",
-		"x1 x1":                       "two interfaces",
+		"x1":                          "two different interfaces",
+		"x1 x1":                       "two different interfaces",
 		"x1 nowhere":                  "ip link",
 		"x1 lo":                       "no Ethernet",
 		"x1 y0":                       "nomaster",

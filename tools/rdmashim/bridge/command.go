@@ -59,7 +59,7 @@ packets each rule hit. --pcap records what leaves, after the faults.`,
   sudo rdmashim bridge eth1 eth2 --fault 'ecn every=10' --pcap left.pcapng`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 || args[0] == args[1] {
-				return cli.Usagef("bridge takes two interfaces, not %q", strings.Join(args, " "))
+				return cli.Usagef("bridge takes two different interfaces, not %q", strings.Join(args, " "))
 			}
 			return nil
 		},
