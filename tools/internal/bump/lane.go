@@ -117,8 +117,8 @@ func (l *lane) admit(now time.Duration, frame []byte) {
 // overtake it.
 const behindTime = 500 * time.Microsecond
 
-// began is when the rules' time begins, to which the zero Time is none.
-var began = time.Time{}.Add(time.Hour)
+// epoch is when the rules' time begins, to which the zero Time is none.
+var epoch = time.Time{}.Add(time.Hour)
 
 // judge asks the path's rules about a frame, if it is a RoCEv2 packet.
 func (l *lane) judge(now time.Duration, frame []byte) (p packet, fate rules.Fate, roce bool) {
@@ -130,7 +130,7 @@ func (l *lane) judge(now time.Duration, frame []byte) (p packet, fate rules.Fate
 	}
 	l.counts.RoCE++
 	from, to := p.addresses(frame)
-	return p, l.path.Rules.See(began.Add(now), from, to, frame[p.body():p.end-wire.ICRCLen], nil), true
+	return p, l.path.Rules.See(epoch.Add(now), from, to, frame[p.body():p.end-wire.ICRCLen], nil), true
 }
 
 // overtake counts a packet for those that wait for others, and lets go behind

@@ -29,7 +29,7 @@ type Options struct {
 // direction.
 type Bridge struct {
 	sockets [2]int
-	lanes   [2]*pump
+	pumps   [2]*pump
 	stop    int           // an eventfd that is readable when the pumps shall end
 	leaving sync.Mutex    // held while a frame is written and told to Left
 	moved   chan struct{} // one token: the counts may have changed
@@ -107,7 +107,7 @@ func New(sockets [2]int, o Options) (*Bridge, error) {
 	}
 	began := time.Now()
 	for i, path := range o.Paths {
-		b.lanes[i] = &pump{
+		b.pumps[i] = &pump{
 			way: i, from: sockets[i], to: sockets[1-i], stop: b.stop, began: began, moved: b.moved, ended: b.ended, options: &o, leaving: &b.leaving,
 			in: make([]byte, frameRoom), out: make([]byte, frameRoom), about: make([]byte, aboutRoom), lane: lane{side: uint64(i)},
 		}
@@ -118,7 +118,7 @@ func New(sockets [2]int, o Options) (*Bridge, error) {
 
 // Start begins to move frames.
 func (b *Bridge) Start() {
-	for _, p := range b.lanes {
+	for _, p := range b.pumps {
 		b.running.Go(p.run)
 	}
 }
@@ -134,12 +134,12 @@ func (b *Bridge) Close() error {
 	one[0] = 1
 	_, err := unix.Write(b.stop, one[:])
 	b.running.Wait()
-	return errors.Join(err, b.lanes[0].err, b.lanes[1].err, unix.Close(b.sockets[0]), unix.Close(b.sockets[1]), unix.Close(b.stop))
+	return errors.Join(err, b.pumps[0].err, b.pumps[1].err, unix.Close(b.sockets[0]), unix.Close(b.sockets[1]), unix.Close(b.stop))
 }
 
 // SetPath changes a direction, 0 or 1, for packets to come.
 func (b *Bridge) SetPath(way int, path Path) {
-	p := b.lanes[way]
+	p := b.pumps[way]
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lane.set(path)
@@ -148,7 +148,7 @@ func (b *Bridge) SetPath(way int, path Path) {
 // Count tells what was done to the packets of a direction, and how many of them
 // each rule has hit. Close ends the counting of what was overrun.
 func (b *Bridge) Count(way int) (Counts, []uint64) {
-	p := b.lanes[way]
+	p := b.pumps[way]
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s, err := unix.GetsockoptTpacketStats(p.from, unix.SOL_PACKET, unix.PACKET_STATISTICS); err == nil {
