@@ -4,8 +4,10 @@ package supervise
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -96,19 +98,13 @@ func (k *Kernel) Abandon() error { return k.tree.Remove() }
 // tree. Their listeners must have ended.
 func (k *Kernel) Close() error {
 	k.mu.Lock()
-	var left []*process
-	for _, p := range k.processes {
-		left = append(left, p)
-	}
+	left := slices.Collect(maps.Values(k.processes))
 	k.mu.Unlock()
 	for _, p := range left {
 		p.end()
 	}
 	k.mu.Lock()
-	var files []hostFile
-	for _, f := range k.files {
-		files = append(files, f)
-	}
+	files := slices.Collect(maps.Values(k.files))
 	k.mu.Unlock()
 	for _, f := range files {
 		f.base().release()
