@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/signal"
 	"strconv"
 	"strings"
 	"testing"
@@ -51,6 +52,17 @@ func TestServerIsSeen(t *testing.T) {
 		}
 		s.Stop()
 	}
+}
+
+// TestServerHangsUp: a server whose terminal is closed ends as by SIGTERM.
+func TestServerHangsUp(t *testing.T) {
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, unix.SIGHUP) // so the server does not ignore it where the tests run under nohup
+	defer signal.Stop(caught)
+	s := serve(t)
+	require.NoError(t, s.Cmd.Process.Signal(unix.SIGHUP))
+	o := s.Wait()
+	require.Zero(t, o.Code, o.Stderr)
 }
 
 // TestServerOutOfDescriptors: a server that has none left goes on when it has.

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"strconv"
 	"strings"
+	"syscall"
 	"unicode"
 	"unicode/utf8"
 
@@ -30,6 +33,17 @@ func NewRoot(name string, commands ...*cobra.Command) *cobra.Command {
 		" for more information about a command", " for more").Replace(root.UsageTemplate()))
 	root.AddCommand(commands...)
 	return root
+}
+
+// Ends returns the signals that end a command as if its work were done: it
+// closes its files and removes its sockets. SIGHUP, that of a terminal which is
+// closed, is among them unless it is ignored, as under nohup.
+func Ends() []os.Signal {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	return signals
 }
 
 // Help is the RunE of a command that only holds others.
