@@ -2,7 +2,9 @@ package rnic
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -40,6 +42,8 @@ func draw(t *testing.T, seed uint64, n int) (d drawn) {
 			return err
 		}))
 	}
+	// The device's worker sends what it met, after Connect has returned.
+	require.Eventually(t, func() bool { return len(tap.recorded()) >= n }, patience, time.Millisecond)
 	for _, sent := range tap.recorded() {
 		var p wire.Packet
 		require.NoError(t, p.Parse(append(sent.Head, sent.Payload...)))
@@ -49,6 +53,9 @@ func draw(t *testing.T, seed uint64, n int) (d drawn) {
 		var r wire.REQ
 		require.NoError(t, r.Parse(p.Payload[wire.MADHeaderLen:]))
 		require.Equal(t, d.guid, r.LocalCAGUID, "it is public")
+		if slices.Contains(d.ids, uint32(r.LocalCommID)) { // sent again
+			continue
+		}
 		d.ids, d.psns, d.tids = append(d.ids, uint32(r.LocalCommID)), append(d.psns, uint32(r.StartingPSN)), append(d.tids, h.TID)
 	}
 	require.Len(t, d.ids, n)

@@ -107,7 +107,8 @@ func run(t *testing.T, name string, args ...string) string {
 // and reads back what it wrote. It runs with tools/test --all (tests/guest).
 func TestFio(t *testing.T) {
 	target(t, "", newDisk(t, "disk", 256*mib))
-	_, devices := connect(t, 1, "")
+	// A request that was reset five times fails, and a busy host is late.
+	_, devices := connect(t, 1, ",keep_alive_tmo=600")
 	t.Log(run(t, "fio", "--name=verify", "--filename="+devices[0], "--rw=randwrite", "--bsrange=4k-256k", "--size=256m",
 		"--direct=1", "--ioengine=libaio", "--iodepth=16", "--verify=crc32c", "--verify_fatal=1", "--verify_state_save=0", "--thread"))
 }
