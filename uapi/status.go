@@ -67,7 +67,7 @@ var explanations = map[Status]string{
 	WCLocQPOpErr:     "the work request is malformed or the queue pair cannot carry it out",
 	WCLocEECOpErr:    "end-to-end context error",
 	WCLocProtErr:     "local protection error: a local buffer is not registered, out of bounds or lacks AccessLocalWrite",
-	WCWRFlushErr:     "flushed: the queue pair had failed or was disconnected before; if one of its own requests failed, that one's completion says why",
+	WCWRFlushErr:     "flushed: the queue pair had failed or was disconnected before; if one of its own requests failed, that one's completion says why (Linux 6.12's rdma_rxe flushes that one, too, if the fault is local)",
 	WCMWBindErr:      "a memory window could not be bound",
 	WCBadRespErr:     "the peer answered with something unexpected",
 	WCLocAccessErr:   "local access error while receiving a write with immediate",

@@ -236,6 +236,7 @@ var stateTests = slices.Concat(transitionTests(), attributeTests(), []test{
 		r.result("SQD to SQD", a.qp.Modify(&attr, mask))
 		q := must.Get(a.qp.Query())(r)
 		r.say("timeout %d, retry_cnt %d, rnr_retry %d, max_rd_atomic %d", q.Timeout, q.RetryCnt, q.RNRRetry, q.MaxRdAtomic)
+		a.drained() // again, since Linux 6.12: rxe_qp.c:rxe_qp_sqd
 		r.result("SQD to RTS", a.qp.Modify(&verbs.QPAttr{State: abi.QPSRTS}, abi.QPMaskState))
 		a.complete(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
 	}),

@@ -2,7 +2,10 @@
 
 package conform
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // difference is one that is meant: on these kernels the lines on the left come
 // out as those on the right.
@@ -14,7 +17,7 @@ type difference struct {
 }
 
 // replacement is a line as it was recorded and as it is seen instead; an empty
-// one is a line that is not there.
+// one is a line that is not there. Behind … it is a part of lines.
 type replacement struct{ recorded, seen string }
 
 // mostDeclared is how many differences there may be.
@@ -121,8 +124,9 @@ var differences = []difference{
 
 // declaredFor finds the difference of a test on a kernel, or nil.
 func declaredFor(test, kernel string) *difference {
-	for i := range differences {
-		if d := &differences[i]; d.test == test && strings.HasPrefix(kernel, d.kernels) {
+	all := slices.Concat(differences, newerDifferences)
+	for i := range all {
+		if d := &all[i]; d.test == test && strings.HasPrefix(kernel, d.kernels) {
 			return d
 		}
 	}
@@ -135,14 +139,17 @@ func (d *difference) apply(record []string) (lines []string, ok bool) {
 	used := make([]bool, len(d.lines))
 	for _, line := range record {
 		for i, r := range d.lines {
-			if r.recorded == line {
+			if part, ok := strings.CutPrefix(r.recorded, "…"); ok && strings.Contains(line, part) {
+				used[i] = true
+				line = strings.ReplaceAll(line, part, r.seen)
+			} else if r.recorded == line {
 				used[i] = true
 				line = r.seen
 				break
 			}
 		}
 		if line != "" {
-			lines = append(lines, line)
+			lines = append(lines, strings.Split(line, "\n")...)
 		}
 	}
 	for i := range used {

@@ -13,7 +13,8 @@
 // numbers or times that depend on the run. The lines are its observation. The
 // one recorded from Linux 6.1 rdma_rxe lies in testdata, a file per group of
 // cases (record_test.go), and every kernel must give the same, line for line,
-// but for the differences that declared_test.go lists with their reasons. Each
+// but for the differences that declared_test.go lists with their reasons, and
+// declared_newer_test.go for later Linux. Each
 // kernel ends with
 //
 //	conform: kernel=… tests=N identical=N declared=N

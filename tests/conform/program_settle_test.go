@@ -111,9 +111,11 @@ func (p *program) explainSend(q, peer *progQP, s *progSend, used int) abi.WCStat
 		tooShort, badKey = s.length > e.length, e.badKey()
 		e.tooShort = tooShort
 	}
-	rxe := p.sys.name == "rxe"
+	rxe := p.sys.rxe()
 	switch {
 	case rxe && wc.Status == abi.WCLocQPOpErr && s.flaw == badLocalKey: // error/local-key
+		wc.Status = abi.WCLocProtErr
+	case rxe && wc.Status == abi.WCWRFlushErr && q.state == abi.QPSRTS && (s.flaw == badLocalKey || s.flaw == beyondLocal): // newer Linux: error/local-key
 		wc.Status = abi.WCLocProtErr
 	case rxe && wc.Status == abi.WCRemOpErr && tooShort && !badKey: // error/send-longer-than-the-receive
 		wc.Status = abi.WCRemInvReqErr
@@ -127,7 +129,7 @@ func (e *progRecv) badKey() bool { return e.bad || e.mr != nil && e.mr.gone }
 
 // explainRecv is the same for a receive.
 func (p *program) explainRecv(e *progRecv, s abi.WCStatus) abi.WCStatus {
-	rxe := p.sys.name == "rxe"
+	rxe := p.sys.rxe()
 	switch {
 	case e.tooShort && e.badKey() && (s == abi.WCLocLenErr || s == abi.WCLocQPOpErr):
 		return abi.WCLocProtErr

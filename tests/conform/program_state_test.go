@@ -121,12 +121,13 @@ func (p *program) modifyLive() {
 
 // retries changes how long a peer is waited for, by way of SQD.
 func (p *program) retries(q *progQP, timeout, count uint8) {
-	p.modify(q, &verbs.QPAttr{State: abi.QPSSQD}, abi.QPMaskState)
-	p.wait(q.name+" drains", func() bool {
-		attr, err := q.qp.Query()
-		return err != nil || attr.SQDraining == 0
-	})
-	p.modify(q, &verbs.QPAttr{State: abi.QPSSQD, Timeout: timeout, RetryCnt: count}, abi.QPMaskState|abi.QPMaskTimeout|abi.QPMaskRetryCnt)
+	for _, mask := range []abi.QPAttrMask{abi.QPMaskState, abi.QPMaskState | abi.QPMaskTimeout | abi.QPMaskRetryCnt} {
+		p.modify(q, &verbs.QPAttr{State: abi.QPSSQD, Timeout: timeout, RetryCnt: count}, mask)
+		p.wait(q.name+" drains", func() bool { // newer Linux drains again: rxe_qp.c:rxe_qp_sqd
+			attr, err := q.qp.Query()
+			return err != nil || attr.SQDraining == 0
+		})
+	}
 	p.modify(q, &verbs.QPAttr{State: abi.QPSRTS}, abi.QPMaskState)
 	p.say("%s waits %d times 2^%d", q.name, count, timeout)
 }

@@ -110,9 +110,12 @@ func TestSuite(t *testing.T) {
 		require.True(t, names[name], "%s is recorded, but no test", name)
 	}
 	require.LessOrEqual(t, len(differences), mostDeclared)
-	for _, d := range differences {
+	require.LessOrEqual(t, len(newerDifferences), mostNewer)
+	for _, d := range slices.Concat(differences, newerDifferences) {
 		require.True(t, names[d.test], "%s is declared, but no test", d.test)
 		require.NotEmpty(t, d.reason)
 		require.NotEmpty(t, d.lines)
+		_, ok := d.apply(recorded[d.test])
+		require.True(t, ok, "%s is declared on %s with lines that are not recorded", d.test, d.kernels)
 	}
 }

@@ -41,8 +41,15 @@ func kernelRXE() (*system, error) {
 	if err != nil {
 		return nil, err
 	}
+	release, err := linux()
+	if err != nil {
+		return nil, err
+	}
+	if release == recordedLinux {
+		release = ""
+	}
 	return &system{
-		name:    "rxe",
+		name:    "rxe" + release,
 		process: func(int) (kshim.Kernel, func()) { return kernel, func() {} },
 		device:  [2]string{name, name},
 		uapi:    [2]string{name, name},
@@ -58,6 +65,19 @@ func kernelRXE() (*system, error) {
 			return unix.DeleteModule("ib_uverbs", unix.O_NONBLOCK)
 		},
 	}, nil
+}
+
+// recordedLinux is the version that testdata was recorded on.
+const recordedLinux = "-6.1"
+
+// linux is the version of this machine's kernel, as "-6.12".
+func linux() (string, error) {
+	var major, minor int
+	text, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err == nil {
+		_, err = fmt.Sscanf(string(text), "%d.%d", &major, &minor)
+	}
+	return fmt.Sprintf("-%d.%d", major, minor), err
 }
 
 // moduleReferences is a module's count, -1 if it cannot be told.

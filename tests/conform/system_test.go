@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -22,7 +23,7 @@ import (
 // system is a kernel under test: how to open two devices, which may be one.
 // Side 0 is a, side 1 is b.
 type system struct {
-	name string
+	name string // "rxe" is Linux 6.1's, a later one's has its version: "rxe-6.12"
 	// process gives a side a process of its own, as far as the kernel can tell
 	// them apart, and its end.
 	process func(side int) (kshim.Kernel, func())
@@ -45,6 +46,9 @@ type system struct {
 	// unload tries to unload the driver, or ib_uverbs.
 	unload func(side int, driver bool) error
 }
+
+// rxe says whether it is Linux's.
+func (s *system) rxe() bool { return strings.HasPrefix(s.name, "rxe") }
 
 // portMTU is the MTU of the devices' ports: rxe's on a netdev of 1500 bytes.
 const portMTU = 1024
