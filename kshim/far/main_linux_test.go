@@ -113,7 +113,7 @@ func watch(addr, n uint64) string {
 }
 
 // toggle watches a word that is all zeroes or all ones, until it is one. It
-// counts the changes in the word behind it.
+// counts the changes in the word behind it; all ones: it has ended.
 func toggle(addr uint64) string {
 	word, changes := (*uint64)(unsafe.Pointer(&at(addr, 8)[0])), (*uint64)(unsafe.Pointer(&at(addr+8, 8)[0]))
 	for seen := uint64(0); ; {
@@ -121,6 +121,7 @@ func toggle(addr uint64) string {
 		case w == 1:
 			return "whole"
 		case w != 0 && w != ^uint64(0):
+			atomic.StoreUint64(changes, math.MaxUint64)
 			return fmt.Sprintf("torn: %#x", w)
 		case w != seen:
 			seen = w

@@ -44,7 +44,7 @@ func TestEveryAlignment(t *testing.T) {
 // before, whatever it is made of.
 func TestLastWord(t *testing.T) {
 	p := start(t)
-	base, rounds := p.do("map 0 %d", page), uint64(amount.Of(2000, 50_000))
+	base, rounds := p.do("map 0 %d", page), uint64(amount.Of(2000, 12_500))
 	tab := mem.NewTable([32]byte{1})
 	r, err := tab.Register(1, mem.Memory{Far: p.far, Addr: base, Len: page}, base, abi.AccessLocalWrite|abi.AccessRemoteWrite|abi.AccessRemoteRead)
 	require.NoError(t, err)
@@ -70,7 +70,7 @@ func TestWordsAreWhole(t *testing.T) {
 	p := start(t)
 	base := p.do("map 0 %d", page)
 	p.tell("toggle %d", base)
-	enough, changes := uint64(amount.Of(2000, 50_000)), make([]byte, 8)
+	enough, changes := uint64(amount.Of(2000, 12_500)), make([]byte, 8)
 	word := make([]byte, 8)
 	for binary.NativeEndian.Uint64(changes) < enough {
 		for i := range word {
