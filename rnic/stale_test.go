@@ -15,7 +15,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
 	"github.com/rdmashim/rdmashim/rnic/wire"
-	"github.com/rdmashim/rdmashim/rnic/wire/wiretest"
+	"github.com/rdmashim/rdmashim/tests/wiretest"
 )
 
 // cord is a link that can be pulled out, while an attacker still sends in its

@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/rnic/link"
-	"github.com/rdmashim/rdmashim/rnic/wire/wiretest"
 	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/tests/must"
+	"github.com/rdmashim/rdmashim/tests/wiretest"
 	"github.com/rdmashim/rdmashim/uapi/internal/device"
 )
 

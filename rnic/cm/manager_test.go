@@ -12,7 +12,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/wire"
-	"github.com/rdmashim/rdmashim/rnic/wire/wiretest"
+	"github.com/rdmashim/rdmashim/tests/wiretest"
 )
 
 // pair is two hosts whose programs accept and confirm at once; the passive ends

@@ -7,7 +7,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/wire"
-	"github.com/rdmashim/rdmashim/rnic/wire/wiretest"
+	"github.com/rdmashim/rdmashim/tests/wiretest"
 )
 
 // forgery is a REQ in a host's name with numbers of its connections.

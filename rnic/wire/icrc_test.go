@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
-	"github.com/rdmashim/rdmashim/rnic/wire/wiretest"
+	"github.com/rdmashim/rdmashim/tests/wiretest"
 )
 
 // plainICRC is the definition, word for word: the masked packet laid out in one

@@ -18,7 +18,7 @@ var wallClock = map[string]string{
 	"rnic/link/capture/block.go":          "a packet's time in a capture",
 	"rnic/link/udp/conduit.go":            "a deadline in the past",
 	"tools/rdmashim/dump/dissect/pcap.go": "a packet's time in a capture",
-	"rnic/wire/wiretest/frame.go":         "a packet's time in a capture",
+	"tests/wiretest/frame.go":             "a packet's time in a capture",
 	"uapi/exchange.go":                    "a deadline in the past",
 	"uapi/rdmanet/close.go":               "a deadline in the past",
 	"uapi/stats/client.go":                "a deadline in the past",

@@ -106,7 +106,7 @@ var allowed = map[string][]string{
 	"kshim/trace":                        {"kshim", "kshim/abi", "kshim/fault", "kshim/privatefile"},
 	"rnic/crc":                           {},
 	"rnic/wire":                          {"rnic/crc"},
-	"rnic/wire/wiretest":                 {"rnic/wire"},
+	"tests/wiretest":                     {"rnic/wire"},
 	"rnic/mem":                           {"kshim/abi", "kshim/fault", "rnic/crc"},
 	"rnic/splitmix":                      {},
 	"rnic/link":                          {"rnic/crc", "rnic/link/rules", "rnic/splitmix", "rnic/wire"},

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
-	"github.com/rdmashim/rdmashim/rnic/wire/wiretest"
 	"github.com/rdmashim/rdmashim/tests/must"
+	"github.com/rdmashim/rdmashim/tests/wiretest"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/live"
 	"github.com/rdmashim/rdmashim/uapi"
 )

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
-	"github.com/rdmashim/rdmashim/rnic/wire/wiretest"
 	"github.com/rdmashim/rdmashim/tests/must"
+	"github.com/rdmashim/rdmashim/tests/wiretest"
 )
 
 const testdata = "../testdata"

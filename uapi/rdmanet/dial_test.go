@@ -14,8 +14,8 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/udp"
-	"github.com/rdmashim/rdmashim/rnic/wire/wiretest"
 	"github.com/rdmashim/rdmashim/tests/must"
+	"github.com/rdmashim/rdmashim/tests/wiretest"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/msgring"
 	"github.com/rdmashim/rdmashim/uapi/msgring/core"

@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
-	"github.com/rdmashim/rdmashim/rnic/wire/wiretest"
 	"github.com/rdmashim/rdmashim/tests/leak"
+	"github.com/rdmashim/rdmashim/tests/wiretest"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }

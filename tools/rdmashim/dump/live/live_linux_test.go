@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/rnic/wire/wiretest"
 	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/netns"
+	"github.com/rdmashim/rdmashim/tests/wiretest"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
 )
 

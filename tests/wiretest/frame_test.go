@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/rnic/wire/wiretest"
+	"github.com/rdmashim/rdmashim/tests/wiretest"
 )
 
 // offsets in a pcap file of one frame
@@ -21,7 +21,7 @@ const (
 // first returns a recording cut behind its first frame.
 func first(t *testing.T, name string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("../../../tests/testdata", name))
+	b, err := os.ReadFile(filepath.Join("../testdata", name))
 	require.NoError(t, err)
 	n := int(b[fileHeader+8]) | int(b[fileHeader+9])<<8
 	return b[:frame+n]
