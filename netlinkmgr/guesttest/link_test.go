@@ -88,19 +88,13 @@ func TestUpTwice(t *testing.T) {
 	require.NoError(t, m.Remove(t.Context(), first), "again")
 }
 
-// TestUnit: the unit's command makes the link with its name and MTU, from a
-// kernel without RDMA; run again, it changes nothing.
-func TestUnit(t *testing.T) {
+// TestUpAgain: the command that a unit calls at boot makes the link with its
+// name and MTU, from a kernel without RDMA; run again, it changes nothing.
+func TestUpAgain(t *testing.T) {
 	bare(t)
 	veth(t, "ta", "tb", "10.78.0.1/24")
-	unit := ours(t, "link unit ta --mtu 4200 --name first")
-	require.Zero(t, unit.code, unit.stderr)
-	_, command, ok := strings.Cut(unit.stdout, "\nExecStart=")
-	require.True(t, ok, unit.stdout)
-	command, _, _ = strings.Cut(command, "\n")
-	words := strings.Fields(command)
 	for _, says := range []string{"set the MTU of ta to 4200 (was 1500)", "ta has the rxe link first already"} {
-		o := run(t, 0, words[0], words[1:]...)
+		o := ours(t, "link up ta --mtu 4200 --name first")
 		require.Zero(t, o.code, o.stderr)
 		require.Contains(t, o.stderr, says)
 		require.Contains(t, o.stdout, "link first/1 state ACTIVE netdev ta")

@@ -16,12 +16,12 @@ func (t *tool) link() *cobra.Command {
 	show.Aliases = []string{"list"}
 	return t.object("link", "Show, add, delete and set up RDMA links of the kernel",
 		`link shows, adds and deletes the kernel's RDMA links in iproute2's words, and
-beyond them sets up a usable rxe link in one go (up), at boot too (unit), and
-explains the GID table (gid).`,
+beyond them sets up a usable rxe link in one go (up) and explains the GID table
+(gid).`,
 		"  rdmashim link\n  rdmashim link up eth0\n  sudo rdmashim link add rxe0 type rxe netdev eth0", linkShow, show,
 		t.command("add NAME type rxe netdev DEV", "Add a link to a network device", "  sudo rdmashim link add rxe0 type rxe netdev eth0", linkAdd),
 		t.command("delete NAME", "Delete a link", "  sudo rdmashim link delete rxe0", linkDelete),
-		t.linkUp(), t.linkUnit(),
+		t.linkUp(),
 		t.command("gid [DEV[/PORT]]", "Show GID tables, with the best entry marked and why", "  rdmashim link gid\n  rdmashim link gid rxe0/1 -j", linkGID))
 }
 
@@ -76,7 +76,7 @@ func (t *tool) linkUp() *cobra.Command {
 	var o netlinkmgr.EnsureOptions
 	cmd := t.command("up [NETDEV]", "Make sure that there is a usable rxe link; print its GID",
 		"  sudo rdmashim link up\n  sudo rdmashim link up eth0 --mtu 4200 --name rxe0", func(c *call, args []string) error {
-			if err := checkUp("link up", &o, args); err != nil {
+			if err := checkUp(&o, args); err != nil {
 				return err
 			}
 			return linkUp(c, o)
@@ -86,33 +86,28 @@ needs, sets the device's MTU if asked to and brings it up, creates the link
 unless there is one, waits until its port is ACTIVE and a usable RoCE v2 GID is
 there, and prints both. It may be called again; if it fails, what it had changed
 is undone.`
-	upFlags(cmd, &o)
-	cmd.Flags().BoolVarP(&o.DryRun, "dry-run", "n", false, "print what would be done, change nothing")
-	return cmd
-}
-
-// upFlags are those of link up and of the unit that calls it.
-func upFlags(cmd *cobra.Command, o *netlinkmgr.EnsureOptions) {
 	f := cmd.Flags()
 	f.StringVar(&o.Name, "name", "", "name of the link (default: the one there, or the first free of rxe0, rxe1 …)")
 	cli.BytesVar(f, &o.MTU, "mtu", "", 0, "MTU of the network device in bytes (default: as it is)")
 	f.DurationVar(&o.Timeout, "timeout", netlinkmgr.DefaultTimeout, "how long to wait for port and GID")
 	f.StringSliceVar(&o.Modules, "module", nil, "load this module as well (rdma_ucm, ib_umad)")
+	f.BoolVarP(&o.DryRun, "dry-run", "n", false, "print what would be done, change nothing")
+	return cmd
 }
 
 // checkUp takes the network device and checks the flags.
-func checkUp(cmd string, o *netlinkmgr.EnsureOptions, args []string) error {
+func checkUp(o *netlinkmgr.EnsureOptions, args []string) error {
 	if len(args) > 1 {
-		return cli.Usagef("%s: at most one network device, not %q", cmd, args)
+		return cli.Usagef("link up: at most one network device, not %q", args)
 	}
 	if len(args) == 1 {
 		o.NetDev = args[0]
 	}
 	if o.Timeout < 0 {
-		return cli.Usagef("%s: --timeout %v is negative", cmd, o.Timeout)
+		return cli.Usagef("link up: --timeout %v is negative", o.Timeout)
 	}
 	if o.MTU != 0 && (o.MTU < netlinkmgr.MinMTU || o.MTU > netlinkmgr.MaxMTU) {
-		return cli.Usagef("%s: --mtu %d is not between %d and %d", cmd, o.MTU, netlinkmgr.MinMTU, netlinkmgr.MaxMTU)
+		return cli.Usagef("link up: --mtu %d is not between %d and %d", o.MTU, netlinkmgr.MinMTU, netlinkmgr.MaxMTU)
 	}
 	return nil
 }

@@ -2,8 +2,6 @@ package rdma
 
 import (
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -66,8 +64,7 @@ func TestRDMASetUsage(t *testing.T) {
 		{"statistic qp", `"qp"`},
 		{"statistic show link rxe0/7", "no port 7"},
 		{"link up eth0 --mtu 100", "--mtu 100 is not between 336 and 65536"},
-		{"link unit a b", "at most one"},
-		{"link unit --mtu 70000", "--mtu 70000"},
+		{"link up a b", "at most one"},
 	} {
 		k := netlinktest.Busy()
 		stdout, _, err := runRDMA(t, k, c.line)
@@ -109,7 +106,7 @@ func TestRDMARefused(t *testing.T) {
 // TestHelpAtEachLevel: help is printed, and nothing is asked of the kernel.
 func TestHelpAtEachLevel(t *testing.T) {
 	for _, line := range []string{
-		"link help", "link show help", "link add help", "link delete help", "link unit help", "dev help", "dev set help", "resource help", "resource show help",
+		"link help", "link show help", "link add help", "link delete help", "dev help", "dev set help", "resource help", "resource show help",
 		"system help", "system set help", "system show help", "statistic help", "statistic show help", "monitor help",
 	} {
 		stdout, stderr, err := runRDMA(t, nil, line)
@@ -140,44 +137,4 @@ func TestLinkUpAgain(t *testing.T) {
 	_, _, err = runRDMA(t, k, "link up eth0 --name other")
 	var has *netlinkmgr.NetDevHasLinkError
 	require.ErrorAs(t, err, &has)
-}
-
-func TestLinkUnit(t *testing.T) {
-	require.Equal(t, `[Unit]
-Description=rxe link on br-lan0 (rdmashim)
-Wants=network-online.target sys-subsystem-net-devices-br\x2dlan0.device
-After=systemd-modules-load.service network-online.target sys-subsystem-net-devices-br\x2dlan0.device
-
-[Service]
-Type=oneshot
-RemainAfterExit=yes
-ExecStart=/opt/rdmashim link up br-lan0 --name fast --mtu 4200 --module rdma_ucm
-
-[Install]
-WantedBy=multi-user.target
-`, unitText("/opt/rdmashim", netlinkmgr.EnsureOptions{NetDev: "br-lan0", Name: "fast", MTU: 4200, Modules: []string{"rdma_ucm"}}))
-	stdout, _, err := runRDMA(t, nil, "link unit")
-	require.NoError(t, err)
-	require.Contains(t, stdout, " link up\n")
-	require.Contains(t, stdout, "Wants=network-online.target\n")
-}
-
-// TestLinkUnitNames: names that mean something to systemd are refused; with the
-// others systemd, where it is installed, has nothing to complain of.
-func TestLinkUnitNames(t *testing.T) {
-	for _, name := range []string{"a\nb", "tab\t", "not UTF-8 \xff", `a"b`, "a'b", `a\b`, "100%", "$HOME", "a b", "a;b", "\u00e9"} {
-		require.Error(t, unitable("/bin/rdmashim", name), "%q", name)
-	}
-	require.NoError(t, unitable("/usr/local/bin/rdmashim-1.0", "br-lan0@if2", ""))
-	analyze, err := exec.LookPath("systemd-analyze")
-	if err != nil {
-		return
-	}
-	dir := t.TempDir()
-	program, path := filepath.Join(dir, "rdmashim"), filepath.Join(dir, "rdma-links.service")
-	require.NoError(t, os.WriteFile(program, nil, 0o755))
-	require.NoError(t, os.WriteFile(path, []byte(unitText(program, netlinkmgr.EnsureOptions{NetDev: "br-lan0@if2"})), 0o644))
-	out, err := exec.Command(analyze, "verify", path).CombinedOutput()
-	require.NoError(t, err, string(out))
-	require.NotContains(t, string(out), "rdma-links.service:")
 }
