@@ -33,9 +33,9 @@ type program struct {
 	mu   sync.Mutex // held for each command: they come one by one
 	call *call      // guarded by mu: the command on its way, nil for none
 
-	life  sync.Mutex
-	files int   // guarded by life: that are open, and 1 for the process
-	rings int64 // guarded by life: bytes of all rings
+	life      sync.Mutex
+	files     int   // guarded by life: that are open, and 1 for the process
+	ringBytes int64 // guarded by life: of all rings
 }
 
 var _ interface {
@@ -200,10 +200,10 @@ func (g *program) leave() {
 func (g *program) charge(n int64) error {
 	g.life.Lock()
 	defer g.life.Unlock()
-	if g.rings+n > maxRings {
+	if g.ringBytes+n > maxRings {
 		return syscall.ENOMEM
 	}
-	g.rings += n
+	g.ringBytes += n
 	return nil
 }
 

@@ -52,6 +52,8 @@ func makeRings(f *file) (r *rings, given int, err error) {
 	r = &rings{file: f, memfd: memfd, offsets: map[*byte]int64{}}
 	w := f.program.process.kernel.watch
 	if err := errors.Join(w.closes.add(memfd, f.goes), w.writes.add(memfd, func() { go r.doorbells() })); err != nil {
+		w.closes.remove(memfd) // nobody is told of a file that is none
+		w.writes.remove(memfd)
 		unix.Close(memfd)
 		unix.Close(given)
 		return nil, 0, err

@@ -281,3 +281,20 @@ func TestHostile(t *testing.T) {
 	lines := p.all()
 	require.True(t, strings.HasSuffix(lines, "done"), "%s", lines)
 }
+
+// TestUnwatchedRings: a device file that cannot be watched, as where the user
+// has too many watches, is none, and its end is nobody's.
+func TestUnwatchedRings(t *testing.T) {
+	w, err := newWatcher()
+	require.NoError(t, err)
+	defer w.close()
+	writes := w.writes.fd
+	w.writes.fd = -1
+	_, _, err = makeRings(&file{program: &program{process: &process{kernel: &Kernel{watch: w}}}})
+	w.writes.fd = writes
+	require.ErrorIs(t, err, unix.EBADF)
+	w.closes.mu.Lock()
+	defer w.closes.mu.Unlock()
+	require.Empty(t, w.closes.calls)
+	require.Empty(t, w.closes.marks)
+}
