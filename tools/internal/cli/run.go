@@ -56,6 +56,10 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reade
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	root.InitDefaultHelpCmd()
+	if help, _, err := root.Find([]string{"help"}); err == nil && help != root {
+		help.Args = topic
+	}
 	cmd, err := root.ExecuteContextC(ctx)
 	err = loopback.Explain(err)
 	var status *ExitStatus
@@ -74,6 +78,14 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reade
 	}
 	fmt.Fprintf(stderr, "%s: %s\n", root.Name(), OneLine(err))
 	return 1
+}
+
+// topic is the Args of help, the names of a command.
+func topic(help *cobra.Command, args []string) error {
+	if cmd, rest, _ := help.Root().Find(args); len(rest) > 0 {
+		return NoArgs(cmd, rest)
+	}
+	return nil
 }
 
 // OneLine keeps an error on the one line that scripts expect.

@@ -46,6 +46,8 @@ func TestUnknownCommand(t *testing.T) {
 		"prf":              `unknown command "prf"; near to it: perf`,
 		"frobnicate":       `unknown command "frobnicate"`,
 		"perf measrue":     `unknown command "measrue"; near to it: measure`,
+		"help prf":         `unknown command "prf"; near to it: perf`,
+		"help perf now":    `unknown command "now"`,
 		"perf measure now": `tool perf measure takes no arguments, got "now"`,
 	} {
 		root := NewRoot("tool", group)
