@@ -79,7 +79,7 @@ func (s *suite) disk(ctx context.Context, device, addr string, c nvme.HostConfig
 		return step, err
 	}
 	defer d.Close()
-	c.KeepAlive = time.Minute // in an emulated guest commands take seconds
+	c.KeepAlive = 10 * time.Minute // in an emulated guest commands take seconds
 	h, err := nvme.Connect(ctx, d, addr, c)
 	if err != nil {
 		return step, err

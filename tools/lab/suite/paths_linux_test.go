@@ -1,9 +1,9 @@
 package suite
 
 import (
+	"context"
 	"errors"
 	"os"
-	"slices"
 	"testing"
 	"time"
 
@@ -14,23 +14,25 @@ import (
 // with faults; the veths and the links that are shared are measured, too. The
 // laboratory's TestSuiteDirectory has the rest.
 func TestPaths(t *testing.T) {
-	s := &suite{turn: 20 * time.Millisecond}
-	table := s.pathTable()
+	table := (&suite{}).pathTable()
 	spoilt, others := len(paths), 2*len(veths)+5
 	for _, p := range paths {
 		if p.reads {
 			spoilt++
 		}
 	}
-	require.Len(t, table, spoilt+others+len(s.directoryTable()))
+	require.Len(t, table, spoilt+others+len((&suite{}).directoryTable()))
 	seen := map[*series]bool{bound: true}
-	for _, c := range slices.Concat(table[:2], table[4:6], table[spoilt:spoilt+others]) { // table[4:6]: 1 % lost
-		for _, x := range []*series{c.ours, c.reference} {
+	for i, c := range table {
+		if i >= 2 && i < 4 || i >= 6 && i < spoilt || i >= spoilt+others { // 4 and 5: 1 % lost
+			continue
+		}
+		for reference, x := range []*series{c.ours, c.reference} {
 			if seen[x] {
 				continue
 			}
 			seen[x] = true
-			figure, err := x.measure(t.Context())
+			figure, err := onPaths(t, i, reference)
 			var missing *notHere
 			if errors.As(err, &missing) && os.Getenv("CI") != "true" {
 				t.Skip(missing)
@@ -43,4 +45,17 @@ func TestPaths(t *testing.T) {
 			}
 		}
 	}
+}
+
+// onPaths measures one of the two series of a row, for longer where a busy
+// machine has moved no message to its end.
+func onPaths(t *testing.T, row, series int) (figure float64, err error) {
+	for turn := 20 * time.Millisecond; figure == 0 && err == nil && turn < time.Minute; turn *= 4 {
+		c := (&suite{turn: turn}).pathTable()[row]
+		figure, err = []func(context.Context) (float64, error){c.ours.measure, c.reference.measure}[series](t.Context())
+		if c.unit == "" {
+			break
+		}
+	}
+	return figure, err
 }
