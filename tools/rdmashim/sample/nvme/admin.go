@@ -10,45 +10,43 @@ import (
 // fabrics carries out the commands by which a host connects a queue and turns
 // its controller on.
 func (q *queue) fabrics(s int, c *wire.Command) {
+	status, result := wire.Success, uint64(0)
 	switch {
 	case c.Fabrics == wire.FabricsConnect:
 		q.fetch(s, wire.ConnectSize, q.connect)
+		return
 	case q.controller == nil || q.id != 0:
-		q.reply(s, wire.WrongOrder, 0)
+		status = wire.WrongOrder
 	case c.Fabrics == wire.FabricsGet:
-		v, known := q.property(c.Property())
-		if !known {
-			q.reply(s, wire.InvalidField, 0)
-			return
-		}
-		q.reply(s, wire.Success, v)
+		result, status = q.property(c.Property())
 	case c.Fabrics == wire.FabricsSet && c.Property() == wire.PropertyCC:
 		q.controller.config.Store(uint32(c.Value()))
-		q.reply(s, wire.Success, 0)
 	case c.Fabrics == wire.FabricsSet:
-		q.reply(s, wire.InvalidField, 0)
+		status = wire.InvalidField
 	default:
-		q.reply(s, wire.InvalidOpcode, 0)
+		status = wire.InvalidOpcode
 	}
+	q.reply(s, status, result)
 }
 
 // property is the value of a register.
-func (q *queue) property(p wire.Property) (v uint64, known bool) {
+func (q *queue) property(p wire.Property) (v uint64, status wire.Status) {
 	config := uint64(q.controller.config.Load())
 	switch p {
 	case wire.PropertyCAP: // the NVM command set, ready within 7.5 s, contiguous queues
-		return 1<<37 | 15<<24 | 1<<16 | (maxDepth - 1), true
+		v = 1<<37 | 15<<24 | 1<<16 | (maxDepth - 1)
 	case wire.PropertyVS:
-		return wire.Version, true
+		v = wire.Version
 	case wire.PropertyCC:
-		return config, true
+		v = config
 	case wire.PropertyCSTS: // ready, and shut down
 		if v = config & 1; config>>14&3 != 0 {
 			v |= 2 << 2
 		}
-		return v, true
+	default:
+		status = wire.InvalidField
 	}
-	return 0, false
+	return v, status
 }
 
 // connect makes a controller, or joins a queue to one, as the data of a connect

@@ -55,8 +55,6 @@ const (
 	Success         Status = 0x0000
 	InvalidOpcode   Status = 0x0001
 	InvalidField    Status = 0x0002
-	DataTransfer    Status = 0x0004
-	Internal        Status = 0x0006
 	InvalidNS       Status = 0x000b
 	WrongOrder      Status = 0x000c
 	InvalidLength   Status = 0x000f // of the SGL
@@ -83,8 +81,8 @@ var (
 	propertyNames = map[Property]string{PropertyCAP: "CAP", PropertyVS: "VS", PropertyCC: "CC", PropertyCSTS: "CSTS"}
 
 	statusNames = map[Status]string{
-		Success: "Success", InvalidOpcode: "Invalid Opcode", InvalidField: "Invalid Field", DataTransfer: "Data Transfer Error",
-		Internal: "Internal Error", InvalidNS: "Invalid Namespace", WrongOrder: "Command Sequence Error",
+		Success: "Success", InvalidOpcode: "Invalid Opcode", InvalidField: "Invalid Field", 0x0004: "Data Transfer Error",
+		0x0006: "Internal Error", InvalidNS: "Invalid Namespace", WrongOrder: "Command Sequence Error",
 		InvalidLength: "Data SGL Length Invalid", InvalidSGL: "SGL Descriptor Type Invalid", InvalidOffset: "SGL Offset Invalid",
 		BeyondEnd: "LBA Out of Range", WriteFault: "Write Fault", ReadError: "Unrecovered Read Error",
 		0x0105: "Async Event Limit Exceeded", 0x0109: "Invalid Log Page", InvalidParam: "Connect Invalid Parameters",
