@@ -104,13 +104,15 @@ func run(t *testing.T, name string, args ...string) string {
 }
 
 // TestFio: fio writes pieces of all sizes at places of the disk that it draws,
-// and reads back what it wrote. It runs with tools/test --all (tests/guest).
+// and reads back what it wrote, in packets of 4 KiB, which cost a guest least.
+// It runs with tools/test --all (tests/guest).
 func TestFio(t *testing.T) {
+	longFrames(t)
 	target(t, "", newDisk(t, "disk", 256*mib))
 	// A request that was reset five times fails, and a busy host is late.
 	_, devices := connect(t, 1, ",keep_alive_tmo=600")
 	t.Log(run(t, "fio", "--name=verify", "--filename="+devices[0], "--rw=randwrite", "--bsrange=4k-256k", "--size=256m",
-		"--direct=1", "--ioengine=libaio", "--iodepth=16", "--verify=crc32c", "--verify_fatal=1", "--verify_state_save=0", "--thread"))
+		"--direct=1", "--ioengine=libaio", "--iodepth=8", "--verify=crc32c", "--verify_fatal=1", "--verify_state_save=0", "--thread"))
 }
 
 // TestKill: a target that is killed under writes and started again on the same

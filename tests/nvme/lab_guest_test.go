@@ -75,6 +75,24 @@ func setUp() (*netpath.Namespace, error) {
 	})
 }
 
+// longFrames has both ends of the veth pair take packets of 4 KiB, until the
+// test's end.
+func longFrames(t *testing.T) {
+	t.Helper()
+	set := func(name string, mtu int) error {
+		l, err := netlink.LinkByName(name)
+		if err != nil {
+			return err
+		}
+		return netlink.LinkSetMTU(l, mtu)
+	}
+	both := func(mtu int) error {
+		return errors.Join(set("eth0", mtu), space.Do(func() error { return set("eth1", mtu) }))
+	}
+	require.NoError(t, both(4500))
+	t.Cleanup(func() { require.NoError(t, both(1500)) })
+}
+
 // newDisk makes a file that nobody may write.
 func newDisk(t *testing.T, name string, size int64) string {
 	t.Helper()
