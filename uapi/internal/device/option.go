@@ -38,10 +38,13 @@ type options struct {
 	pcap                        string // file for a capture of the device's packets, "" none
 }
 
-// defaultOptions are those of a name without options. RDMASHIM_SHM=off in the
-// environment makes shm=off the default.
+// envShm is the variable of the environment in which off makes shm=off the
+// default.
+const envShm = "RDMASHIM_SHM"
+
+// defaultOptions are those of a name without options.
 func defaultOptions(kind Kind) options {
-	return options{port: -1, noShm: os.Getenv("RDMASHIM_SHM") == "off", stats: kind == Soft}
+	return options{port: -1, noShm: os.Getenv(envShm) == "off", stats: kind == Soft}
 }
 
 // option is one option of the parser's table.

@@ -124,3 +124,11 @@ func TestRegistrySim(t *testing.T) {
 	require.Equal(t, "sim:10.0.0.1?net=x", shared.OpenName())
 	require.Equal(t, "sim0", shared.Name)
 }
+
+// A switch of the environment that is neither on nor off opens no device.
+func TestShmOfEnvironment(t *testing.T) {
+	t.Setenv(envShm, "no")
+	_, err := startSoft(must.Get(Parse("soft?port=0"))(t), netip.MustParseAddrPort("127.0.0.1:0"), "soft0", slog.New(slog.DiscardHandler))
+	require.ErrorIs(t, err, syscall.EINVAL)
+	require.ErrorContains(t, err, `RDMASHIM_SHM="no"`)
+}

@@ -33,6 +33,9 @@ func startDevice(spec Spec, at netip.AddrPort, name string, log *slog.Logger) (*
 
 // startSoft starts a soft RNIC on a UDP socket.
 func startSoft(spec Spec, at netip.AddrPort, name string, log *slog.Logger) (*Device, error) {
+	if v := os.Getenv(envShm); v != "" && v != "on" && v != "off" {
+		return nil, errs.Explain(syscall.EINVAL, "%s=%q in the environment; write on or off", envShm, v)
+	}
 	bound := at
 	if spec.unbound {
 		if sockets := readSockets(); !spec.addr.IsValid() && sockets.taken(at.Addr()) {
