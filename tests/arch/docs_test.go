@@ -134,14 +134,15 @@ func TestPublicPackages(t *testing.T) {
 }
 
 // TestDependencies: docs/design/dependencies.md says of each module that go.mod
-// or tests/grpc/go.mod requires what it is for, of each tool of the checks, and
-// of no other one.
+// or a go.mod below tests requires what it is for, of each tool of the checks,
+// and of no other one.
 func TestDependencies(t *testing.T) {
 	page := must.Get(os.ReadFile(filepath.Join(root, "docs/design/dependencies.md")))(t)
 	required := map[string]bool{}
 	for file, pattern := range map[string]string{
 		"go.mod":            `(?m)^(?:require)?[\t ]+(\S+) v\S+$`,
 		"tests/grpc/go.mod": `(?m)^(?:require)?[\t ]+(\S+) v\S+$`,
+		"tests/nfs/go.mod":  `(?m)^(?:require)?[\t ]+(\S+) v\S+$`,
 		"tools/check.mod":   `(?m)^\t(\S+)/cmd/\w+$`,
 	} {
 		mod := must.Get(os.ReadFile(filepath.Join(root, file)))(t)

@@ -136,17 +136,19 @@ func TestLightDependencies(t *testing.T) {
 // requirement is a line of a go.mod file.
 var requirement = regexp.MustCompile(`(?m)^\t(\S+) (v\S+)`)
 
-// TestNestedModule: the module of tests/grpc replaces this one by the tree, and
-// builds only while it requires no older version of a module than this one.
-func TestNestedModule(t *testing.T) {
+// TestNestedModules: modules below tests replace this one by the tree, and
+// build only while they require no older version of a module than this one.
+func TestNestedModules(t *testing.T) {
 	versions := map[string]string{}
-	for _, dir := range []string{"", "tests/grpc"} {
+	for _, dir := range []string{"", "tests/grpc", "tests/nfs"} {
 		text := must.Get(os.ReadFile(filepath.Join(root, dir, "go.mod")))(t)
 		for _, m := range requirement.FindAllStringSubmatch(string(text), -1) {
-			if least := versions[m[1]]; least != "" && slices.Compare(numbers(m[2]), numbers(least)) < 0 {
-				t.Errorf("tests/grpc requires %s %s, and the module above it %s; run 'go mod tidy' in tests/grpc", m[1], m[2], least)
+			switch least := versions[m[1]]; {
+			case dir == "":
+				versions[m[1]] = m[2]
+			case least != "" && slices.Compare(numbers(m[2]), numbers(least)) < 0:
+				t.Errorf("%s requires %s %s, and the module above it %s; run 'go mod tidy' in %[1]s", dir, m[1], m[2], least)
 			}
-			versions[m[1]] = m[2]
 		}
 	}
 }

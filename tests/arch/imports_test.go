@@ -157,6 +157,8 @@ var allowed = map[string][]string{
 	"uapi/rpc/session":                   {"uapi", "uapi/msgring", "kshim/parties", "uapi/rpc/session/core", "uapi/rpc/session/wire"},
 	"uapi/rpc/session/wire":              {},
 	"uapi/rpc/session/core":              {"uapi/rpc/session/wire"},
+	"tests/nfs":                          {"tests/nfs/xprt", "uapi"},
+	"tests/nfs/xprt":                     {"uapi"},
 	"tests/leak":                         {},
 	"tests/must":                         {},
 	"tests/linktest":                     {"rnic/link", "rnic/link/sim", "rnic/link/udp"},

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -14,6 +15,7 @@ const (
 	Image     = "image"
 	Libraries = "preload"
 	tool      = "rdmashim"
+	module    = "github.com/rdmashim/rdmashim"
 )
 
 // Path returns where a thing is that this run has built, if it has.
@@ -36,7 +38,11 @@ func Tool(t testing.TB) (path string) {
 		return path
 	}
 	path = filepath.Join(t.TempDir(), tool+".exe")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/rdmashim/rdmashim/tools/rdmashim").CombinedOutput()
+	root, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", module).Output() // tests of other modules run here, too
+	if err != nil {
+		t.Fatalf("find the module: %v", err)
+	}
+	out, err := exec.CommandContext(t.Context(), "go", "-C", strings.TrimSpace(string(root)), "build", "-o", path, "./tools/rdmashim").CombinedOutput()
 	if err != nil {
 		t.Fatalf("build the tool: %v\n%s", err, out)
 	}

@@ -82,6 +82,7 @@ var docElsewhere = map[string]string{
 	"rdmashim sample nvme host 127.0.0.1 --verify --bytes 16M":                                   "tools/rdmashim/sample/nvme/command_test.go:TestCommands",
 	"rdmashim sample nvme host 127.0.0.1 --queues 2 --time 1s":                                   "tools/rdmashim/sample/nvme/command_test.go:TestCommands",
 	"rdmashim vm run --memory 1G --module nvme_rdma,nvmet_rdma,brd,ext4 -- ls /dev/nvme-fabrics": "tests/guest/nvme_test.go:TestNVMe",
+	"go -C tests/nfs run . --device soft:192.0.2.7 /srv/files":                                   "tests/nfs/guest_test.go:TestGuest",
 	"rdmashim sample counter client --loss 5%":                                                   "tools/rdmashim/sample/command_test.go:TestCounter",
 	"rdmashim sample counter client --chaos":                                                     "tools/rdmashim/sample/command_test.go:TestCounter",
 	"rdmashim sample counter client --kill":                                                      "tools/rdmashim/sample/command_test.go:TestCounter",
