@@ -45,8 +45,8 @@ func TestIdleDeviceForgets(t *testing.T) {
 	at := openOwn(t, d)
 	shared := must.Get(d.CreateSRQ(SRQConfig{Depth: 1}))(t)
 	mem, group := make([]byte, 64), netip.MustParseAddr("239.1.2.3")
-	// Of all: twice the 32,654 after which CREATE_QP failed once.
-	pairs := amount.Of(idleObjects, 1<<16)
+	// Of all: each of 20 bits of a handle, and more than a device has numbers.
+	pairs := amount.Of(idleObjects, 1<<20+16)
 	for _, kind := range []struct {
 		name  string
 		n     int
