@@ -119,7 +119,7 @@ func kernelOfRelease(ctx context.Context, run runner, release string) ([]string,
 	}
 	names := slices.DeleteFunc(releasePackage.FindAllString(string(out), -1), func(name string) bool {
 		after := strings.TrimPrefix(name, "linux-image-"+release)
-		return after[0] >= '0' && after[0] <= '9' // 6.12 is no 6.1
+		return after != "" && after[0] >= '0' && after[0] <= '9' // 6.12 is no 6.1
 	})
 	if len(names) == 0 {
 		return nil, &MissingError{

@@ -192,6 +192,8 @@ func TestRelease(t *testing.T) {
 		require.Equal(t, []string{want}, apt.fetched)
 		require.Equal(t, k, CachedKernel(release))
 	}
+	whole := must.Get(kernelOfRelease(t.Context(), apt.run, "6.12.9+deb12-amd64"))(t)
+	require.Equal(t, []string{"linux-image-6.12.9+deb12-amd64"}, whole)
 	_, err := packagedKernel(t.Context(), apt.run, "6.2", t.Logf)
 	var missing *MissingError
 	require.ErrorAs(t, err, &missing)
