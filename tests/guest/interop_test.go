@@ -51,27 +51,6 @@ func TestInterop(t *testing.T) {
 	interop(t, vmtest.Config(t))
 }
 
-// newer is a release of Linux that many users have, beside the distribution's.
-const newer = "6.12"
-
-// TestInteropNewer is the same on a newer kernel, where the cache has one. CI
-// depends on the distribution's alone.
-func TestInteropNewer(t *testing.T) {
-	if os.Getenv("CI") == "true" {
-		t.Log("CI runs it on the distribution's kernel alone")
-		return
-	}
-	amount.Rest(t)
-	t.Parallel()
-	c := vmtest.Config(t)
-	k := vm.CachedKernel(newer)
-	if k == nil {
-		t.Skipf("this machine has no Linux %s in its cache; 'rdmashim vm run --release %[1]s -- true' brings it", newer)
-	}
-	c.Image, c.Kernel, c.Modules = "", k.Image, k.Modules
-	interop(t, c)
-}
-
 func interop(t *testing.T, c vm.Config) {
 	c.Memory, c.Timeout = 768, 20*time.Minute // of the guest's time; it takes seven
 	if amount.Race {
