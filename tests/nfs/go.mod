@@ -6,7 +6,6 @@ require (
 	github.com/go-git/go-billy/v5 v5.9.2
 	github.com/rdmashim/rdmashim v0.0.0
 	github.com/stretchr/testify v1.12.1
-	github.com/vishvananda/netlink v1.3.1
 	github.com/willscott/go-nfs v0.0.4
 	golang.org/x/sys v0.50.0
 )
@@ -24,6 +23,7 @@ require (
 	github.com/u-root/u-root v0.16.0 // indirect
 	github.com/u-root/uio v0.0.0-20240224005618-d2acac8f3701 // indirect
 	github.com/ulikunitz/xz v0.5.17 // indirect
+	github.com/vishvananda/netlink v1.3.1 // indirect
 	github.com/vishvananda/netns v0.0.5 // indirect
 	github.com/willscott/go-nfs-client v0.0.0-20240104095149-b44639837b00 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect

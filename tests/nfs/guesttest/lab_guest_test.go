@@ -4,7 +4,6 @@ package guesttest
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/tests/must"
@@ -48,27 +46,7 @@ func setUp() (*netpath.Namespace, error) {
 	if err != nil {
 		return nil, err
 	}
-	eth1, err := netlink.LinkByName("eth1")
-	if err != nil {
-		return nil, err
-	}
-	if err := netlink.LinkSetNsFd(eth1, s.FD); err != nil {
-		return nil, err
-	}
-	return s, s.Do(func() error {
-		addr, err := netlink.ParseAddr(softAddr + "/24")
-		for _, name := range []string{"eth1", "lo"} {
-			l, e := netlink.LinkByName(name)
-			if e != nil {
-				return e
-			}
-			err = errors.Join(err, netlink.LinkSetUp(l))
-			if name == "eth1" {
-				err = errors.Join(err, netlink.AddrAdd(l, addr))
-			}
-		}
-		return err
-	})
+	return s, s.Take("eth1", softAddr+"/24")
 }
 
 // newExport makes a directory that nobody may write.

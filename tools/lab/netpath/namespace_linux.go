@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"syscall"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -92,6 +93,35 @@ func (s *Namespace) Do(f func() error) error {
 	done := make(chan error)
 	s.calls <- func() { done <- f() }
 	return <-done
+}
+
+// Take moves an interface of this process's namespace into this one, gives it
+// an address with its prefix, as in 10.0.0.2/24, and brings it and lo up.
+func (s *Namespace) Take(name, address string) error {
+	l, err := netlink.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	addr, err := netlink.ParseAddr(address)
+	if err != nil {
+		return err
+	}
+	if err := netlink.LinkSetNsFd(l, s.FD); err != nil {
+		return err
+	}
+	return s.Do(func() (err error) {
+		for _, n := range []string{name, "lo"} {
+			l, e := netlink.LinkByName(n)
+			if e == nil {
+				e = netlink.LinkSetUp(l)
+			}
+			if e == nil && n == name {
+				e = netlink.AddrAdd(l, addr)
+			}
+			err = errors.Join(err, e)
+		}
+		return err
+	})
 }
 
 // Close ends the thread. Sockets and processes keep the namespace.
