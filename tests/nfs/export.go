@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io/fs"
 	"log"
 	"net"
@@ -21,7 +22,7 @@ const mountPort = "20048"
 // mountOptions is how Linux mounts what an address exports: the options of
 // mount(2).
 func mountOptions(address string) string {
-	return "vers=3,proto=rdma,port=20049,mountproto=tcp,mountvers=3,mountport=" + mountPort + ",nolock,addr=" + address + ",mountaddr=" + address
+	return fmt.Sprintf("vers=3,proto=rdma,port=%d,mountproto=tcp,mountvers=3,mountport=%s,nolock,addr=%s,mountaddr=%[3]s", xprt.Port, mountPort, address)
 }
 
 // export serves a directory by NFS over RDMA at xprt.Port of a device, and its
@@ -43,7 +44,7 @@ func export(device *uapi.Device, dir string, ready func(address string)) error {
 		return err
 	}
 	defer tcp.Close()
-	rdma, err := xprt.Listen(device, ":20049", log.Printf)
+	rdma, err := xprt.Listen(device, fmt.Sprint(":", xprt.Port), log.Printf)
 	if err != nil {
 		return err
 	}

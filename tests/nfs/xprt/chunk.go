@@ -51,8 +51,7 @@ func (c *conn) answer(ctx context.Context, h *header, reply []byte) error {
 			reply = append(reply[:at+4:at+4], reply[min(at+4+padded(n), len(reply)):]...)
 		}
 	}
-	written := used
-	head := h.answer(written, 0)
+	head := h.answer(used, 0)
 	if len(head)+len(reply) > c.inline {
 		if h.reply == nil {
 			return fmt.Errorf("reply of %d bytes, and no chunk for it: %w", len(reply), syscall.EMSGSIZE)
@@ -61,7 +60,7 @@ func (c *conn) answer(ctx context.Context, h *header, reply []byte) error {
 		if err := c.move(ctx, uapi.OpWrite, used, n, h.reply); err != nil {
 			return err
 		}
-		head, reply = h.answer(written, n), nil
+		head, reply = h.answer(used, n), nil
 	}
 	if len(head) > inline {
 		return fmt.Errorf("chunks of %d bytes: %w", len(head), syscall.EMSGSIZE)

@@ -28,9 +28,8 @@ type Listener struct {
 	places   chan struct{}
 }
 
-// Listen listens at an address of a device, such as ":20049", which waits for
-// the client's first call. log, which may be nil, receives a line about each
-// client that fails.
+// Listen listens at an address of a device, such as ":20049". log, which may be
+// nil, receives a line about each client that fails or is refused.
 func Listen(device *uapi.Device, addr string, log func(format string, args ...any)) (*Listener, error) {
 	rdma, err := device.Listen(addr, uapi.ListenConfig{})
 	if err != nil {
