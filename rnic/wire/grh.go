@@ -44,19 +44,8 @@ func (h *GRH) append4(b []byte, src, dst [4]byte) []byte {
 	b = binary.BigEndian.AppendUint16(b, h.PayloadLen+ip4HeaderLen)
 	b = append(b, 0, 0, ip4FlagDF, 0, h.HopLimit, h.NextHeader, 0, 0)
 	b = append(append(b, src[:]...), dst[:]...)
-	binary.BigEndian.PutUint16(b[start+10:], ^sum16(b[start:]))
+	binary.BigEndian.PutUint16(b[start+10:], ^Fold(Sum(0, b[start:])))
 	return b
-}
-
-// sum16 returns the ones' complement sum of b's 16-bit words (RFC 1071). b has
-// an even length of at most 40 bytes.
-func sum16(b []byte) uint16 {
-	var sum uint32
-	for i := 0; i < len(b); i += 2 {
-		sum += uint32(binary.BigEndian.Uint16(b[i:]))
-	}
-	sum = sum>>16 + sum&0xffff
-	return uint16(sum>>16 + sum)
 }
 
 // append16 appends an address in 16 bytes, zeros for the zero Addr.

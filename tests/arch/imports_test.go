@@ -116,7 +116,7 @@ var allowed = map[string][]string{
 	"rnic/link/shm":                      {"kshim/arena", "kshim/fault", "rnic/link", "rnic/wire", "kshim/parties", "kshim/peercred", "kshim/privatefile"},
 	"tools/lab/rawudp":                   {},
 	"rnic/link/sim":                      {"rnic/link", "rnic/wire"},
-	"rnic/link/capture":                  {"kshim/privatefile", "rnic/link"},
+	"rnic/link/capture":                  {"kshim/privatefile", "rnic/link", "rnic/wire"},
 	"tools/rdmashim/dump/dissect":        {"rnic/wire"},
 	"tools/rdmashim/dump/flow":           {"tools/rdmashim/dump/dissect", "rnic/wire"},
 	"tools/rdmashim/dump/qmux":           {"tools/rdmashim/dump/dissect", "rnic/wire", "uapi/msgring/core", "uapi/qmux/wire"},

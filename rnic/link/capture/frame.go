@@ -3,6 +3,8 @@ package capture
 import (
 	"encoding/binary"
 	"net/netip"
+
+	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
 const (
@@ -40,7 +42,7 @@ func appendFrame(b []byte, src, dst netip.AddrPort, id uint16, head, payload, ta
 		b = append(b, hopLimit, protocolUDP, 0, 0)
 		s, d := src.Addr().As4(), dst.Addr().As4()
 		b = append(append(b, s[:]...), d[:]...)
-		binary.BigEndian.PutUint16(b[start+10:], ^fold(sum(0, b[start:])))
+		binary.BigEndian.PutUint16(b[start+10:], ^wire.Fold(wire.Sum(0, b[start:])))
 	} else {
 		b = append(b, 0x60, 0, 0, 0)
 		b = binary.BigEndian.AppendUint16(b, uint16(length))
@@ -63,34 +65,9 @@ func appendFrame(b []byte, src, dst netip.AddrPort, id uint16, head, payload, ta
 // checksum6 is the UDP checksum over IPv6 (RFC 8200, 8.1): of the addresses,
 // the length, the protocol and the datagram, whose checksum field is 0.
 func checksum6(addrs, udp []byte) uint16 {
-	c := ^fold(sum(sum(uint64(len(udp))+protocolUDP, addrs), udp))
+	c := ^wire.Fold(wire.Sum(wire.Sum(uint64(len(udp))+protocolUDP, addrs), udp))
 	if c == 0 {
 		c = 0xffff
 	}
 	return c
-}
-
-// sum adds the 16-bit words of b to s; an odd last byte counts as if a 0
-// followed.
-func sum(s uint64, b []byte) uint64 {
-	for len(b) >= 4 {
-		s += uint64(binary.BigEndian.Uint32(b))
-		b = b[4:]
-	}
-	if len(b) >= 2 {
-		s += uint64(binary.BigEndian.Uint16(b))
-		b = b[2:]
-	}
-	if len(b) > 0 {
-		s += uint64(b[0]) << 8
-	}
-	return s
-}
-
-// fold brings a sum to 16 bits with end-around carry (RFC 1071).
-func fold(s uint64) uint16 {
-	for s > 0xffff {
-		s = s>>16 + s&0xffff
-	}
-	return uint16(s)
 }

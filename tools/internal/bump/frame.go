@@ -1,6 +1,10 @@
 package bump
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
 
 // Lengths in bytes, and other facts of a frame's headers.
 const (
@@ -81,7 +85,7 @@ func flip(frame []byte, random uint64) (disguised bool) {
 	field := frame[at+udpChecksum:]
 	if sum := binary.BigEndian.Uint16(field); sum != 0 { // 0: none was computed
 		// RFC 1624, section 3, equation 3.
-		next := fold(uint64(^sum) + uint64(^before) + uint64(word(frame[at:end], i-at)))
+		next := wire.Fold(uint64(^sum) + uint64(^before) + uint64(word(frame[at:end], i-at)))
 		binary.BigEndian.PutUint16(field, orOnes(^next))
 	}
 	return true
@@ -99,23 +103,7 @@ func word(b []byte, i int) uint16 {
 // finish computes a checksum that the kernel left to a network card: over b,
 // stored at offset, where the pseudo header's sum lies.
 func finish(b []byte, offset int) {
-	binary.BigEndian.PutUint16(b[offset:], orOnes(^fold(add(0, b))))
-}
-
-// add adds the words of b to a sum.
-func add(sum uint64, b []byte) uint64 {
-	for i := 0; i < len(b); i += 2 {
-		sum += uint64(word(b, i))
-	}
-	return sum
-}
-
-// fold adds carries back: the sum in ones' complement.
-func fold(sum uint64) uint16 {
-	for sum > 0xffff {
-		sum = sum>>16 + sum&0xffff
-	}
-	return uint16(sum)
+	binary.BigEndian.PutUint16(b[offset:], orOnes(^wire.Fold(wire.Sum(0, b))))
 }
 
 // orOnes returns the checksum that UDP sends: ones for zero, which means none;

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
 // udp4 is a frame with a UDP datagram over IPv4 and a right checksum.
@@ -41,7 +43,7 @@ func seal(f []byte, at int, addrs []byte) {
 	udp := f[at:]
 	binary.BigEndian.PutUint16(udp, 4791)
 	binary.BigEndian.PutUint16(udp[4:], uint16(len(udp)))
-	binary.BigEndian.PutUint16(udp[udpChecksum:], fold(pseudo(udp, addrs)))
+	binary.BigEndian.PutUint16(udp[udpChecksum:], wire.Fold(pseudo(udp, addrs)))
 	finish(udp, udpChecksum)
 }
 
@@ -56,7 +58,7 @@ func rightSum(f []byte) bool {
 	for i := 0; i < end-at; i += 2 {
 		sum += uint64(word(f[at:end], i))
 	}
-	return fold(sum) == 0xffff
+	return wire.Fold(sum) == 0xffff
 }
 
 // A disguised flip leaves a right checksum, another one a wrong one; exactly

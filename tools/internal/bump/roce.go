@@ -117,18 +117,18 @@ func (p packet) complete(frame []byte) {
 	} else {
 		binary.BigEndian.PutUint16(ip[2:], uint16(len(ip)+len(udp)))
 		binary.BigEndian.PutUint16(ip[10:], 0)
-		binary.BigEndian.PutUint16(ip[10:], ^fold(add(0, ip)))
+		binary.BigEndian.PutUint16(ip[10:], ^wire.Fold(wire.Sum(0, ip)))
 	}
 	binary.BigEndian.PutUint16(udp[4:], uint16(len(udp)))
 	if field := udp[udpChecksum:]; binary.BigEndian.Uint16(field) != 0 {
-		binary.BigEndian.PutUint16(field, fold(pseudo(udp, p.addressBytes(frame))))
+		binary.BigEndian.PutUint16(field, wire.Fold(pseudo(udp, p.addressBytes(frame))))
 		finish(udp, udpChecksum)
 	}
 }
 
 // pseudo is the sum of the header that UDP's checksum covers besides.
 func pseudo(udp, addresses []byte) uint64 {
-	return add(protocolUDP+uint64(len(udp)), addresses)
+	return wire.Sum(protocolUDP+uint64(len(udp)), addresses)
 }
 
 // cut calls each with a frame for each packet of one that was left to hardware

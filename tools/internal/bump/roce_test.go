@@ -72,11 +72,11 @@ func checked(t testing.TB, frame []byte) (p wire.Packet, icrc bool) {
 	ip, udp := frame[at.ip:at.udp], frame[at.udp:at.end]
 	id, whole := uint16(0), false
 	if !at.v6 {
-		require.EqualValues(t, 0xffff, fold(add(0, ip)), "the header's checksum")
+		require.EqualValues(t, 0xffff, wire.Fold(wire.Sum(0, ip)), "the header's checksum")
 		id, whole = binary.BigEndian.Uint16(ip[4:]), ip[6]&0x40 != 0
 	}
 	if binary.BigEndian.Uint16(udp[udpChecksum:]) != 0 {
-		require.EqualValues(t, 0xffff, fold(add(pseudo(udp, at.addressBytes(frame)), udp)), "UDP's checksum")
+		require.EqualValues(t, 0xffff, wire.Fold(wire.Sum(pseudo(udp, at.addressBytes(frame)), udp)), "UDP's checksum")
 	}
 	from, to := at.addresses(frame)
 	ports := binary.BigEndian.Uint16(udp)
@@ -230,9 +230,9 @@ func TestCut(t *testing.T) {
 				q, ok := find(f)
 				require.True(t, ok)
 				ip, udp := f[q.ip:q.udp], f[q.udp:]
-				require.EqualValues(t, 0xffff, fold(add(pseudo(udp, q.addressBytes(f)), udp)))
+				require.EqualValues(t, 0xffff, wire.Fold(wire.Sum(pseudo(udp, q.addressBytes(f)), udp)))
 				if !q.v6 {
-					require.EqualValues(t, 0xffff, fold(add(0, ip)))
+					require.EqualValues(t, 0xffff, wire.Fold(wire.Sum(0, ip)))
 					require.EqualValues(t, len(sizes), binary.BigEndian.Uint16(ip[4:]))
 				}
 				payload = append(payload, udp[udpLen:]...)

@@ -102,35 +102,14 @@ func (b *bundle) carve(record []byte, f *frame) []byte {
 		binary.BigEndian.PutUint16(ip[2:], uint16(len(ip)))
 		binary.BigEndian.PutUint16(ip[4:], f.id)
 		clear(ip[10:12])
-		binary.BigEndian.PutUint16(ip[10:], ^sum(0, ip[:f.udp-f.ip]))
+		binary.BigEndian.PutUint16(ip[10:], ^wire.Fold(wire.Sum(0, ip[:f.udp-f.ip])))
 		return b.buf
 	}
 	binary.BigEndian.PutUint16(ip[4:], uint16(len(udp)))
-	c := ^sum(sum32(protocolUDP+uint32(len(udp)), ip[8:40]), udp)
+	c := ^wire.Fold(wire.Sum(wire.Sum(protocolUDP+uint64(len(udp)), ip[8:40]), udp))
 	if c == 0 {
 		c = 0xffff // 0 is no checksum (RFC 8200, 8.1)
 	}
 	binary.BigEndian.PutUint16(udp[6:], c)
 	return b.buf
-}
-
-// sum32 adds the 16-bit words of b to s; an odd last byte counts as if a 0
-// followed.
-func sum32(s uint32, b []byte) uint32 {
-	for len(b) >= 2 {
-		s += uint32(binary.BigEndian.Uint16(b))
-		b = b[2:]
-	}
-	if len(b) > 0 {
-		s += uint32(b[0]) << 8
-	}
-	return s
-}
-
-// sum is sum32 with end-around carry (RFC 1071).
-func sum(s uint32, b []byte) uint16 {
-	for s = sum32(s, b); s > 0xffff; {
-		s = s>>16 + s&0xffff
-	}
-	return uint16(s)
 }

@@ -104,9 +104,9 @@ func TestBundleRecord(t *testing.T) {
 			require.Equal(t, wire.PSN(i), again[0].Wire.PSN)
 			require.Equal(t, len(p.Record.Data), p.Record.Length)
 			if b := p.Record.Data; v6 {
-				require.EqualValues(t, 0xffff, sum(sum32(17+uint32(len(b)-40), b[8:40]), b[40:]))
+				require.EqualValues(t, 0xffff, wire.Fold(wire.Sum(wire.Sum(17+uint64(len(b)-40), b[8:40]), b[40:])))
 			} else {
-				require.EqualValues(t, 0xffff, sum(0, b[:20]))
+				require.EqualValues(t, 0xffff, wire.Fold(wire.Sum(0, b[:20])))
 				require.EqualValues(t, 9+i, binary.BigEndian.Uint16(b[4:]))
 			}
 		}
