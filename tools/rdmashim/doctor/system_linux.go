@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/kshim/preload"
+	"github.com/rdmashim/rdmashim/kshim/supervise/notif"
 	"github.com/rdmashim/rdmashim/netlinkmgr"
 	"github.com/rdmashim/rdmashim/rnic/link/shm"
 	"github.com/rdmashim/rdmashim/uapi"
@@ -40,7 +41,7 @@ func Running() (System, error) {
 		Segmentation: segmentation,
 		Near:         near,
 		Library:      preload.Possible,
-		Supervisor:   sync.OnceValues(supervisor),
+		Supervisor:   sync.OnceValues(notif.Check),
 	}, nil
 }
 

@@ -4,6 +4,7 @@ package doctor
 
 import (
 	"github.com/rdmashim/rdmashim/kshim/preload"
+	"github.com/rdmashim/rdmashim/kshim/supervise/notif"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -13,6 +14,6 @@ func Running() (System, error) {
 	return System{
 		Open:       func(device string) (*uapi.Device, error) { return uapi.Open(device, uapi.OpenConfig{}) },
 		Library:    preload.Possible,
-		Supervisor: supervisor,
+		Supervisor: notif.Check,
 	}, nil
 }

@@ -15,12 +15,6 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/minikernel"
 )
 
-// supervisable reports why the supervisor can reach no program here.
-func supervisable() error {
-	_, err := notif.Check()
-	return err
-}
-
 // supervised runs a program whose calls are answered by a kernel in this
 // command, or at a server, and ends as the program does.
 func supervised(args, devices []string, server string) error {

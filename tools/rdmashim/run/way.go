@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/preload"
 	"github.com/rdmashim/rdmashim/kshim/supervise/broker"
+	"github.com/rdmashim/rdmashim/kshim/supervise/notif"
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
 )
 
@@ -47,7 +48,7 @@ func choose(asked, server, program string, w io.Writer) (string, error) {
 	if why == nil {
 		return byLibrary, nil
 	}
-	if supervisor := supervisable(); supervisor != nil {
+	if _, supervisor := notif.Check(); supervisor != nil {
 		return "", fmt.Errorf("%w; and the supervisor cannot reach it either: %w", why, supervisor)
 	}
 	fmt.Fprintf(w, "rdmashim: its system calls are answered (--way supervisor): %v\n", why)
