@@ -145,7 +145,7 @@ func (u *unaryCall) do(ctx context.Context, c *ClientConn, method string, args a
 	}
 	x := &u.call
 	x.Method, x.WaitForReady, x.MaxReply, x.Body = method, u.info.waitForReady, u.info.maxReceive, &u.out
-	if x.Metadata, err = appendMetadata(nil, u.info.codec.subtype, md, nil); err != nil {
+	if x.Metadata, err = encodeMetadata(u.info.codec.subtype, md, nil); err != nil {
 		return err
 	}
 	if u.out, err = u.info.codec.marshal(args); err != nil {

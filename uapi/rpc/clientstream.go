@@ -59,7 +59,7 @@ func (c *ClientConn) newStream(ctx context.Context, desc *grpc.StreamDesc, _ *gr
 		return nil, s.finish(nil, err)
 	}
 	call := session.Call{Method: method, WaitForReady: info.waitForReady}
-	if call.Metadata, err = appendMetadata(nil, info.codec.subtype, md, nil); err != nil {
+	if call.Metadata, err = encodeMetadata(info.codec.subtype, md, nil); err != nil {
 		return nil, s.finish(nil, err)
 	}
 	if s.stream, err = c.session.Open(s.ctx, &call); err != nil {

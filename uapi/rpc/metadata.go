@@ -30,16 +30,15 @@ const (
 // Values of keys that end in -bin are bytes; others are printable ASCII. A
 // message with neither has no bytes at all.
 
-// appendMetadata appends the encoding of both lists to b. It leaves out the
-// keys that gRPC reserves, as grpc-go does; among the headers it says the
-// content type unless that is protobuf's. Errors: INTERNAL for a key or value
-// that metadata may not have, RESOURCE_EXHAUSTED beyond maxMetadata.
-func appendMetadata(b []byte, subtype string, headers, trailers metadata.MD) ([]byte, error) {
+// encodeMetadata encodes both lists. It leaves out the keys that gRPC reserves,
+// as grpc-go does; among the headers it says the content type unless that is
+// protobuf's. Errors: INTERNAL for a key or value that metadata may not have,
+// RESOURCE_EXHAUSTED beyond maxMetadata.
+func encodeMetadata(subtype string, headers, trailers metadata.MD) ([]byte, error) {
 	if len(headers) == 0 && len(trailers) == 0 && subtype == "" {
-		return b, nil
+		return nil, nil
 	}
-	begin := len(b)
-	b = append(b, 0, 0)
+	b := make([]byte, 2)
 	if subtype != "" {
 		if err := validEntry(contentType, subtype); err != nil {
 			return nil, status.Errorf(codes.Internal, "rpc: content-subtype: %v", err)
@@ -50,14 +49,14 @@ func appendMetadata(b []byte, subtype string, headers, trailers metadata.MD) ([]
 	if err != nil {
 		return nil, err
 	}
-	n := len(b) - begin - 2
+	n := len(b) - 2
 	if b, err = appendEntries(b, trailers); err != nil {
 		return nil, err
 	}
-	if len(b)-begin > maxMetadata {
-		return nil, status.Errorf(codes.ResourceExhausted, "rpc: metadata of %d bytes; the most are %d", len(b)-begin, maxMetadata)
+	if len(b) > maxMetadata {
+		return nil, status.Errorf(codes.ResourceExhausted, "rpc: metadata of %d bytes; the most are %d", len(b), maxMetadata)
 	}
-	binary.BigEndian.PutUint16(b[begin:], uint16(n))
+	binary.BigEndian.PutUint16(b, uint16(n))
 	return b, nil
 }
 

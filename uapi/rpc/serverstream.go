@@ -104,7 +104,7 @@ func (x *exchange) takeHeaders() ([]byte, error) {
 	if x.stream == nil {
 		return nil, nil
 	}
-	return appendMetadata(nil, "", headers, nil)
+	return encodeMetadata("", headers, nil)
 }
 
 // end ends a call or stream with the handler's answer: its status, the
@@ -116,7 +116,7 @@ func (x *exchange) end(err error) session.Reply {
 		headers = nil
 	}
 	x.mu.Unlock()
-	md, mdErr := appendMetadata(nil, "", headers, trailers)
+	md, mdErr := encodeMetadata("", headers, trailers)
 	if mdErr != nil {
 		err = mdErr
 	}
