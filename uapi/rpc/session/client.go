@@ -110,7 +110,7 @@ func (c *ClientConfig) ring() msgring.Config {
 // linger bounds the time that a connection waits for its peer at its end.
 const linger = time.Second
 
-// Lock, Unlock and memory are a connection's end.
+// A client is the end of its connections.
 func (c *Client) Lock()          { c.mu.Lock() }
 func (c *Client) Unlock()        { c.mu.Unlock() }
 func (c *Client) memory() *slabs { return &c.slabs }

@@ -62,7 +62,7 @@ func (x *session) seat(r *running) {
 	case !ok:
 		r.refused(wire.ResourceExhausted, tooManyWait)
 	case now && r.pace != nil && r.pace.brief():
-		r.inline, x.link.brief = true, r
+		r.inline, x.link.started = true, r
 	case now:
 		go r.run()
 	}
@@ -89,7 +89,7 @@ func (r *running) run() {
 	l, others := x.link, len(x.calls) > 0
 	s.mu.Unlock()
 	switch {
-	case l == nil || r.inline && took < brief/4: // the reader flushes
+	case l == nil || r.inline && took < briefTime/4: // the reader flushes
 		return
 	case others && !r.inline:
 		runtime.Gosched() // their answers go with this one

@@ -8,12 +8,12 @@ import (
 
 // A handler that returns at once runs in the goroutine that reads its
 // connection: no goroutine is started, and none is woken. A method's handlers
-// run so once its score reaches briefRuns: +1 for a run of at most brief,
+// run so once its score reaches briefRuns: +1 for a run of at most briefTime,
 // -slowRuns for a longer one, within ±mostRuns. Meanwhile a timer waits to let
 // another goroutine take the reading over, so that a handler that blocks all
 // the same holds up its connection for readerWaits only.
 const (
-	brief       = 50 * time.Microsecond
+	briefTime   = 50 * time.Microsecond
 	briefRuns   = 16
 	mostRuns    = 64
 	slowRuns    = 24
@@ -29,7 +29,7 @@ type pace struct {
 // lost, which does no harm.
 func (p *pace) countRun(took time.Duration) {
 	n := p.runs.Load()
-	if took <= brief {
+	if took <= briefTime {
 		p.runs.Store(min(n+1, mostRuns))
 	} else {
 		p.runs.Store(max(n-slowRuns, -mostRuns))

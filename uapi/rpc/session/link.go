@@ -31,7 +31,7 @@ type link struct {
 	first   int             // bytes of outbox that go in the next chunk
 	life    context.Context // of the handlers that calls on it start
 	over    chan struct{}   // closed when nothing of it is left, of a server's
-	brief   *running        // a handler that the reader is to run, which alone uses it
+	started *running        // a handler that the reader is to run, which alone uses it
 	relay   relay
 	turn    turn
 	intake  intake // of the owner of the turn
@@ -125,8 +125,8 @@ func (x *link) read() (err error, reads bool) {
 	for {
 		for err = r.fault; err == nil && x.end.demand() == many; {
 			err = x.readOne()
-			if run := x.brief; run != nil && err == nil {
-				x.brief = nil
+			if run := x.started; run != nil && err == nil {
+				x.started = nil
 				if !x.relay.inline(run) {
 					x.flush()
 					return nil, false

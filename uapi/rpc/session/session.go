@@ -80,7 +80,7 @@ func (s *Server) answer(request *uapi.Request) {
 	var l *link
 	if err == nil {
 		l = newLink(nil, conn, asked.Epoch, s.config.InFlight)
-		x, _ = s.connect(from, asked, l)
+		x = s.connect(from, asked, l)
 	}
 	s.mu.Lock()
 	s.core.Leave(asked.ID)
@@ -95,13 +95,14 @@ func (s *Server) answer(request *uapi.Request) {
 }
 
 // connect makes a connection that stands its session's: a new one's, or that of
-// the one that was asked for, whose older connection has ended then.
-func (s *Server) connect(from core.Address, asked msgring.Session, l *link) (*session, error) {
+// the one that was asked for, whose older connection has ended then. It returns
+// nil for a session that may not have it.
+func (s *Server) connect(from core.Address, asked msgring.Session, l *link) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
 		if s.closed {
-			return nil, errAway
+			return nil
 		}
 		x := s.sessions[s.core.Find(asked.ID)]
 		if x == nil || x.link == nil || x.link.epoch > l.epoch {
@@ -115,7 +116,7 @@ func (s *Server) connect(from core.Address, asked msgring.Session, l *link) (*se
 	}
 	c, err := s.core.Connect(from, asked.ID, l.epoch, s.end)
 	if err != nil {
-		return nil, err
+		return nil
 	}
 	x := s.sessions[c]
 	if x == nil {
@@ -127,7 +128,7 @@ func (s *Server) connect(from core.Address, asked msgring.Session, l *link) (*se
 		s.sessions[c] = x
 	}
 	x.link, l.end = l, x
-	return x, nil
+	return x
 }
 
 // share is whose a client is, as shares count it.
@@ -135,16 +136,13 @@ func share(at netip.AddrPort) core.Address { return parties.Of(at.Addr()).Addr()
 
 // refusal tells the client why the core does not admit it.
 func refusal(err error) *msgring.Refusal {
-	r := &msgring.Refusal{Reason: msgring.ReasonSlots, Text: err.Error()}
 	switch {
 	case errors.Is(err, core.ErrBusy):
-		r.Reason, r.Text = msgring.ReasonBusy, "too many sessions"
+		return &msgring.Refusal{Reason: msgring.ReasonBusy, Text: "too many sessions"}
 	case errors.Is(err, core.ErrStale):
-		r.Reason, r.Text = msgring.ReasonStale, "the session has a later connection"
-	default:
-		r.Text = "no such number of slots"
+		return &msgring.Refusal{Reason: msgring.ReasonStale, Text: "the session has a later connection"}
 	}
-	return r
+	return &msgring.Refusal{Reason: msgring.ReasonSlots, Text: "no such number of slots"}
 }
 
 // converse takes calls in on a connection until it ends.
@@ -208,7 +206,7 @@ func (s *Server) expireLater(after time.Duration) {
 	})
 }
 
-// Lock, Unlock and memory are a connection's end.
+// A session is the end of its connection.
 func (x *session) Lock()          { x.server.mu.Lock() }
 func (x *session) Unlock()        { x.server.mu.Unlock() }
 func (x *session) memory() *slabs { return &x.slabs }
