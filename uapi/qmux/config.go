@@ -62,10 +62,7 @@ func (cfg *Config) Check() error {
 
 // recordSize returns the bound of records on a byte stream.
 func recordSize(conn net.Conn) int {
-	if _, secure := conn.(*tls.Conn); secure || conn == nil {
-		return wire.DefaultMaxRecord
-	}
-	if overRDMA(conn) {
+	if _, secure := conn.(*tls.Conn); conn != nil && !secure && overRDMA(conn) {
 		return rdmaRecord
 	}
 	return wire.DefaultMaxRecord

@@ -162,7 +162,7 @@ func (c *Conn) dispatch() {
 	for _, e := range c.core.Events() {
 		s := c.streams[e.Stream]
 		switch e.Kind {
-		case core.EventReady:
+		case core.EventReady, core.EventDatagramRoom:
 			poke(c.room)
 		case core.EventAccept:
 			poke(c.accepts[index(e.Stream.Uni())])
@@ -170,8 +170,6 @@ func (c *Conn) dispatch() {
 			poke(c.opens[index(e.Stream.Uni())])
 		case core.EventDatagram:
 			poke(c.grams)
-		case core.EventDatagramRoom:
-			poke(c.room)
 		case core.EventReadable:
 			if s != nil {
 				poke(s.receive.ready)
