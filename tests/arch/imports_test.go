@@ -100,7 +100,7 @@ var allowed = map[string][]string{
 	"kshim/far":                          {"kshim/driver"},
 	"kshim/supervise":                    {"kshim", "kshim/abi", "kshim/driver", "kshim/emu", "kshim/far", "kshim/planted", "kshim/rdmanl", "kshim/refuse", "kshim/supervise/notif", "kshim/trace"},
 	"kshim/supervise/notif":              {},
-	"kshim/supervise/broker":             {"kshim/supervise/notif"},
+	"kshim/supervise/broker":             {"kshim/far", "kshim/supervise/notif"},
 	"kshim/refuse":                       {"kshim", "kshim/abi", "kshim/fault", "kshim/ruletext", "kshim/trace"},
 	"kshim/ruletext":                     {},
 	"kshim/trace":                        {"kshim", "kshim/abi", "kshim/fault", "kshim/privatefile"},

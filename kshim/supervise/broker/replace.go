@@ -3,8 +3,6 @@
 package broker
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -13,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmashim/rdmashim/kshim/far"
 	"github.com/rdmashim/rdmashim/kshim/supervise/notif"
 )
 
@@ -80,14 +79,8 @@ func readPath(pid int, address uint64, memory Memory) string {
 	if err != nil {
 		return ""
 	}
-	defer mem.Close()
-	b := make([]byte, 256)
-	n, err := mem.ReadAt(b, int64(address)) // what lies before the end of a page
-	if n <= 0 && err != nil && !errors.Is(err, syscall.EIO) {
-		return ""
-	}
-	if end := bytes.IndexByte(b[:max(n, 0)], 0); end >= 0 {
-		return string(b[:end])
-	}
-	return ""
+	m := far.New(mem, pid)
+	defer m.Close()
+	path, _ := m.ReadString(address, 256)
+	return path
 }

@@ -5,6 +5,7 @@ package broker
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,7 +19,7 @@ import (
 type Config struct {
 	Path   string       // the program's file
 	Args   []string     // its arguments, its name first
-	Env    []string     // NAME=VALUE; nil: those of this process
+	Env    []string     // NAME=VALUE
 	Window notif.Window // descriptors whose calls are held
 
 	// Kernel answers the calls, in the keeper, until Receive returns
@@ -87,7 +88,7 @@ func start(r role) (pid int, err error) {
 	}
 	text := fmt.Sprintf("%s=%s %d %d", variable, r.name, r.socket, r.server)
 	p, err := os.StartProcess("/proc/self/exe", os.Args, &os.ProcAttr{
-		Env:   append(withoutRole(os.Environ()), text),
+		Env:   append(os.Environ(), text),
 		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 	})
 	if err != nil {
@@ -97,25 +98,10 @@ func start(r role) (pid int, err error) {
 	return pid, p.Release()
 }
 
-// withoutRole is an environment without the variable.
-func withoutRole(env []string) []string {
-	var clean []string
-	for _, e := range env {
-		if !strings.HasPrefix(e, variable+"=") {
-			clean = append(clean, e)
-		}
-	}
-	return clean
-}
-
 // become is the third process: it becomes the program.
 func become(c Config, r role) int {
-	env := c.Env
-	if env == nil {
-		env = os.Environ()
-	}
-	err := notif.Exec(c.Window, r.socket, c.Path, c.Args, withoutRole(env))
-	return sayExec(c.Args, err)
+	env := slices.DeleteFunc(slices.Clone(c.Env), func(e string) bool { return strings.HasPrefix(e, variable+"=") })
+	return sayExec(c.Args, notif.Exec(c.Window, r.socket, c.Path, c.Args, env))
 }
 
 // release closes the descriptors that this process has of its parent and that
