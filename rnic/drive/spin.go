@@ -5,12 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// Adaptive spinning: before blocking, the receiver spins up to spinFor if
-// packets come often. A packet that comes at once then finds it awake, which
-// spares both sides the wake-up.
-
-// spin calls look until it found something or the time is up. In between it
-// yields the processor: the goroutine that it waits for may need it.
+// spin calls look until it found something or the time is up (habits.go:
+// adaptive spinning). In between it yields the processor: the goroutine that it
+// waits for may need it.
 func (d *Driver) spin(look func() bool) {
 	if !d.brisk.Load() || d.contended() {
 		return
