@@ -27,7 +27,7 @@ const (
 	MaxRing   = 64 << 20
 	MinQuanta = 16
 	MaxQuanta = 4096
-	// MaxChunk is the device's longest message (rnic and rdma_rxe).
+	// MaxChunk is rdma_rxe's longest message; soft devices carry longer ones.
 	MaxChunk = 8 << 20
 )
 
