@@ -61,7 +61,7 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reade
 		help.Args = topic
 	}
 	cmd, err := root.ExecuteContextC(ctx)
-	err = loopback.Explain(err)
+	err = explainFull(loopback.Explain(err), args)
 	var status *ExitStatus
 	var usage *UsageError
 	switch {
@@ -69,7 +69,7 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reade
 		return 0
 	case errors.As(err, &status):
 		if status.Err != nil {
-			fmt.Fprintf(stderr, "%s: %s\n", root.Name(), OneLine(status.Err))
+			fmt.Fprintf(stderr, "%s: %s\n", root.Name(), OneLine(explainFull(status.Err, args)))
 		}
 		return status.Code
 	case errors.As(err, &usage):
