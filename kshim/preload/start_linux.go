@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -33,7 +34,8 @@ const Build = "build-libraries"
 
 // buildBeside builds in a process of its own, in a session of its own, which
 // goes on when this one is killed: a program that is run under a short timeout
-// finds the libraries at last.
+// finds the libraries at last. An error is that process's own, without the name
+// of the command that both print before it.
 func buildBeside(dir string, progress io.Writer) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -41,7 +43,13 @@ func buildBeside(dir string, progress io.Writer) error {
 	}
 	cmd := exec.Command(self, "run", "--"+Build, dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	return cbuild.Run(cmd, progress)
+	err = cbuild.Run(cmd, progress)
+	if err != nil {
+		if _, own, ok := strings.Cut(err.Error(), ": rdmashim: "); ok {
+			err = errors.New(own)
+		}
+	}
+	return err
 }
 
 // BuildLibraries is that process. Of several with one cache one builds, and the
