@@ -114,13 +114,17 @@ func replace(path string, text []byte, mode os.FileMode) error {
 		return err
 	}
 	next := path + ".new"
-	if err := os.WriteFile(next, text, mode); err != nil {
-		return err
+	err := os.WriteFile(next, text, mode)
+	if err == nil {
+		err = os.Chmod(next, mode)
 	}
-	if err := os.Chmod(next, mode); err != nil {
-		return err
+	if err == nil {
+		err = os.Rename(next, path)
 	}
-	return os.Rename(next, path)
+	if err != nil {
+		_ = os.Remove(next) // half of a library would fill what is full
+	}
+	return err
 }
 
 // build makes the two libraries in dir.

@@ -135,3 +135,11 @@ func TestDestDir(t *testing.T) {
 	target := must.Get(os.Readlink(filepath.Join(dest, "usr/lib", linkName)))(t)
 	require.Equal(t, sharedName, target)
 }
+
+// TestReplaceFails: a file that cannot be had leaves nothing beside its place.
+func TestReplaceFails(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "taken", "full"), 0o700))
+	require.Error(t, replace(filepath.Join(dir, "taken"), []byte("library"), 0o755))
+	require.Len(t, must.Get(os.ReadDir(dir))(t), 1)
+}
