@@ -3,6 +3,7 @@ package shm
 import (
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -50,8 +51,9 @@ func (b *bell) open(dir string, mode os.FileMode, n nonce) (err error) {
 	}
 	if err != nil {
 		b.close()
+		return fmt.Errorf("bind %s: %w", name.Name, err)
 	}
-	return os.NewSyscallError("bind", err)
+	return nil
 }
 
 // drain takes up to most rings, and reports whether there was one. Another one
