@@ -29,23 +29,10 @@ type watched struct {
 	call   func(events uint32)
 }
 
-func newWatcher() (w *watcher, err error) {
-	w = &watcher{done: make(chan struct{}), ready: map[int32]*watched{}}
-	defer func() {
-		if err != nil {
-			w.closeAll()
-		}
-	}()
-	if w.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		return nil, err
-	}
-	if w.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC); err != nil {
-		return nil, err
-	}
-	if w.closes, err = newNotifier(unix.IN_CLOSE_WRITE); err != nil {
-		return nil, err
-	}
-	if w.writes, err = newNotifier(unix.IN_MODIFY); err != nil {
+func newWatcher() (*watcher, error) {
+	w := &watcher{epoll: -1, wake: -1, done: make(chan struct{}), ready: map[int32]*watched{}}
+	if err := w.open(); err != nil {
+		w.closeAll()
 		return nil, err
 	}
 	for _, n := range []*notifier{w.closes, w.writes} {
@@ -56,6 +43,21 @@ func newWatcher() (w *watcher, err error) {
 	}
 	go w.loop()
 	return w, nil
+}
+
+// open opens the descriptors. After an error some are open.
+func (w *watcher) open() (err error) {
+	if w.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return err
+	}
+	if w.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC); err != nil {
+		return err
+	}
+	if w.closes, err = newNotifier(unix.IN_CLOSE_WRITE); err != nil {
+		return err
+	}
+	w.writes, err = newNotifier(unix.IN_MODIFY)
+	return err
 }
 
 // add has f called once when fd is ready for events, or has failed, and once
