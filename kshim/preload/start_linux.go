@@ -112,7 +112,7 @@ func sweepLater(run string) error {
 		return err
 	}
 	if _, err := unix.FcntlInt(w.Fd(), unix.F_DUPFD, lowPipe); err != nil {
-		return fmt.Errorf("keep a pipe open: %w", err)
+		return fmt.Errorf("a pipe needs descriptor %d or a higher one (ulimit -n 1024): %w", lowPipe, err)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package rdmanl
 
 import (
+	"fmt"
 	"sync"
 	"syscall"
 	"time"
@@ -43,7 +44,7 @@ func NewSocket(s *Server) (*Socket, error) {
 	defer unix.Close(low)
 	fd, err := unix.FcntlInt(uintptr(low), unix.F_DUPFD_CLOEXEC, highDescriptor)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("a netlink socket needs descriptor %d or a higher one (ulimit -n 1024): %w", highDescriptor, err)
 	}
 	return &Socket{server: s, fd: fd, busy: map[uint64]bool{}}, nil
 }
