@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,8 +62,10 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reade
 	if help, _, err := root.Find([]string{"help"}); err == nil && help != root {
 		help.Args = topic
 	}
+	unwritten := keepHelpError(root)
 	cmd, err := root.ExecuteContextC(ctx)
-	err = explainFull(loopback.Explain(err), args)
+	err = cmp.Or(err, *unwritten)
+	err = explainLimit(loopback.Explain(err), args)
 	var status *ExitStatus
 	var usage *UsageError
 	switch {
@@ -69,7 +73,7 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reade
 		return 0
 	case errors.As(err, &status):
 		if status.Err != nil {
-			fmt.Fprintf(stderr, "%s: %s\n", root.Name(), OneLine(explainFull(status.Err, args)))
+			fmt.Fprintf(stderr, "%s: %s\n", root.Name(), OneLine(explainLimit(status.Err, args)))
 		}
 		return status.Code
 	case errors.As(err, &usage):
@@ -78,6 +82,22 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reade
 	}
 	fmt.Fprintf(stderr, "%s: %s\n", root.Name(), OneLine(err))
 	return 1
+}
+
+// keepHelpError has the error of writing a help text, which cobra drops,
+// kept where the result points.
+func keepHelpError(root *cobra.Command) *error {
+	var failed error
+	show := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		var text bytes.Buffer
+		out := cmd.OutOrStdout()
+		cmd.SetOut(&text)
+		show(cmd, args)
+		cmd.SetOut(out)
+		_, failed = text.WriteTo(out)
+	})
+	return &failed
 }
 
 // topic is the Args of help, the names of a command.

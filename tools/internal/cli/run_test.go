@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -34,6 +36,18 @@ func TestRun(t *testing.T) {
 		require.Equal(t, c.code, Run(t.Context(), root, []string{"do"}, nil, &stdout, &stderr), c.name)
 		require.Equal(t, c.line, stderr.String(), c.name)
 		require.Empty(t, stdout.String(), c.name)
+	}
+}
+
+// TestHelpUnwritten: a help text that cannot be written is a failure.
+func TestHelpUnwritten(t *testing.T) {
+	r, w := io.Pipe()
+	require.NoError(t, r.CloseWithError(syscall.ENOSPC))
+	for _, line := range []string{"", "help", "help do", "do --help"} {
+		root := NewRoot("tool", &cobra.Command{Use: "do", RunE: Help})
+		var stderr bytes.Buffer
+		require.Equal(t, 1, Run(t.Context(), root, strings.Fields(line), nil, w, &stderr), line)
+		require.Equal(t, "tool: no space left on device\n", stderr.String(), line)
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestExplainFull: the line of a full file system names the variable by which
+// TestExplainLimit: the line of a full file system names the variable by which
 // the files go elsewhere, once, and none for files that the caller named.
-func TestExplainFull(t *testing.T) {
+func TestExplainLimit(t *testing.T) {
 	t.Setenv("TMPDIR", "/full")
 	t.Setenv("XDG_CACHE_HOME", "/full/cache")
 	full := func(path string) error { return &fs.PathError{Op: "mkdir", Path: path, Err: syscall.ENOSPC} }
@@ -28,10 +28,11 @@ func TestExplainFull(t *testing.T) {
 		{full("/fuller/x"), "", ""},
 		{fmt.Errorf("%w; set XDG_RUNTIME_DIR to one of your own", full("/full/x")), "", ""},
 		{&fs.PathError{Op: "mkdir", Path: "/full/x", Err: syscall.EACCES}, "", ""},
+		{&fs.PathError{Op: "open", Path: "/full/x", Err: syscall.EMFILE}, "", "; 'ulimit -n 1024' allows more"},
 	} {
-		err := explainFull(c.err, []string{c.line})
+		err := explainLimit(c.err, []string{c.line})
 		require.EqualError(t, err, c.err.Error()+c.want)
 		require.Equal(t, errors.Is(c.err, syscall.ENOSPC), errors.Is(err, syscall.ENOSPC))
 	}
-	require.NoError(t, explainFull(nil, nil))
+	require.NoError(t, explainLimit(nil, nil))
 }
