@@ -50,7 +50,9 @@ func relay(conn io.ReadWriter, in lines, out io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("the kernel has ended, or is another user's: %w", err)
 		}
-		fmt.Fprint(out, strings.TrimSuffix(text, "\x00"))
+		if _, err := io.WriteString(out, strings.TrimSuffix(text, "\x00")); err != nil {
+			return err
+		}
 		failure, err := answer.ReadString(0)
 		if err != nil {
 			return err

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -39,17 +40,27 @@ type console struct {
 }
 
 // output is the console's output, one write at a time; traces come from other
-// goroutines too.
+// goroutines too. It keeps the first error.
 type output struct {
 	mu     sync.Mutex
 	w      io.Writer // guarded by mu
+	failed error     // guarded by mu
 	traced atomic.Bool
 }
 
 func (o *output) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.w.Write(b)
+	n, err := o.w.Write(b)
+	o.failed = cmp.Or(o.failed, err)
+	return n, err
+}
+
+// err returns the first error of a write.
+func (o *output) err() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.failed
 }
 
 // tracer prints lines of system calls while tracing is on.
@@ -146,10 +157,10 @@ func Run(name string, script io.Reader, out io.Writer) error {
 			c.printf("> %s\n", text)
 		}
 		if err := c.run(lines.Text()); err == errExit {
-			return nil
+			break
 		} else if err != nil {
 			return fmt.Errorf("%s:%d: %w", name, n, err)
 		}
 	}
-	return lines.Err()
+	return cmp.Or(lines.Err(), c.out.err())
 }

@@ -3,6 +3,7 @@ package kernel
 import (
 	"bufio"
 	"bytes"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -111,6 +112,15 @@ func TestScriptErrors(t *testing.T) {
 	out, err := script(t, "! rmmod soft", "exit", "bogus")
 	require.NoError(t, err)
 	require.Contains(t, out, "> ! rmmod soft\nENOENT: rmmod soft: the module is not loaded")
+}
+
+// TestScriptUnwritten: a script whose answers cannot be written has failed.
+func TestScriptUnwritten(t *testing.T) {
+	r, w := io.Pipe()
+	require.NoError(t, r.CloseWithError(syscall.ENOSPC))
+	for _, end := range []string{"", "\nexit"} {
+		require.ErrorIs(t, Run("script", strings.NewReader("lsmod"+end), w), syscall.ENOSPC)
+	}
 }
 
 // TestExamples: the example of each command is one that the console takes.
