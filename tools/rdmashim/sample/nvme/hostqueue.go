@@ -92,7 +92,7 @@ func openQueue(ctx context.Context, d *uapi.Device, addr string, id, depth, room
 		},
 	})
 	var rejected *uapi.RejectError
-	if errors.As(err, &rejected) {
+	if errors.As(err, &rejected) && rejected.Reason == uapi.RejectedByProgram {
 		if why, e := wire.ParseRefusal(rejected.PrivateData); e == nil {
 			err = fmt.Errorf("%w: %v", err, why)
 		}
