@@ -15,6 +15,7 @@ import (
 // TestNoAllocations: a message there and back, with the waiting at both ends,
 // allocates nothing, nor does a READ.
 func TestNoAllocations(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir()) // no neighbour's `top` has questions
 	a, err := uapi.Open("soft", uapi.OpenConfig{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, a.Close()) }()
