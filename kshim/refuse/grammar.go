@@ -17,7 +17,8 @@ type Word struct {
 	form string // of its value; "" has none
 	Text string // what it does
 
-	set func(*rule, string) error
+	set    func(*rule, string) error
+	counts bool // which of them the rule hits
 }
 
 // String is the word as it is written.
@@ -25,25 +26,25 @@ func (w *Word) String() string { return strings.TrimSuffix(w.Name+"="+w.form, "=
 
 // Grammar is all words.
 var Grammar = []Word{
-	{"call", "CREATE_QP", "calls of this name, as in a trace", setCall},
+	{"call", "CREATE_QP", "calls of this name, as in a trace", setCall, false},
 	{"errno", "ENOMEM", "the call is answered so in the kernel's place", func(r *rule, v string) error {
 		if r.errno = trace.Errno(v); r.errno == 0 {
 			return errors.New("no errno of that name; write ENOMEM")
 		}
 		return nil
-	}},
-	{"wc", "SEND or any", "completions with success of this operation, or of any", setWC},
+	}, false},
+	{"wc", "SEND or any", "completions with success of this operation, or of any", setWC, false},
 	{"status", "REM_OP_ERR", "the completion has this status, its queue pair is in ERR and what follows is flushed", func(r *rule, v string) error {
 		return find(&r.status, v, func(s abi.WCStatus) bool { return s != abi.WCSuccess })
-	}},
+	}, false},
 	{"event", "DEVICE_FATAL", "this event follows the completion, of its queue pair, its queue, the port or the device", func(r *rule, v string) error {
 		r.event = new(abi.EventType)
 		return find(r.event, v, func(e abi.EventType) bool { return e.Element() <= abi.ElementQP })
-	}},
-	{"nth", "3", "the third of them in the process", func(r *rule, v string) error { return number(&r.nth, v) }},
-	{"after", "10", "the same, for events: behind the tenth completion", func(r *rule, v string) error { return number(&r.nth, v) }},
-	{"every", "10", "each tenth of them", func(r *rule, v string) error { return number(&r.every, v) }},
-	{"once", "", "the first of them", func(r *rule, _ string) error { r.nth = 1; return nil }},
+	}, false},
+	{"nth", "3", "the third of them in the process", func(r *rule, v string) error { return number(&r.nth, v) }, true},
+	{"after", "10", "the same, for events: behind the tenth completion", func(r *rule, v string) error { return number(&r.nth, v) }, true},
+	{"every", "10", "each tenth of them", func(r *rule, v string) error { return number(&r.every, v) }, true},
+	{"once", "", "the first of them", func(r *rule, _ string) error { r.nth = 1; return nil }, true},
 }
 
 func number(dst *uint64, text string) (err error) {

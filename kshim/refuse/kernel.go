@@ -2,7 +2,7 @@ package refuse
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"syscall"
@@ -10,6 +10,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/fault"
+	"github.com/rdmashim/rdmashim/kshim/ruletext"
 )
 
 // EnvFault is the environment variable with the rules of a process.
@@ -31,9 +32,13 @@ func New(k kshim.Kernel, r *Rules) kshim.Kernel {
 // Env wraps k by the rules of the environment and those of text, which are the
 // rules' own (Idle). Without any it returns k itself.
 func Env(k kshim.Kernel, text string) (kshim.Kernel, *Rules, error) {
-	r, err := Parse(os.Getenv(EnvFault))
+	expanded, err := ruletext.Expand(os.Getenv(EnvFault))
+	r := &Rules{}
+	if err == nil {
+		r, err = Parse(expanded)
+	}
 	if err != nil {
-		return nil, nil, errors.New(EnvFault + ": " + err.Error())
+		return nil, nil, fmt.Errorf("%s: %w", EnvFault, err)
 	}
 	own, err := Parse(text)
 	if err != nil {

@@ -55,10 +55,25 @@ func (x *rule) count() bool {
 	return hit
 }
 
-// Is reports whether a rule is of this package's kind, not of packets.
-func Is(text string) bool {
-	return slices.ContainsFunc([]string{"call=", "wc=", "event="}, func(word string) bool { return strings.Contains(text, word) })
+// Split divides the rules of a text, and of the files in it (kshim/ruletext),
+// into those of packets and those of this package's kind, between semicolons.
+func Split(text string) (packets, calls string, err error) {
+	text, err = ruletext.Expand(text)
+	if err != nil {
+		return "", "", err
+	}
+	for line := range ruletext.Each(text) {
+		if slices.ContainsFunc([]string{"call=", "wc=", "event="}, func(word string) bool { return strings.Contains(line, word) }) {
+			calls += line + ";"
+		} else {
+			packets += line + ";"
+		}
+	}
+	return strings.TrimSuffix(packets, ";"), strings.TrimSuffix(calls, ";"), nil
 }
+
+// Join puts rules behind others, each of which may be empty.
+func Join(rules, more string) string { return strings.Trim(rules+";"+more, ";") }
 
 // Parse reads rules (kshim/ruletext). An error names the word and what may
 // stand there.
@@ -76,13 +91,24 @@ const form = "call=CREATE_QP errno=ENOMEM, wc=SEND status=REM_OP_ERR or event=PO
 
 func parseRule(line string) (rule, error) {
 	r := rule{text: line}
-	err := ruletext.Words(line, func(word, key, value string, _ bool) error {
+	counts := 0
+	err := ruletext.Words(line, func(word, key, value string, has bool) error {
 		i := slices.IndexFunc(Grammar, func(w Word) bool { return w.Name == key })
 		if i < 0 {
-			return fmt.Errorf("%q is no word of a rule; write %s", key, form)
+			return fmt.Errorf("%q is no word of a rule of calls; write %s", key, form)
 		}
-		if err := Grammar[i].set(&r, value); err != nil {
+		w := &Grammar[i]
+		if has != (w.form != "") {
+			return fmt.Errorf("%q: write %s", word, w)
+		}
+		if err := w.set(&r, value); err != nil {
 			return fmt.Errorf("%q: %w", word, err)
+		}
+		if w.counts {
+			counts++
+		}
+		if counts > 1 {
+			return fmt.Errorf("%q: a rule has one of nth=, after=, every= and once", word)
 		}
 		return nil
 	})

@@ -2,6 +2,7 @@ package refuse
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,7 +30,10 @@ func TestParse(t *testing.T) {
 		"call=CREATE_PQ errno=EPERM":           `"call=CREATE_PQ": no such call; there are open, mmap`,
 		"call=open errno=ENOMEMORY":            "no errno of that name",
 		"call=open errno=EPERM nth=0":          "not a number from 1 on",
-		"call=open errno=EPERM op=ACK":         `"op" is no word of a rule`,
+		"call=open errno=EPERM op=ACK":         `"op" is no word of a rule of calls`,
+		"call=open errno=EPERM once=3":         `"once=3": write once`,
+		"call=open errno=EPERM nth":            `"nth": write nth=3`,
+		"call=open errno=EPERM nth=3 once":     `"once": a rule has one of nth=, after=, every= and once`,
 		"call=open call=mmap errno=EPERM":      `"call" is given twice`,
 		"wc=nth=5 status=REM_OP_ERR":           `"wc=nth=5": write wc=any nth=5, or`,
 		"wc=SEND":                              "it lacks call= or errno=, or wc= or status=",
@@ -43,6 +47,20 @@ func TestParse(t *testing.T) {
 		_, err := Parse(text)
 		require.ErrorContains(t, err, want, "%.40q", text)
 	}
+}
+
+// TestEnv: the environment names a file of rules as well.
+func TestEnv(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rules")
+	require.NoError(t, os.WriteFile(file, []byte("call=open errno=EMFILE nth=2\n"), 0o600))
+	t.Setenv(EnvFault, "@"+file)
+	_, r, err := Env(nil, "")
+	require.NoError(t, err)
+	require.Equal(t, []syscall.Errno{0, syscall.EMFILE}, []syscall.Errno{r.answer(callOpen), r.answer(callOpen)})
+	t.Setenv(EnvFault, "@"+file+"x")
+	_, _, err = Env(nil, "")
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.ErrorContains(t, err, EnvFault)
 }
 
 // TestAnswer: each rule counts the calls of its name.

@@ -2,6 +2,7 @@ package ruletext
 
 import (
 	"fmt"
+	"iter"
 	"os"
 	"strings"
 )
@@ -12,6 +13,22 @@ const (
 	MaxText  = 64 << 10
 )
 
+// Each is the rules of a text, without remarks and empty lines.
+func Each(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for line := range strings.Lines(text) {
+			if strings.HasPrefix(strings.TrimSpace(line), "#") { // to the line's end
+				continue
+			}
+			for rule := range strings.SplitSeq(line, ";") {
+				if rule = strings.TrimSpace(rule); rule != "" && rule[0] != '#' && !yield(rule) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // Lines calls add for each rule, one a line or between semicolons, without
 // remarks and empty lines. An error of add names the rule.
 func Lines(text string, add func(line string) error) error {
@@ -19,10 +36,7 @@ func Lines(text string, add func(line string) error) error {
 		return fmt.Errorf("%d bytes of rules, %d at most", len(text), MaxText)
 	}
 	n := 0
-	for line := range strings.FieldsFuncSeq(text, func(c rune) bool { return c == '\n' || c == ';' }) {
-		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
-			continue
-		}
+	for line := range Each(text) {
 		if n++; n > MaxRules {
 			return fmt.Errorf("more than %d rules", MaxRules)
 		}

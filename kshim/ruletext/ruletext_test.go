@@ -3,6 +3,7 @@ package ruletext
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,4 +18,9 @@ func TestExpand(t *testing.T) {
 	require.Equal(t, "drop once\ndup op=ACK\necn", text)
 	_, err = Expand("@" + path + "x")
 	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// TestEach: a remark goes to the end of its line.
+func TestEach(t *testing.T) {
+	require.Equal(t, []string{"drop once", "ecn", "dup"}, slices.Collect(Each("# drop; dup\n drop once; ecn;;\n\n\t# x\r\ndup")))
 }

@@ -108,6 +108,8 @@ func TestUsage(t *testing.T) {
 		"perf write bw -D x":               `flag: must be a number (try`,
 		"demo --seed 99999999999999999999": `flag: must be a non-negative integer (try`,
 		"server --max-bytes -1":            "not negative",
+		"run --kernel /x --loss 1% true":   "leave out --loss",
+		"run --kernel /x -d soft true":     "leave out --device",
 	})
 	clitest.Refused(t, 1, "", map[string]string{
 		"demo --device soft?pcap=/nonexistent/x": "open /nonexistent/x: no such file",

@@ -63,7 +63,7 @@ var Grammar = []Word{
 	{"qp", "17 or first", "packets to this queue pair, or to the first that the device ever sent to", none, setQP},
 	{"psn", "+50..+150", "packet numbers, counted from the connection's first", none, func(r *rule, v string) error {
 		r.hasPSN = true
-		return setSpan(&r.psn, "+", v, 1<<23-1)
+		return setSpan(&r.psn, "+", v, 0, 1<<23-1)
 	}},
 	{"imm", "0x17", "packets with this immediate, as a big-endian number", none, func(r *rule, v string) error {
 		n, err := number(v, 0, 1<<32-1)
@@ -72,11 +72,11 @@ var Grammar = []Word{
 	}},
 	{"size", "0..64", "bytes of payload", none, func(r *rule, v string) error {
 		r.hasSize = true
-		return setSpan(&r.size, "", v, 1<<20)
+		return setSpan(&r.size, "", v, 0, 1<<20)
 	}},
 	{"nth", "3 or 3..5", "of those on a connection that are not repeated, the third, or the third to the fifth", none, func(r *rule, v string) error {
 		r.hasNth = true
-		return setSpan(&r.nth, "", v, 1<<40)
+		return setSpan(&r.nth, "", v, 1, 1<<40)
 	}},
 	{"every", "10", "each tenth of those", none, func(r *rule, v string) error {
 		n, err := number(v, 1, 1<<40)

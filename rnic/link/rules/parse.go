@@ -140,16 +140,17 @@ func number(text string, least, most uint64) (uint64, error) {
 	return v, nil
 }
 
-// setSpan reads A, A..B, A.. or ..B, each end behind the sign if there is one.
-func setSpan(dst *span, sign, text string, most uint64) error {
+// setSpan reads A, A..B, A.. or ..B, each end from least to most, and behind
+// the sign if there is one.
+func setSpan(dst *span, sign, text string, least, most uint64) error {
 	from, to, ranges := strings.Cut(text, "..")
-	*dst = span{0, int64(most)}
+	*dst = span{int64(least), int64(most)}
 	end := func(to *int64, text string) error {
 		digits, ok := strings.CutPrefix(text, sign)
 		if !ok {
 			return fmt.Errorf("no %q before %q", sign, text)
 		}
-		v, err := number(digits, 0, most)
+		v, err := number(digits, least, most)
 		*to = int64(v)
 		return err
 	}

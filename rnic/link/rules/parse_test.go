@@ -30,6 +30,7 @@ func TestParse(t *testing.T) {
 		"drop=1":               `"drop=1": write drop`,
 		"delay":                `"delay": write delay=2ms`,
 		"drop nth":             `"nth": write nth=3 or 3..5`,
+		"drop nth=0":           "not a number of 1 …",
 		"delay=2":              "not a duration",
 		"delay=2h":             "1m0s at most",
 		"drop op=AKC":          `no packet is a "AKC"; there are SEND_FIRST`,

@@ -42,11 +42,12 @@ func (o *Option) Type() string   { return o.kind }
 // Set takes the option's text. Rules of calls are of all devices, and of
 // programs that this one starts.
 func (o *Option) Set(text string) error {
-	if o.many && refuse.Is(text) {
-		return addCallRule(text)
-	}
-	if o.many && o.Text != "" {
-		text = o.Text + ";" + text
+	if o.many {
+		packets, err := takeCallRules(text)
+		if err != nil || packets == "" {
+			return err
+		}
+		text = refuse.Join(o.Text, packets)
 	}
 	err := uapi.CheckDevice("soft?" + o.key + "=" + text)
 	if err == nil {
@@ -59,15 +60,37 @@ func (o *Option) Set(text string) error {
 	return err
 }
 
-// addCallRule adds rules of calls to the environment's.
-func addCallRule(text string) error {
-	if had := os.Getenv(refuse.EnvFault); had != "" {
-		text = had + ";" + text
+// takeCallRules adds the rules of calls in a text to the environment's, and
+// returns the others.
+func takeCallRules(text string) (packets string, err error) {
+	packets, calls, err := refuse.Split(text)
+	if err == nil {
+		_, err = refuse.Parse(calls)
 	}
-	if _, err := refuse.Parse(text); err != nil {
-		return err
+	if err != nil || calls == "" {
+		return packets, err
 	}
-	return os.Setenv(refuse.EnvFault, text)
+	return packets, os.Setenv(refuse.EnvFault, refuse.Join(os.Getenv(refuse.EnvFault), calls))
+}
+
+// ForPrograms returns the name of a soft device of programs that do not open it
+// by name, with the flags' options. Rules of calls in it become those of all.
+func (f *DeviceFlags) ForPrograms(device string) (string, error) {
+	name, options, _ := strings.Cut(device, "?")
+	for option := range strings.SplitSeq(options, "&") {
+		rules, ok := strings.CutPrefix(option, "fault=")
+		if ok {
+			packets, err := takeCallRules(rules)
+			if err != nil {
+				return "", &UsageError{Err: fmt.Errorf("device %q: %w", device, err)}
+			}
+			if option = "fault=" + packets; packets == "" {
+				continue
+			}
+		}
+		name = WithOptions(name, option)
+	}
+	return WithOptions(name, f.Options()), nil
 }
 
 // Add adds all the flags to a command.
@@ -92,6 +115,20 @@ func (f *DeviceFlags) AddFaults(cmd *cobra.Command) {
 		cmd.Flags().Var(&f.faults[i], o.key, o.usage)
 	}
 	cmd.Flags().Uint64Var(&f.Seed, "seed", 0, "seed of the faults; the same seed hits the same packets (default: chosen and printed)")
+}
+
+// Given returns the first of some flags, or of those of the faults, that the
+// command was given; empty is none.
+func (f *DeviceFlags) Given(cmd *cobra.Command, names ...string) string {
+	for _, o := range f.faults {
+		names = append(names, o.key)
+	}
+	for _, name := range append(names, "seed") {
+		if cmd.Flags().Changed(name) {
+			return name
+		}
+	}
+	return ""
 }
 
 // AddDevice adds -d, --device only.

@@ -51,7 +51,10 @@ SIGTERM; programs that still run then find no device.`,
 				if err := preload.CheckDevice(d); err != nil {
 					return &cli.UsageError{Err: err}
 				}
-				devices[i] = cli.WithOptions(d, faults.Options())
+				var err error
+				if devices[i], err = faults.ForPrograms(d); err != nil {
+					return err
+				}
 			}
 			path, err := socketPath(args)
 			if err != nil {

@@ -72,13 +72,16 @@ one: soft:127.0.0.5.`,
 				if err := preload.CheckDevice(d); err != nil {
 					return &cli.UsageError{Err: err}
 				}
-				devices[i] = cli.WithOptions(d, faults.Options())
+				var err error
+				if devices[i], err = faults.ForPrograms(d); err != nil {
+					return err
+				}
 			}
 			if server == "" && way != byLibrary && !cmd.Flags().Changed("device") {
 				server = os.Getenv("RDMASHIM_KERNEL")
 			}
-			if server != "" && cmd.Flags().Changed("device") {
-				return cli.Usagef("the devices of --kernel are the server's: leave out --device")
+			if of := faults.Given(cmd, "device"); server != "" && of != "" {
+				return cli.Usagef("the devices of a shared kernel and their faults are the server's, %s: leave out --%s", server, of)
 			}
 			w, err := choose(way, server, args[0], cmd.ErrOrStderr())
 			if errors.Is(err, exec.ErrNotFound) {

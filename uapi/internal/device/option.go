@@ -10,7 +10,6 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/refuse"
-	"github.com/rdmashim/rdmashim/kshim/ruletext"
 	"github.com/rdmashim/rdmashim/rnic/link/rules"
 )
 
@@ -176,17 +175,11 @@ func setSeed(s *Spec, text string) error {
 
 // setFault adds rules of faults, between semicolons, or those of files.
 func setFault(s *Spec, text string) error {
-	text, err := ruletext.Expand(text)
+	packets, calls, err := refuse.Split(text)
 	if err != nil {
 		return err
 	}
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line) + "\n"; refuse.Is(line) {
-			s.calls += line
-		} else {
-			s.rules += line
-		}
-	}
+	s.rules, s.calls = refuse.Join(s.rules, packets), refuse.Join(s.calls, calls)
 	set, err := rules.Parse(s.rules) // of all together
 	if err == nil && s.Kind == Host && len(set.Texts()) > 0 {
 		return fmt.Errorf("packets of a kernel device are its kernel's: only rules with call=, wc= or event=")
