@@ -2,6 +2,7 @@ package privatefile
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,9 +16,9 @@ import (
 // In a directory that others write to, the file may be another user's trap. A
 // symbolic link at the end of path is an error, ELOOP: it could lead to any
 // file of this user's. A file or pipe that another user made is EACCES: its
-// maker reads what is written. A file with a second name is EMLINK. Devices,
-// and the system's own names of open files, such as /dev/stdout and /dev/fd/3,
-// are opened as they are.
+// maker reads what is written. A pipe that nobody reads is ENXIO, and a file
+// with a second name EMLINK. Devices, and the system's own names of open files,
+// such as /dev/stdout and /dev/fd/3, are opened as they are.
 func Open(path string, flag int) (*os.File, error) {
 	if descriptor(path) {
 		return os.OpenFile(path, flag, 0o600)
@@ -61,6 +62,9 @@ func openOld(path string, flag int) (*os.File, error) {
 		if info, e := os.Lstat(path); e == nil && info.Mode()&fs.ModeSymlink != 0 {
 			return nil, &fs.PathError{Op: "open", Path: path, Err: linkError{}}
 		}
+	}
+	if info, e := os.Lstat(path); errors.Is(err, syscall.ENXIO) && e == nil && info.Mode()&fs.ModeNamedPipe != 0 {
+		err = &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("nobody reads the pipe, start its reader first: %w", syscall.ENXIO)}
 	}
 	return nil, err
 }

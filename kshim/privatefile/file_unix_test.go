@@ -68,7 +68,7 @@ func TestSymlink(t *testing.T) {
 }
 
 // TestTrap: a file or pipe of another user, and a second name of one of this
-// user's, stay as they are. A device is nobody's.
+// user's, stay as they are, and a pipe needs a reader. A device is nobody's.
 func TestTrap(t *testing.T) {
 	dir := t.TempDir()
 	path, pipe := filepath.Join(dir, "file"), filepath.Join(dir, "pipe")
@@ -80,6 +80,9 @@ func TestTrap(t *testing.T) {
 		require.NoError(t, trap(info, os.Geteuid()))
 		require.ErrorIs(t, trap(info, os.Geteuid()+1), syscall.EACCES)
 	}
+	_, err := Open(pipe, os.O_WRONLY|syscall.O_NONBLOCK)
+	require.ErrorIs(t, err, syscall.ENXIO)
+	require.ErrorContains(t, err, "nobody reads the pipe")
 	require.NoError(t, os.Link(path, filepath.Join(dir, "second")))
 	for _, flag := range []int{create | os.O_TRUNC, create, os.O_WRONLY} {
 		_, err := Open(path, flag)
