@@ -50,6 +50,7 @@ func TestTopOnATerminal(t *testing.T) {
 		}
 	}
 	require.NotContains(t, run("dumb"), "\x1b")
+	require.NotContains(t, run(""), "\x1b")
 }
 
 // runOnTerminal runs top for two intervals on a terminal of 50 columns and 7

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestColorOfTerminal: a terminal has colour, unless it is dumb or NO_COLOR is
-// set to anything.
+// TestColorOfTerminal: a terminal has colour, unless it is dumb, nobody names
+// it, or NO_COLOR is set to anything.
 func TestColorOfTerminal(t *testing.T) {
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
@@ -21,6 +21,8 @@ func TestColorOfTerminal(t *testing.T) {
 	t.Setenv("NO_COLOR", "0")
 	require.False(t, PaletteFor(terminal).On)
 	t.Setenv("NO_COLOR", "")
-	t.Setenv("TERM", "dumb")
-	require.False(t, PaletteFor(terminal).On)
+	for _, name := range []string{"dumb", ""} {
+		t.Setenv("TERM", name)
+		require.False(t, PaletteFor(terminal).On)
+	}
 }

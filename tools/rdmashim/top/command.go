@@ -95,7 +95,7 @@ func choose(cmd *cobra.Command, source func() *Source) (wanted func(args []strin
 // be redrawn.
 func screen(w io.Writer) func() (width, height int) {
 	f, ok := w.(*os.File)
-	if !ok || os.Getenv("TERM") == "dumb" || !term.IsTerminal(int(f.Fd())) {
+	if !ok || cli.Dumb() || !term.IsTerminal(int(f.Fd())) {
 		return nil
 	}
 	return func() (int, int) {
