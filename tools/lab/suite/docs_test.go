@@ -14,7 +14,7 @@ import (
 // explained is where "What limits" of docs/speed.md tells of the rows whose
 // work or reference has these words.
 var explained = map[string]string{
-	"WRITE 1 MiB":         "and of Go's TCP",
+	"WRITE 1 MiB":         "and Go's TCP",
 	"net.Conn":            "Streams over net.Conn",
 	"HTTP":                "in HTTP a packet",
 	"new connections":     "A connection cost",
