@@ -163,6 +163,9 @@ func newestKernel(ctx context.Context, run runner, metas []string) (packages []s
 		}
 		err = fmt.Errorf("package %s leads to no kernel", meta)
 	}
+	if ctx.Err() != nil {
+		return nil, "", context.Cause(ctx)
+	}
 	return nil, "", &MissingError{
 		What:    fmt.Sprintf("no kernel package found (%v)", err),
 		Install: "run 'apt-get update' as root, or name a kernel of your own with --kernel FILE --modules DIR",

@@ -213,6 +213,14 @@ func TestPackagedKernelErrors(t *testing.T) {
 		require.Contains(t, err.Error(), "apt-get update")
 		require.NotContains(t, err.Error(), "\n")
 	})
+	t.Run("interrupted", func(t *testing.T) {
+		testCache(t)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		why := errors.New("interrupt signal received")
+		cancel(why)
+		_, err := packagedKernel(ctx, (&fakeApt{t: t}).run, "", t.Logf)
+		require.Equal(t, why, err)
+	})
 	t.Run("a package of that name", func(t *testing.T) {
 		testCache(t)
 		t.Setenv(KernelPackageEnv, "linux-image-6.1.0-10-amd64")
