@@ -70,7 +70,7 @@ func newBedOf(t *testing.T, d driver.Device, dev *kerneltest.Device) *bed {
 	t.Helper()
 	if _, err := notif.Check(); err != nil {
 		require.NotEqual(t, "true", os.Getenv("CI"), "%v", err)
-		t.Skip(err)
+		t.Skip("this machine supervises no programs: ", err)
 	}
 	b := &bed{t: t, m: emu.New(), dev: dev}
 	require.NoError(t, b.m.Register(d))

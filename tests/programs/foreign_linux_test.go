@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/tests/netns"
 )
 
 // foreignFiles are the attributes of another RDMA device below /sys/class.
@@ -30,9 +32,7 @@ var foreignFiles = map[string]string{
 // the soft device only, and meet on it by rdma_cm.
 func TestForeignDevice(t *testing.T) {
 	needs(t, "ibv_devices", "rping", "unshare")
-	if os.Geteuid() != 0 {
-		t.Skip("this machine's tests have no root, and mount nothing")
-	}
+	netns.Needs(t, unix.CLONE_NEWNS)
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "dev"), 0o755))
 	for name, text := range foreignFiles {

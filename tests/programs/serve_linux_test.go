@@ -19,6 +19,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/supervise/notif"
 	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/tests/built"
+	"github.com/rdmashim/rdmashim/tests/netns"
 )
 
 // server is a kernel of its own process, with one device.
@@ -31,7 +32,7 @@ type server struct {
 func serve(t *testing.T, flags uintptr) *server {
 	t.Helper()
 	if _, err := notif.Check(); err != nil {
-		t.Skip(err)
+		t.Skip("this machine supervises no programs: ", err)
 	}
 	device, addr := newDevice()
 	dir, err := os.MkdirTemp("", "kernel") // short, and to be entered by others
@@ -194,11 +195,9 @@ func TestServerKilled(t *testing.T) {
 // and PID namespaces of their own meet on the server's device. Those whose PIDs
 // it does not see have no device, are told so once, and run.
 func TestServeContainers(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("only root makes namespaces of the same user: run as root")
-	}
 	needs(t, "rping")
 	const apart = syscall.CLONE_NEWNET | syscall.CLONE_NEWNS
+	netns.Needs(t, apart|syscall.CLONE_NEWPID)
 	s := serve(t, 0)
 	s.meetsGo(apart)
 	below := s.command("ibv_devinfo")

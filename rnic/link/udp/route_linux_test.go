@@ -17,6 +17,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/netns"
 )
 
 // inNamespace runs f in a network namespace of its own, with its lo up.
@@ -41,7 +42,7 @@ func inNamespace(t *testing.T, f func(lo netlink.Link)) {
 	})
 	wg.Wait()
 	if errors.Is(refused, syscall.EPERM) || errors.Is(refused, syscall.ENOSYS) {
-		t.Skip("a network namespace was refused; run as root: ", refused)
+		netns.Refused(t, refused)
 	}
 	require.NoError(t, refused)
 }
