@@ -60,7 +60,7 @@ func TestUCX(t *testing.T) {
 }
 
 // openMPI has Open MPI use UCX and nothing else.
-const openMPI = "mpirun --oversubscribe --mca pml ucx --mca osc ucx --mca btl ^openib"
+const openMPI = "mpirun.openmpi --oversubscribe --mca pml ucx --mca osc ucx --mca btl ^openib"
 
 // compileMPI compiles a program of testdata for an MPI.
 func compileMPI(t *testing.T, compiler, name string) string {
@@ -100,8 +100,8 @@ func mpirun(t *testing.T, launcher, program, options string, ranks int) string {
 
 // TestMPI: two ranks of Open MPI exchange a megabyte over UCX.
 func TestMPI(t *testing.T) {
-	needs(t, "mpirun", "mpicc")
-	program := compileMPI(t, "mpicc", "megabyte")
+	needs(t, "mpirun.openmpi", "mpicc.openmpi")
+	program := compileMPI(t, "mpicc.openmpi", "megabyte")
 	for _, c := range some([]struct {
 		name, options string
 		set           func(*testing.T)
@@ -125,7 +125,7 @@ func TestRanks(t *testing.T) {
 	amount.Rest(t)
 	t.Setenv("MPIR_CVAR_NOLOCAL", "1")
 	for _, c := range []struct{ name, compiler, launcher string }{
-		{"Open MPI", "mpicc", openMPI},
+		{"Open MPI", "mpicc.openmpi", openMPI},
 		{"MPICH", "mpicc.mpich", "mpirun.mpich"},
 	} {
 		for _, ranks := range []int{2, 4} {
