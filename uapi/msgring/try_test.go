@@ -2,6 +2,7 @@ package msgring_test
 
 import (
 	"bytes"
+	"net"
 	"sync"
 	"syscall"
 	"testing"
@@ -54,6 +55,41 @@ func TestTryReserve(t *testing.T) {
 		require.True(t, ok)
 		require.NoError(t, a.Commit(0))
 	})
+}
+
+// TestTryReserveAfterTheEnd: it lends nothing, however much credit there is,
+// once the peer has closed, broken off, or gone with its device, or this end
+// has ended its data. Reserve and Commit say the same.
+func TestTryReserveAfterTheEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(a, b *msgring.Conn) error
+		want error
+	}{
+		"the peer closed":      {func(_, b *msgring.Conn) error { return b.Close() }, syscall.EPIPE},
+		"the peer broke off":   {func(_, b *msgring.Conn) error { return b.Abort() }, syscall.ECONNRESET},
+		"the peer has gone":    {func(_, b *msgring.Conn) error { return b.Device().Close() }, syscall.ECONNRESET},
+		"this end ended first": {func(a, _ *msgring.Conn) error { return a.CloseWrite() }, syscall.EPIPE},
+		"this end has closed":  {func(a, _ *msgring.Conn) error { return a.Close() }, net.ErrClosed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onSim(t, "", msgring.Config{Ring: 16 << 10}, func(t *testing.T, a, b *msgring.Conn) {
+				_, ok, err := a.TryReserve(1)
+				require.NoError(t, err)
+				require.True(t, ok)
+				require.NoError(t, a.Commit(0))
+				require.NoError(t, c.end(a, b))
+				synctest.Wait()
+				for range 2 {
+					lent, ok, err := a.TryReserve(1)
+					require.ErrorIs(t, err, c.want)
+					require.False(t, ok)
+					require.Nil(t, lent)
+					_, err = a.Reserve(1)
+					require.ErrorIs(t, err, c.want)
+				}
+			})
+		})
+	}
 }
 
 // TestInterrupt: it ends one Peek, that which waits or the next one, also when
