@@ -11,10 +11,10 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/rpc/session"
 )
 
-// Serve answers the clients that connect to l, until Stop or GracefulStop, when
-// it returns nil, or l fails. It may be called for several listeners. The
-// listener remains the caller's. The error is EINVAL for an invalid
-// configuration.
+// Serve answers the clients that connect to l, until Stop or GracefulStop has
+// ended all connections, when it returns nil, or l fails. It may be called for
+// several listeners. The listener remains the caller's. The error is EINVAL for
+// an invalid configuration.
 func (s *Server) Serve(l *uapi.Listener) error {
 	below, err := s.below()
 	if err != nil {

@@ -165,6 +165,36 @@ func TestGracefulStop(t *testing.T) {
 	})
 }
 
+// TestServeOutlastsStop: Serve returns when the calls are answered and the
+// connections have ended, since many a program ends with it.
+func TestServeOutlastsStop(t *testing.T) {
+	for name, stop := range map[string]func(*session.Server){"Stop": (*session.Server).Stop, "GracefulStop": (*session.Server).GracefulStop} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				device, l := uapitest.Listen(t, "")
+				s, err := session.NewServer(session.ServerConfig{Unary: func(context.Context, *session.Request) session.Reply {
+					time.Sleep(time.Second) // virtual
+					return session.Reply{}
+				}})
+				require.NoError(t, err)
+				served := make(chan error, 1)
+				go func() { served <- s.Serve(l) }()
+				c, err := session.Dial(device, l.Addr().String(), session.ClientConfig{})
+				require.NoError(t, err)
+				answered := make(chan error, 1)
+				go func() { answered <- c.Call(t.Context(), &session.Call{Method: "slow"}) }()
+				synctest.Wait()
+				go stop(s)
+				synctest.Wait()
+				require.Empty(t, served, "the handler runs")
+				require.NoError(t, <-served)
+				require.Len(t, answered, 1)
+				require.NoError(t, c.Close())
+			})
+		})
+	}
+}
+
 // cut breaks the connection off as soon as the server has one. Time is virtual.
 func cut(s *session.Server) {
 	for !s.Cut() {

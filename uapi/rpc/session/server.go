@@ -80,6 +80,8 @@ type Server struct {
 	refuse context.CancelFunc
 	began  time.Time
 	all    sync.WaitGroup
+	ended  func()          // ends over
+	over   context.Context // ends when Stop is about to return
 	offers offers
 	paces  paces
 	owed   atomic.Int64 // loans of sessions that have ended
@@ -139,6 +141,7 @@ func NewServer(config ServerConfig) (*Server, error) {
 	s.idle.L = &s.mu
 	s.life, s.stop = context.WithCancel(context.Background())
 	s.accept, s.refuse = context.WithCancel(s.life)
+	s.over, s.ended = context.WithCancel(context.Background())
 	return s, nil
 }
 
@@ -159,8 +162,10 @@ func (s *Server) Stats() ServerStats {
 	}
 }
 
-// Serve answers the clients that connect to l, until Stop or GracefulStop, when
-// it returns nil, or l fails. The listener remains the caller's.
+// Serve answers the clients that connect to l, until Stop or GracefulStop has
+// ended all connections, when it returns nil: a program whose main function
+// ends with Serve has answered its calls. It also ends when l fails. The
+// listener remains the caller's.
 func (s *Server) Serve(l *uapi.Listener) error {
 	for {
 		request, err := l.Accept(s.accept)
@@ -169,12 +174,13 @@ func (s *Server) Serve(l *uapi.Listener) error {
 			if err == nil {
 				_ = request.Reject(0, nil)
 			}
+			<-s.over.Done()
 			return nil
 		case err != nil:
 			return err
 		}
 		if !s.begin(request) {
-			return request.Reject(0, nil)
+			_ = request.Reject(0, nil) // and accept has ended
 		}
 	}
 }
@@ -256,6 +262,7 @@ func (s *Server) Stop() {
 	s.all.Wait()
 	timer.Stop()
 	s.stop()
+	defer s.ended()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.expiry != nil {
