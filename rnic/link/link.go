@@ -37,10 +37,10 @@ type Caps struct {
 	// and 0 where there is none.
 	NetDev  string
 	IfIndex int
-	// SendBuffer and RecvBuffer are the bytes of memory that were granted for
-	// packets on their way; 0 where that means nothing. Linux charges about
-	// two bytes for each byte of payload.
-	SendBuffer, RecvBuffer int
+	// RecvBuffer is the bytes of memory that were granted for packets on their
+	// way here; 0 where that means nothing. Linux charges about two bytes for
+	// each byte of payload.
+	RecvBuffer int
 }
 
 // Link carries packets. Send, Recv and Wait may run at the same time; each is

@@ -91,8 +91,8 @@ func explain(local netip.AddrPort, err error) error {
 	return fmt.Errorf("udp: listen on %v: %w", local, err)
 }
 
-// granted holds the socket's grants: bytes of buffers, and offloads.
+// granted holds the socket's grants: bytes of its receive buffer, and offloads.
 type granted struct {
-	send, recv int
-	offload    offload
+	recv    int
+	offload offload
 }

@@ -28,7 +28,6 @@ func setOptions(fd uintptr, v4 bool, o Options) (granted, error) {
 		}
 	}
 	var g granted
-	g.send, _ = unix.GetsockoptInt(s, unix.SOL_SOCKET, unix.SO_SNDBUF)
 	g.recv, _ = unix.GetsockoptInt(s, unix.SOL_SOCKET, unix.SO_RCVBUF)
 	return g, nil
 }

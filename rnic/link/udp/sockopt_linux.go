@@ -52,7 +52,6 @@ func setOptions(fd uintptr, v4 bool, o Options) (granted, error) {
 	ask(unix.SO_SNDBUFFORCE, unix.SO_SNDBUF)
 	ask(unix.SO_RCVBUFFORCE, unix.SO_RCVBUF)
 	var g granted
-	g.send, _ = unix.GetsockoptInt(s, unix.SOL_SOCKET, unix.SO_SNDBUF)
 	g.recv, _ = unix.GetsockoptInt(s, unix.SOL_SOCKET, unix.SO_RCVBUF)
 	// An older kernel knows neither. UDP_SEGMENT is set for each send; 0 asks
 	// whether it could be.

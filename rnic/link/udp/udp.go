@@ -53,7 +53,6 @@ func newLink(conn *net.UDPConn, got granted) (*socket, error) {
 		BatchSize:  batchSize,
 		NetDev:     name,
 		IfIndex:    index,
-		SendBuffer: got.send,
 		RecvBuffer: got.recv,
 	}}
 	if local.Addr().Is6() {
