@@ -200,7 +200,7 @@ func (c *call) await(f *file, open kshim.File, w kshim.Waiter, cmd []byte) {
 		waited := w.WaitReadable(ctx)
 		cancel()
 		switch {
-		case !c.listener.Valid(c.ID):
+		case !c.receiver.listener.Valid(c.ID):
 			c.done()
 			return
 		case waited == nil:

@@ -156,7 +156,7 @@ func (c *call) put(given, at int) (int, error) {
 	if f := c.process.kernel.adds; f != nil {
 		f(c)
 	}
-	return c.listener.Add(c.ID, given, at, c.flags&unix.O_CLOEXEC != 0)
+	return c.receiver.listener.Add(c.ID, given, at, c.flags&unix.O_CLOEXEC != 0)
 }
 
 // file is the file behind a descriptor of the calling process, nil for those of

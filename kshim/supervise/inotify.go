@@ -24,7 +24,10 @@ type notifier struct {
 
 func newNotifier(mask uint32) (*notifier, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
-	return &notifier{fd: fd, mask: mask, calls: map[int]func(){}, marks: map[int]int{}}, err
+	if err != nil {
+		return nil, fmt.Errorf("an inotify instance (sysctl fs.inotify.max_user_instances bounds them): %w", err)
+	}
+	return &notifier{fd: fd, mask: mask, calls: map[int]func(){}, marks: map[int]int{}}, nil
 }
 
 // add has f called at each event of a memfd until remove.

@@ -25,12 +25,11 @@ type receiver struct {
 	held     sync.WaitGroup // calls that are not answered
 }
 
-// call is a call that is held. It is answered exactly once, by continue_, value
+// call is a call that is held. It is answered exactly once, by pass, value
 // or fail.
 type call struct {
 	notif.Notification
 	receiver *receiver
-	listener *notif.Listener
 	process  *process
 	found    fileID // what fd leads to, or 0
 
@@ -47,7 +46,7 @@ type call struct {
 func (r *receiver) loop() error {
 	defer r.held.Wait()
 	for {
-		c := &call{receiver: r, listener: r.listener, flags: unix.O_CLOEXEC}
+		c := &call{receiver: r, flags: unix.O_CLOEXEC}
 		err := r.listener.Receive(&c.Notification)
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -131,17 +130,17 @@ func (c *call) isOf(p *process) bool {
 
 // pass has Linux do the call.
 func (c *call) pass() {
-	_ = c.listener.Continue(c.ID)
+	_ = c.receiver.listener.Continue(c.ID)
 	c.done()
 }
 
 func (c *call) value(v int64) {
-	_ = c.listener.Value(c.ID, v)
+	_ = c.receiver.listener.Value(c.ID, v)
 	c.done()
 }
 
 func (c *call) fail(err error) {
-	_ = c.listener.Fail(c.ID, number(err))
+	_ = c.receiver.listener.Fail(c.ID, number(err))
 	c.done()
 }
 

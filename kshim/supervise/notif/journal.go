@@ -63,7 +63,7 @@ func openJournal(fd int) (*journal, error) {
 	}
 	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
 	if err != nil || seals&unix.F_SEAL_SHRINK == 0 || st.Size != int64(tableSize) {
-		return nil, fmt.Errorf("notif: no journal of this version: %w", unix.EPROTO)
+		return nil, fmt.Errorf("notif: the other end is of another version; use one rdmashim for run and kernel serve: %w", unix.EPROTO)
 	}
 	mem, err := unix.Mmap(fd, 0, tableSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
