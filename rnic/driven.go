@@ -64,7 +64,7 @@ func (v *driven) SendOwed() {
 	v.mu.Unlock()
 }
 
-// Holds implements drive.Engine.
+// InUse implements drive.Engine.
 func (v *driven) InUse() bool { return v.near != nil && v.near.InUse() }
 
 // Down implements drive.Engine.

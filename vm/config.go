@@ -115,7 +115,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// Addresses of the guests' private link.
+// nodeAddress is a guest's on their private link.
 func nodeAddress(node int) string { return fmt.Sprintf("10.77.0.%d", node+1) }
 
 // LinkName is the name of each guest's rxe link.

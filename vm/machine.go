@@ -143,7 +143,7 @@ func (m *Machine) boot(ctx context.Context, s guest.Setup) error {
 func (m *Machine) request(ctx context.Context, doing string, kind guest.Kind, message any) (guest.Done, error) {
 	started := time.Now()
 	if err := m.conn.WriteMessage(kind, message); err != nil {
-		if gone := m.goneSoon(); gone {
+		if m.goneSoon() {
 			return guest.Done{}, m.died(doing)
 		}
 		return guest.Done{}, fmt.Errorf("node %d: %w", m.Node, err)

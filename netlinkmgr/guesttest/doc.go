@@ -9,6 +9,5 @@
 //
 //	rdmashim vm test --no-link --tags guest --add /usr/bin/rdma ./netlinkmgr/guesttest
 //
-// guest_test.go has what all share; uverbs_test.go and rdmacm_test.go make
-// objects by raw system calls, so that the tests need no verbs library.
+// guest_test.go has what all share.
 package guesttest

@@ -12,7 +12,7 @@ import "github.com/rdmashim/rdmashim/rnic/wire"
 //
 //	a request comes        accept, before its PSN is checked; unstash behind it
 //	it answers             answer, bitmap, replyMissing
-//	an answer comes        acknowledged, learn, miss, hearPrivate,
+//	an answer comes        acknowledged, learn, miss, takePrivate,
 //	                       unstashAnswers
 //	the peer is silent     silence, repairing, doubtPrivate
 //	it sends               choosePrivate, transmitRepairs, tryPrivate, reaches,

@@ -16,7 +16,7 @@ type responder struct {
 	ack     bool // everything up to ackTo is to be acknowledged
 	ackTo   seq
 	ackBy   Time // with ack: when it must leave at the latest; 0: not decided
-	unacked int  // bytes and packetCosts carried out since the last ACK
+	unacked int  // bytes, and packetCost for each packet, carried out since the last ACK
 	nak     nak  // is to be sent
 	last    lastAck
 

@@ -63,8 +63,9 @@ func (w *window) trim(lost, of, mtu int) {
 // Tuning are constants of the requester that the specification leaves open.
 // Zero fields get the defaults.
 type Tuning struct {
-	// InitialWindow is how many bytes, packetCosts included, are in flight at
-	// the start. 80 KiB: a message of 64 KiB in packets of 1 KiB or more.
+	// InitialWindow is how many bytes, with packetCost for each packet, are in
+	// flight at the start. 80 KiB: a message of 64 KiB in packets of 1 KiB or
+	// more.
 	InitialWindow int
 	// MaxWindow bounds the bytes in flight, which a buffer must hold when its
 	// reader is late: 1 MiB. On a path that takes longer, more of them are

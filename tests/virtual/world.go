@@ -25,7 +25,7 @@ type Options struct {
 	OnePort bool
 	// Watch is told of events; may be nil.
 	Watch Watcher
-	// PathLimit is given to engine.NewPaths of each node.
+	// PathLimit is given to path.NewSet of each node.
 	PathLimit int
 	// GoBackN gives nodes no Stash.
 	GoBackN bool

@@ -69,8 +69,8 @@ func TestSuite(t *testing.T) {
 func TestSuiteStreams(t *testing.T) {
 	var rows []suite.Row
 	// An address of which more connections wait, and that confirms none for a
-	// second, is taken for a stranger (uapi/admission.go): so is a client that
-	// starves beside a dozen other processes.
+	// second, is taken for a stranger (uapi/internal/admission): so is a client
+	// that starves beside a dozen other processes.
 	for try := 0; try == 0 || try < 3 && *rows[1].Ours > 0; try++ {
 		rows = suiteRows(t, "^net.Conn, 64 B ping-pong, p99|at once, failed", 2, "RDMASHIM_DEVICE=soft")
 	}
