@@ -62,6 +62,7 @@ func interop(t *testing.T, c vm.Config) {
 			c.Env = append(c.Env, name+"="+v)
 		}
 	}
+	others := false
 	if adds, err := programs(t.Context()); err != nil {
 		require.NotEqual(t, "true", os.Getenv("CI"), "the C programs: %v", err)
 		t.Log("without the C programs: ", err)
@@ -69,6 +70,9 @@ func interop(t *testing.T, c vm.Config) {
 	} else {
 		c.Add = append(c.Add, adds...)
 		c.Add, c.Env = addCompiled(t, c.Add, c.Env)
+		if others = amount.All() && !amount.Race; others {
+			addOthers(&c)
+		}
 	}
 	if curl, err := exec.LookPath("curl"); err != nil {
 		require.NotEqual(t, "true", os.Getenv("CI"), "curl: %v", err)
@@ -77,7 +81,7 @@ func interop(t *testing.T, c vm.Config) {
 		c.Add = append(c.Add, vm.Add{Host: curl, Guest: "/usr/bin/curl"})
 	}
 	c.Env = append(c.Env, "RDMANET_TEST_DEVICE=rxe0", "REGISTRATION_TEST_DEVICE=rxe0",
-		"MSGRING_TEST_DEVICE=rxe0", "SESSION_TEST_DEVICE=rxe0")
+		"MSGRING_TEST_DEVICE=rxe0", "SESSION_TEST_DEVICE=rxe0", "PROGRAMS_RXE=10.77.0.1")
 	g := vmtest.Start(t, c)
 	suites, closing := "^(TestRXE|TestProgramsOnRXE)$", 2
 	if amount.Race { // where the client has goroutines; emulators run it all
@@ -91,6 +95,9 @@ func interop(t *testing.T, c vm.Config) {
 		g.GoTest(t, "-run="+onRXE(), module+"uapi/registration")
 		g.GoTest(t, "-run=^Test(Kits|Reads)OnNetwork$", module+"uapi/msgring")
 		g.GoTest(t, "-run=^Test(NothingIsLeft|ResourceShow)$", module+"uapi/rpc/session")
+	}
+	if others {
+		g.GoTest(t, "-run=^Test(Others|DAPL)$", module+"tests/programs")
 	}
 
 	run := os.Getenv("INTEROP_RUN")

@@ -6,5 +6,7 @@
 // command starts a program by one of two ways: with the libraries of package
 // preload in it, or with its system calls held and answered by package
 // supervise. TestSupervisor runs tests of the first way by the second. In the
-// tests of TestServe programs share one kernel.
+// tests of TestServe programs share one kernel. In a guest PROGRAMS_RXE is the
+// address of rxe0, and programs run on that: tests/guest has TestOthers and
+// TestDAPL run so.
 package programs

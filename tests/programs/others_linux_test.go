@@ -3,6 +3,7 @@
 package programs
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -17,15 +18,15 @@ import (
 // other is a row of the table of docs/c-programs.md: a client, and a server
 // where it needs one.
 type other struct {
-	name, server, client, says, ways string
+	name, server, client, says, ways, rxe string
 }
 
-// otherRow finds them: name, package, server, client, what the client
-// prints, and by which ways they run.
-var otherRow = regexp.MustCompile("(?m)^\\| (.+) \\| .+ \\| (?:`(.+)`|none) \\| `(.+)` \\| `(.+)` \\| (both|library) \\|$")
+// otherRow finds them: name, package, server, client, what the client prints,
+// by which ways they run, and whether on rdma_rxe.
+var otherRow = regexp.MustCompile("(?m)^\\| (.+) \\| .+ \\| (?:`(.+)`|none) \\| `(.+)` \\| `(.+)` \\| (both|library) \\| (yes|without loss|no) \\|$")
 
 // TestOthers runs the page's programs of other people, each pair on devices of
-// its own.
+// its own, or in a guest of tests/guest both on rxe0.
 func TestOthers(t *testing.T) {
 	amount.Rest(t)
 	page, err := os.ReadFile("../../docs/c-programs.md")
@@ -33,8 +34,8 @@ func TestOthers(t *testing.T) {
 	rows := otherRow.FindAllStringSubmatch(string(page), -1)
 	require.Greater(t, len(rows), 10, "rows of the page's table")
 	for _, m := range rows {
-		o := other{m[1], m[2], m[3], m[4], m[5]}
-		if supervisor != "" && o.ways == "library" {
+		o := other{m[1], m[2], m[3], m[4], m[5], m[6]}
+		if supervisor != "" && o.ways == "library" || onRXE != "" && o.rxe == "no" {
 			continue
 		}
 		t.Run(o.name, func(t *testing.T) { o.run(t) })
@@ -45,11 +46,26 @@ func TestOthers(t *testing.T) {
 // names its port to the client before it listens there.
 func (o other) run(t *testing.T) {
 	for range 3 {
+		before := rxePackets(t)
 		if refused := o.once(t); !refused {
+			if onRXE != "" && o.server != "" { // a connection alone takes ten
+				require.Greater(t, rxePackets(t), before+20, "packets that rxe0 received")
+			}
 			return
 		}
 	}
 	t.Error("the client was refused each time")
+}
+
+// rxePackets counts the packets that rxe0 has received, 0 elsewhere.
+func rxePackets(t *testing.T) (n int) {
+	if onRXE != "" {
+		text, err := os.ReadFile("/sys/class/infiniband/rxe0/ports/1/hw_counters/rcvd_pkts")
+		require.NoError(t, err)
+		_, err = fmt.Sscan(string(text), &n)
+		require.NoError(t, err)
+	}
+	return n
 }
 
 func (o other) once(t *testing.T) (refused bool) {
