@@ -26,8 +26,8 @@ func TestRefused(t *testing.T) {
 		refuses func(context.Context, *uapi.Request) error
 		says    string
 	}{
-		{name: "a server of another service", says: "asks for service"},
-		{name: "a stream of bytes", says: "(mode)", refuses: func(ctx context.Context, r *uapi.Request) error {
+		{name: "a server of another service", says: "the client asks for service"},
+		{name: "a stream of bytes", says: "the client speaks calls (rpc), the server byte streams (rdmanet, QMux)", refuses: func(ctx context.Context, r *uapi.Request) error {
 			_, err := msgring.Accept(ctx, r, msgring.Config{})
 			return err
 		}},

@@ -214,13 +214,14 @@ func ServiceHash(name string) uint32 {
 }
 
 // Meets reports whether an acceptor, whose own hello h is, takes a request: a
-// *Refusal with ReasonMode or ReasonService if it does not.
+// *Refusal with ReasonMode or ReasonService if it does not. Both ends show its
+// text, so that it calls neither the peer.
 func (h *Hello) Meets(request *Hello) error {
 	switch {
 	case h.Mode != request.Mode:
-		return refuse(ReasonMode, "the peer asks for %v, this end has %v", request.Mode, h.Mode)
+		return refuse(ReasonMode, "the client speaks %v, the server %v", request.Mode, h.Mode)
 	case h.Service != 0 && request.Service != 0 && h.Service != request.Service:
-		return refuse(ReasonService, "the peer asks for service %08x, this end has %08x", request.Service, h.Service)
+		return refuse(ReasonService, "the client asks for service %08x, the server has %08x", request.Service, h.Service)
 	}
 	return nil
 }
