@@ -2,9 +2,11 @@ package main
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/vishvananda/netlink"
 
 	"github.com/rdmashim/rdmashim/tests/netns"
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
@@ -55,4 +57,27 @@ func TestServersOfOneMachine(t *testing.T) {
 	for _, s := range servers[1:] {
 		s.Stop()
 	}
+}
+
+// TestLoIsDown: what needs lo names it, and what sets it up.
+func TestLoIsDown(t *testing.T) {
+	if !netns.Own(t) {
+		return
+	}
+	lo, err := netlink.LinkByName("lo")
+	require.NoError(t, err)
+	require.NoError(t, netlink.LinkSetDown(lo))
+	says := func(args ...string) {
+		t.Helper()
+		o := runTool(t, args...)
+		require.Equal(t, 1, o.Code)
+		require.Equal(t, 1, strings.Count(o.Stderr, "the interface lo is down, which 127.0.0.1 needs: ip link set lo up"), o.Stderr)
+	}
+	says("demo")
+	addr, err := netlink.ParseAddr("127.0.0.1/8")
+	require.NoError(t, err)
+	require.NoError(t, netlink.AddrDel(lo, addr)) // as in a fresh namespace
+	says("demo")
+	says("ping", "client", "127.0.0.1")
+	says("sample", "write-read", "client", "127.0.0.1")
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"syscall"
 )
 
@@ -17,13 +18,16 @@ func (e *downError) Error() string { return e.error.Error() + "; " + e.cause }
 
 func (e *downError) Unwrap() error { return e.error }
 
-// Explain adds to ENETUNREACH, EADDRNOTAVAIL and ENODEV that the loopback
-// interface is down, if it is, and returns every other error as it is.
+// Explain adds to ENETUNREACH, EADDRNOTAVAIL, ENODEV and timeouts that the
+// loopback interface is down, if it is and the error does not say so, and
+// returns every other error as it is.
 func Explain(err error) error {
-	if !errors.Is(err, syscall.ENETUNREACH) && !errors.Is(err, syscall.EADDRNOTAVAIL) && !errors.Is(err, syscall.ENODEV) {
+	var late net.Error // of an interface that has its address and is down
+	silent := errors.As(err, &late) && late.Timeout()
+	if !silent && !errors.Is(err, syscall.ENETUNREACH) && !errors.Is(err, syscall.EADDRNOTAVAIL) && !errors.Is(err, syscall.ENODEV) {
 		return err
 	}
-	if cause := Down(); cause != "" && !errors.As(err, new(*downError)) {
+	if cause := Down(); cause != "" && !strings.Contains(err.Error(), cause) {
 		return &downError{err, cause}
 	}
 	return err
