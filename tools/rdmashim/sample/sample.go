@@ -48,8 +48,8 @@ func Command() *cobra.Command {
 		Long: `Small programs, each a server and a client, which check every byte. write-read
 and write-imm connect by address and port through the RDMA connection manager,
 and interoperate with their likes written in C against librdmacm: the server
-registers a page and tells its address and key. counter and kv are services of
-gRPC. quic runs QUIC's streams over several transports at once. nvme has disks.`,
+registers a page and tells its address and key. counter is a service of gRPC.
+quic runs QUIC's streams over several transports at once. nvme has disks.`,
 		Example: "  rdmashim sample write-read server\n  rdmashim sample write-read client 127.0.0.1",
 		Args:    cli.NoArgs,
 		RunE:    cli.Help,
