@@ -97,6 +97,31 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestRulesOfAnswers: refusals and notices of congestion, which other rules
+// make, are lost at their first, second and third place.
+func TestRulesOfAnswers(t *testing.T) {
+	for op, cause := range map[string]string{
+		"NAK": "drop op=WRITE_MIDDLE nth=1..60",
+		"CNP": "ecn op=WRITE_MIDDLE",
+	} {
+		for nth := 1; nth <= 3; nth++ {
+			t.Run(fmt.Sprintf("%s/%d", op, nth), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					a, b := uapitest.Pair(t, fmt.Sprintf("fault=drop op=%s nth=%d;%s&delay=1ms&%s", op, nth, cause, packets))
+					for i := range uint64(2) {
+						x, y := uapitest.Connect(t, a, b)
+						for range 30 {
+							x.Must(x.Write(x.QP, uapi.SGE{MR: x.MR, Length: 1000}, x.Peer))
+							x.Next(1)
+						}
+						require.Equal(t, i+1, hits(t, x, y))
+					}
+				})
+			})
+		}
+	}
+}
+
 // TestRuleActions: what becomes of a connection by each action.
 func TestRuleActions(t *testing.T) {
 	write := func(t *testing.T, rule string) (x, y *uapitest.End, wc uapi.WC) {
