@@ -24,6 +24,10 @@ import (
 // binary to this process. The error is an *exec.ExitError when tests failed,
 // and else one of Run's.
 func (s *Session) GoTest(ctx context.Context, program, dir string, args []string, stdout, stderr io.Writer) error {
+	g, err := userGo(dir)
+	if err != nil {
+		return err
+	}
 	tmp, err := os.MkdirTemp("", "rdmashim-test-")
 	if err != nil {
 		return err
@@ -36,10 +40,6 @@ func (s *Session) GoTest(ctx context.Context, program, dir string, args []string
 	}
 	served := make(chan error, 1)
 	go func() { served <- s.serveTests(ctx, l) }()
-	g, err := userGo(dir)
-	if err != nil {
-		return err
-	}
 	if slices.Contains(args, "-race") {
 		g.env = append(g.env, "CGO_ENABLED=1")
 	}
