@@ -195,3 +195,46 @@ func TestDAPL(t *testing.T) {
 	}
 	require.Contains(t, meet(t, nil, end(there, addr, ""), end(here, own, " -h "+addr)), "PASSED")
 }
+
+// TestRPMA: librpma writes, flushes, reads and sends over RC queue pairs of
+// rdma_cm, where packets are lost.
+func TestRPMA(t *testing.T) {
+	amount.Rest(t)
+	needs(t)
+	header(t, "/usr/include/librpma.h", "librpma-dev")
+	program := compile(t, "rpma", "-lrpma", "-libverbs")
+	onUDP(t)
+	here, _ := newDevice()
+	there, addr := newDevice()
+	port := freePort(t)
+	end := func(device string, more ...string) func() *process {
+		return func() *process {
+			return start(t, device+"?loss=1%&seed=3", append([]string{program, addr, port}, more...)...)
+		}
+	}
+	require.Contains(t, meet(t, nil, end(there), end(here, "client")), "the bytes are right")
+}
+
+// TestGloo: ranks of gloo sum a mebibyte over its verbs transport, whose queue
+// pairs they bring up by a directory.
+func TestGloo(t *testing.T) {
+	amount.Rest(t)
+	needs(t, "g++")
+	header(t, "/usr/include/gloo/rendezvous/context.h", "libgloo-dev")
+	program := filepath.Join(t.TempDir(), "gloo")
+	out, err := exec.Command("g++", "-O1", "-Wall", "-o", program, "testdata/gloo.cc", "-lgloo", "-libverbs", "-pthread").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	for _, ranks := range []int{2, 4} {
+		t.Run(fmt.Sprint(ranks), func(t *testing.T) {
+			var all []*process
+			directory := t.TempDir()
+			for rank := range ranks {
+				device, _ := newDevice()
+				all = append(all, start(t, device, program, fmt.Sprint(rank), fmt.Sprint(ranks), directory))
+			}
+			for _, p := range all {
+				require.Contains(t, p.ends(0), "has the sum")
+			}
+		})
+	}
+}

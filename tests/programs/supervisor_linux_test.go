@@ -79,6 +79,8 @@ func TestSupervisor(t *testing.T) {
 		{"TestMigration", TestMigration, withAll},
 		{"TestISER", TestISER, withAll},
 		{"TestDAPL", TestDAPL, withAll},
+		{"TestRPMA", TestRPMA, withAll},
+		{"TestGloo", TestGloo, withAll},
 		{"TestAddressSanitizer", TestAddressSanitizer, withMatrix},
 		{"TestKill", TestKill, withMatrix},
 		{"TestGoPrograms", TestGoPrograms, withMatrix},
