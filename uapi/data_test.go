@@ -104,8 +104,8 @@ func TestPostRefuses(t *testing.T) {
 // 8 MiB and, with all tests, a SEND the 2^31 bytes that the device allows.
 func TestLongMessages(t *testing.T) {
 	t.Parallel()
-	const most, pieces = 1 << 31, 32
-	size := amount.Of(8<<20+1, most/pieces)
+	const most, pieces = int64(1 << 31), 32
+	size := amount.Of(8<<20+1, int(most/pieces))
 	a, b := uapitest.Pair(t, "")
 	require.EqualValues(t, most, must.Get(a.QueryDevice())(t).MaxMessage)
 	x, y := uapitest.ConnectWith(t, a, b, uapi.QPConfig{SendDepth: 2, RecvDepth: 2, SendSGE: pieces, RecvSGE: pieces}, size)
@@ -132,7 +132,7 @@ func TestLongMessages(t *testing.T) {
 	must.Get(y.Post(y.QP, []uapi.WR{{Op: uapi.OpRecv, SGE: of(y.MR)}}))(t)
 	must.Get(x.Post(x.QP, []uapi.WR{{Op: uapi.OpSend, Flags: uapi.Signaled, SGE: of(x.MR)}}))(t)
 	x.Next(1)
-	require.EqualValues(t, amount.Of(size, most), y.Next(1)[0].ByteLen)
+	require.EqualValues(t, int64(size)*int64(amount.Of(1, pieces)), y.Next(1)[0].ByteLen)
 	require.True(t, bytes.Equal(x.Buf, y.Buf))
 }
 

@@ -46,8 +46,8 @@ func Tidy() {
 
 // tidy removes the sockets of processes that are gone. A missing process does
 // not prove that: it may be in another PID namespace. A missing listener does,
-// since a name is used once. Those of processes that are there are asked only
-// if zombies are looked for.
+// since a name is used once, but for one that has no name yet: then both count.
+// Those of processes that are there are asked only if zombies are looked for.
 func tidy(dir string, zombies bool) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -56,8 +56,9 @@ func tidy(dir string, zombies bool) {
 	defer f.Close()
 	names, _ := f.Readdirnames(maxTidy)
 	for _, name := range names {
-		pid := pidOf(name)
-		if pid == 0 || !zombies && syscall.Kill(pid, 0) == nil {
+		born := strings.TrimPrefix(name, ".")
+		pid := pidOf(born)
+		if pid == 0 || (!zombies || born != name) && syscall.Kill(pid, 0) == nil {
 			continue
 		}
 		if path := filepath.Join(dir, name); isDead(path) {

@@ -236,10 +236,14 @@ func TestStaleSockets(t *testing.T) {
 	require.NoFileExists(t, path, "a reader removes it")
 
 	path = stale(t, dir, "%d-2.sock")
-	young := stale(t, dir, ".%d-3.sock")
+	unborn := stale(t, dir, ".%d-3.sock")
+	young := filepath.Join(dir, fmt.Sprintf(".%d-4.sock", os.Getpid()))
+	require.NoError(t, os.Rename(stale(t, dir, "%d-4.sock"), young))
 	serve(t, one)
 	require.NoFileExists(t, path, "and so does a server")
-	require.FileExists(t, young, "it may be about to listen")
+	require.NoFileExists(t, unborn, "its process was killed before it had its name")
+	Tidy()
+	require.FileExists(t, young, "its process is about to listen")
 	require.FileExists(t, other, "and what is no socket of ours stays")
 }
 
