@@ -120,7 +120,7 @@ func TestFio(t *testing.T) {
 func TestKill(t *testing.T) {
 	disk := newDisk(t, "disk", 8*mib)
 	first := target(t, "", disk)
-	controller, devices := connect(t, 1, ",keep_alive_tmo=2,reconnect_delay=1,ctrl_loss_tmo=120")
+	controller, devices := connect(t, 1, ",keep_alive_tmo=5,reconnect_delay=1,ctrl_loss_tmo=120")
 	l := newLoad(t, devices[0], 3*mib, 2)
 	done := make(chan error, 1)
 	go func() { done <- l.write() }()

@@ -94,18 +94,28 @@ func (t *Target) newController(admin *queue, d wire.ConnectData, keepAlive uint3
 	c := &controller{id: t.last, host: d, queues: map[uint16]*queue{}}
 	if keepAlive > 0 {
 		c.alive = time.Duration(keepAlive)*time.Millisecond + time.Second
-		c.expires = time.AfterFunc(c.alive, func() { admin.fail(errSilent) })
+		c.expires = time.AfterFunc(c.alive, func() { t.expire(c, admin) })
 	}
 	t.controllers[c.id] = c
 	t.Log("controller %d: %s", c.id, d.Host)
 	return c
 }
 
-// admin carries out a command about the controller. Each is a sign of life.
-func (q *queue) admin(s int, c *wire.Command) {
-	if q.controller.expires != nil {
-		q.controller.expires.Reset(q.controller.alive)
+// expire ends a controller that heard no command in its time, on any queue.
+func (t *Target) expire(c *controller, admin *queue) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.controllers[c.id] != c:
+	case c.heard.Swap(false):
+		c.expires.Reset(c.alive)
+	default:
+		admin.fail(errSilent)
 	}
+}
+
+// admin carries out a command about the controller.
+func (q *queue) admin(s int, c *wire.Command) {
 	switch page := q.slots[s].data[:wire.IdentifySize]; c.Opcode {
 	case wire.AdminKeepAlive:
 		q.reply(s, wire.Success, 0)

@@ -30,7 +30,8 @@
 // a controller (admin.go: connect), and on others joins them to one. Then the
 // host sets the register CC, reads what controller and namespaces are
 // (identify), and connects the others (host.go: Connect). It says that it lives
-// twice in the time of keep-alive; else the target ends the controller.
+// twice in the time of keep-alive. The target ends a controller without any
+// command in that time.
 //
 // # A host may be hostile
 //

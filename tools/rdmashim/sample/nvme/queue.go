@@ -129,6 +129,9 @@ func (q *queue) begin(s int, capsule []byte) (err error) {
 	}
 	slot.behind = capsule[wire.CommandSize:]
 	c := &slot.command
+	if q.controller != nil && !q.controller.heard.Load() {
+		q.controller.heard.Store(true)
+	}
 	switch room := uint64(len(slot.behind)); {
 	case c.PRP:
 		q.reply(s, wire.InvalidField, 0)

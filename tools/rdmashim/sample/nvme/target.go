@@ -53,8 +53,9 @@ type Target struct {
 type controller struct {
 	id      uint16
 	host    wire.ConnectData
-	alive   time.Duration // without a command on the admin queue it ends; 0: never
+	alive   time.Duration // without a command it ends; 0: never
 	expires *time.Timer   // nil: never
+	heard   atomic.Bool   // a command came since expires was set
 
 	config atomic.Uint32     // the property CC
 	queues map[uint16]*queue // guarded by Target.mu

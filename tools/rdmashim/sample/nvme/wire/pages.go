@@ -85,6 +85,7 @@ func (c *Controller) Append(b []byte) []byte {
 	le.PutUint16(p[78:], c.ID)
 	le.PutUint32(p[80:], Version)
 	le.PutUint16(p[320:], 10)   // keep-alive by the second
+	p[96] = 1 << 6              // every command is a sign of life
 	p[512], p[513] = 0x66, 0x44 // commands of 64 bytes, completions of 16
 	le.PutUint16(p[514:], c.MaxCommands)
 	le.PutUint32(p[516:], c.Namespaces)

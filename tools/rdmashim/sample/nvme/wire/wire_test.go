@@ -115,7 +115,7 @@ func TestPages(t *testing.T) {
 	cutShort(t, b, ParseConnectData)
 
 	c := Controller{Model: "m", Subsystem: "nqn.s", ID: 3, MaxTransfer: 5, MaxCommands: 64, Namespaces: 2, InCapsule: 8192, Keyed: true}
-	want = page(4096, field{77, 1, 5}, field{78, 2, 3}, field{80, 4, 0x10201}, field{320, 2, 10},
+	want = page(4096, field{77, 1, 5}, field{78, 2, 3}, field{80, 4, 0x10201}, field{96, 4, 1 << 6}, field{320, 2, 10},
 		field{512, 1, 0x66}, field{513, 1, 0x44}, field{514, 2, 64}, field{516, 4, 2}, field{525, 1, 1},
 		field{536, 4, 1 | 1<<2 | 1<<20}, field{1792, 4, 516}, field{1796, 4, 1}, field{1803, 1, 1})
 	copy(want[4:72], "1                   m                                       1       ")
