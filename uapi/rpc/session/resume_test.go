@@ -172,8 +172,9 @@ func TestServeOutlastsStop(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				device, l := uapitest.Listen(t, "")
+				answer := make(chan struct{})
 				s, err := session.NewServer(session.ServerConfig{Unary: func(context.Context, *session.Request) session.Reply {
-					time.Sleep(time.Second) // virtual
+					<-answer
 					return session.Reply{}
 				}})
 				require.NoError(t, err)
@@ -187,6 +188,7 @@ func TestServeOutlastsStop(t *testing.T) {
 				go stop(s)
 				synctest.Wait()
 				require.Empty(t, served, "the handler runs")
+				close(answer)
 				require.NoError(t, <-served)
 				require.Len(t, answered, 1)
 				require.NoError(t, c.Close())
