@@ -34,6 +34,10 @@ func newGSI(c cm.Config, d *Device, random cm.Random) gsi {
 // the messages that it asked for are sent and timed. The error is do's, or that
 // of a closed or broken device (ENODEV, EIO). Events are raised with the device
 // locked.
+//
+// The program waits for no completion then, but for the manager's event, or for
+// a request; so the listener comes back at once where a connection's reader has
+// led.
 func (d *Device) withCM(do func(now cm.Time, m *cm.Manager) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -41,6 +45,7 @@ func (d *Device) withCM(do func(now cm.Time, m *cm.Manager) error) error {
 		return err
 	}
 	err := do(cm.Time(d.now()), d.gsi.cm)
+	d.drive.Summon()
 	d.serveChanged(doorbellBatches)
 	return err
 }

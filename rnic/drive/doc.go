@@ -36,5 +36,6 @@
 //	resume     take the right back from programs that stay away
 //	rouse      make a goroutine that waits look again
 //	interrupt  end a Wait for the link
+//	summon     have the listener resume at once, for a moment
 //	cede       let other goroutines have the processor
 package drive

@@ -30,6 +30,9 @@ const (
 	// lead. With 100 µs a stream of 1 MiB messages through a ring of 256 KiB
 	// waited for events, and had 0.6 of its bandwidth.
 	prompt = time.Millisecond
+	// summonFor is longer than a peer of this host takes to answer, beside
+	// others.
+	summonFor = 2 * time.Millisecond
 	// rivalry is the number of waits without a leader after two programs wanted
 	// to lead: with several, events are fairer.
 	rivalry = 128

@@ -20,6 +20,7 @@ type waiters struct {
 	events atomic.Uint64 // that were raised
 	rival  atomic.Int32  // waits that are still to go without a leader: several programs wait
 	armed  atomic.Bool   // a program waits for an event that was not raised yet
+	summon atomic.Int64  // until when the listener does not wait for a leader to return
 	ceded  atomic.Int64  // time of the last Gosched of a program that leads
 	crowd  crowd
 
@@ -69,7 +70,7 @@ func (d *Driver) Lead(ctx context.Context, news uint32, wakes *atomic.Uint32, se
 		did = d.lead(&w)
 		a.last.Store(int64(d.now()))
 		d.move(leave)
-		if d.own.untimed.Load() || a.armed.Load() {
+		if d.own.untimed.Load() || a.armed.Load() || d.summoned() {
 			hint(d.own.unpark)
 		}
 	}
@@ -108,8 +109,20 @@ func (d *Driver) cede() {
 // event instead: it may be back soon.
 func (d *Driver) expected() bool {
 	a := &d.waiters
-	return a.rival.Load() == 0 && !a.armed.Load() && time.Duration(int64(d.now())-a.last.Load()) < PollPause
+	return a.rival.Load() == 0 && !a.armed.Load() && !d.summoned() && time.Duration(int64(d.now())-a.last.Load()) < PollPause
 }
+
+// Summon has the listener resume as soon as no program drives the device, for a
+// moment: a packet is expected for which no program leads, or none that has led
+// will lead again.
+func (d *Driver) Summon() {
+	d.waiters.summon.Store(int64(d.now() + summonFor))
+	if d.own.owner() == away {
+		hint(d.own.unpark)
+	}
+}
+
+func (d *Driver) summoned() bool { return int64(d.now()) < d.waiters.summon.Load() }
 
 // granted waits until the listener has left the link, which may take long while
 // packets come. It returns false when waiting is no longer worth it; then the

@@ -138,6 +138,33 @@ func TestLateWaitHasTheListener(t *testing.T) {
 	})
 }
 
+// A listener that is summoned takes packets at once where it would wait for a
+// leader to return, also when the summon comes while a program leads.
+func TestSummon(t *testing.T) {
+	for name, summon := range map[string]func(t *testing.T, d *device, w *waiter){
+		"while away": func(_ *testing.T, d *device, _ *waiter) { d.Summon() },
+		"while leading": func(t *testing.T, d *device, w *waiter) {
+			time.AfterFunc(PollPause/4, func() { d.Summon(); d.send(0) })
+			led := w.led
+			require.NoError(t, w.wait(t.Context()))
+			require.Greater(t, w.led, led)
+		},
+		"never": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, nil, func(t *testing.T, d *device, w *waiter) {
+				require.Equal(t, away, d.own.owner())
+				if summon != nil {
+					summon(t, d, w)
+				}
+				d.send(0)
+				synctest.Wait()
+				require.Equal(t, summon != nil, d.take(0))
+			})
+		})
+	}
+}
+
 // A program that leads lets the Go scheduler in, more often than the runtime
 // preempts a goroutine.
 func TestLeaderCedes(t *testing.T) {
