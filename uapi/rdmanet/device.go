@@ -5,11 +5,9 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"strconv"
 	"sync"
 
 	"github.com/rdmashim/rdmashim/uapi"
-	"github.com/rdmashim/rdmashim/uapi/loopback"
 )
 
 // device is one that dialers opened and share. The last user closes it.
@@ -32,12 +30,6 @@ var devices = struct {
 	open map[deviceKey]*device // guarded by mu
 }{open: map[deviceKey]*device{}}
 
-// noRouteError is that a name has no address of an IP version, or the system no
-// route to it.
-type noRouteError struct{ error }
-
-func (e *noRouteError) Unwrap() error { return e.error }
-
 // openToward opens the device on the way to address, in the IP version of way,
 // udp4 or udp6.
 func openToward(ctx context.Context, way, address string) (*device, error) {
@@ -45,17 +37,11 @@ func openToward(ctx context.Context, way, address string) (*device, error) {
 	if err != nil {
 		return nil, err
 	}
-	var udp net.Dialer // a socket that sends nothing
-	route, err := udp.DialContext(ctx, way, net.JoinHostPort(host, strconv.Itoa(uapi.RoCEPort)))
+	r, err := routes.find(ctx, way, host)
 	if err != nil {
-		return nil, &noRouteError{loopback.Explain(err)}
-	}
-	local := route.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
-	remote := route.RemoteAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
-	if err := route.Close(); err != nil {
 		return nil, err
 	}
-	key := deviceKey{local: local, here: local == remote || remote.IsLoopback()}
+	key := deviceKey{local: r.local, here: r.local == r.remote || r.remote.IsLoopback()}
 	if os.Getenv("RDMASHIM_DEVICE") != "" {
 		key = deviceKey{}
 	}
@@ -63,7 +49,7 @@ func openToward(ctx context.Context, way, address string) (*device, error) {
 	defer devices.mu.Unlock()
 	d := devices.open[key]
 	if d == nil {
-		c, err := uapi.OpenRoute(ctx, remote.String(), uapi.OpenConfig{})
+		c, err := uapi.OpenRoute(ctx, r.remote.String(), uapi.OpenConfig{})
 		if err != nil {
 			return nil, err
 		}
