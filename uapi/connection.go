@@ -330,6 +330,7 @@ func (q managedPair) param(private []byte) rdmacm.ConnParam {
 		RetryCount:         uint8(q.config.Retry),
 		RNRRetryCount:      uint8(q.config.RNRRetry),
 		MinRNRTimer:        timeCode(q.config.MinRNRTimer, rnrTime),
+		KeepAccess:         true, // by Modify
 	}
 }
 

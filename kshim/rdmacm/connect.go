@@ -27,6 +27,11 @@ type ConnParam struct {
 	RetryCount         uint8 // 3 bits; in Connect only, and for both sides
 	RNRRetryCount      uint8 // 3 bits, 7 for ever: how often the peer tries again when there is no receive
 
+	// KeepAccess says that Modify gave the queue pair its accesses in INIT.
+	// Else Connect has it give the kernel's, which are known when the peer has
+	// answered only, by INIT once more.
+	KeepAccess bool
+
 	// MinRNRTimer is how long the peer waits when this side has no receive, in
 	// the 5-bit code of IBA table 45. 0 leaves it to the kernel, which takes 0
 	// too: 655.36 ms. It is not sent until a receive is missing.
@@ -157,9 +162,10 @@ func (id *ID) Connect(ctx context.Context, qp QP, p ConnParam) (Peer, error) {
 
 // complete is the active side's part after the peer's reply.
 func (id *ID) complete(qp QP, p *ConnParam) error {
-	// INIT again: which accesses the peer may have the kernel says only now.
-	if err := id.move(qp, abi.QPSInit, nil); err != nil {
-		return err
+	if !p.KeepAccess {
+		if err := id.move(qp, abi.QPSInit, nil); err != nil {
+			return err
+		}
 	}
 	if err := id.move(qp, abi.QPSRTR, p.setRTR); err != nil {
 		return err

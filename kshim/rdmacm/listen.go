@@ -248,7 +248,8 @@ func (r *Request) Established(ctx context.Context) error {
 // prepare makes the queue pair ready before the reply: the peer's first packet
 // may be faster than its word.
 func (r *Request) prepare(qp QP, p *ConnParam) error {
-	if _, _, err := r.QPAttr(abi.QPSRTR); err != nil {
+	attr, mask, err := r.QPAttr(abi.QPSRTR)
+	if err != nil {
 		return gaveUp(err)
 	}
 	if err := r.ensureInit(qp); err != nil {
@@ -256,11 +257,9 @@ func (r *Request) prepare(qp QP, p *ConnParam) error {
 	}
 	// The kernel gives the peer's wish here; it will tell the peer what we
 	// grant.
-	err := r.move(qp, abi.QPSRTR, func(a *verbs.QPAttr) {
-		a.MaxDestRdAtomic = p.ResponderResources
-		p.setRTR(a)
-	})
-	if err == nil {
+	attr.MaxDestRdAtomic = p.ResponderResources
+	p.setRTR(&attr)
+	if err = qp.Modify(&attr, mask|abi.QPMaskState); err == nil {
 		err = r.move(qp, abi.QPSRTS, func(a *verbs.QPAttr) { a.MaxRdAtomic = p.InitiatorDepth })
 	}
 	return err
