@@ -1,7 +1,9 @@
 package nvme
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"time"
 
 	"github.com/rdmashim/rdmashim/tools/rdmashim/sample/nvme/wire"
@@ -9,24 +11,22 @@ import (
 
 // fabrics carries out the commands by which a host connects a queue and turns
 // its controller on.
-func (q *queue) fabrics(s int, c *wire.Command) {
-	status, result := wire.Success, uint64(0)
+func (q *queue) fabrics(s int, c *wire.Command) error {
 	switch {
 	case c.Fabrics == wire.FabricsConnect:
-		q.fetch(s, wire.ConnectSize, q.connect)
-		return
+		return q.fetch(s, wire.ConnectSize, q.connect)
 	case q.controller == nil || q.id != 0:
-		status = wire.WrongOrder
+		return q.reply(s, wire.WrongOrder, 0)
 	case c.Fabrics == wire.FabricsGet:
-		result, status = q.property(c.Property())
+		value, status := q.property(c.Property())
+		return q.reply(s, status, value)
 	case c.Fabrics == wire.FabricsSet && c.Property() == wire.PropertyCC:
 		q.controller.config.Store(uint32(c.Value()))
+		return q.reply(s, wire.Success, 0)
 	case c.Fabrics == wire.FabricsSet:
-		status = wire.InvalidField
-	default:
-		status = wire.InvalidOpcode
+		return q.reply(s, wire.InvalidField, 0)
 	}
-	q.reply(s, status, result)
+	return q.reply(s, wire.InvalidOpcode, 0)
 }
 
 // property is the value of a register.
@@ -51,7 +51,7 @@ func (q *queue) property(p wire.Property) (v uint64, status wire.Status) {
 
 // connect makes a controller, or joins a queue to one, as the data of a connect
 // command says.
-func (q *queue) connect(s int) {
+func (q *queue) connect(s int) error {
 	t, c := q.target, &q.slots[s].command
 	d, _ := wire.ParseConnectData(q.slots[s].data)
 	t.mu.Lock()
@@ -60,8 +60,7 @@ func (q *queue) connect(s int) {
 	var wrong uint64
 	switch {
 	case q.controller != nil:
-		q.reply(s, wire.WrongOrder, 0)
-		return
+		return q.reply(s, wire.WrongOrder, 0)
 	case c.Queue() != q.id:
 		wrong = wire.AtQueue
 	case c.Depth() == 0 || int(c.Depth()) >= q.depth:
@@ -76,13 +75,12 @@ func (q *queue) connect(s int) {
 		wrong = wire.AtController
 	}
 	if wrong != 0 {
-		q.reply(s, wire.InvalidParam, wrong)
-		return
+		return q.reply(s, wire.InvalidParam, wrong)
 	}
 	ctrl.queues[q.id] = q
 	q.controller, q.wrap, q.head = ctrl, int(c.Depth())+1, 1
-	q.connected.Store(true)
-	q.reply(s, wire.Success, uint64(ctrl.id))
+	q.late.Stop()
+	return q.reply(s, wire.Success, uint64(ctrl.id))
 }
 
 // newController makes a controller with a number of its own. Preconditions: mu
@@ -115,22 +113,20 @@ func (t *Target) expire(c *controller, admin *queue) {
 }
 
 // admin carries out a command about the controller.
-func (q *queue) admin(s int, c *wire.Command) {
+func (q *queue) admin(s int, c *wire.Command) error {
 	switch page := q.slots[s].data[:wire.IdentifySize]; c.Opcode {
 	case wire.AdminKeepAlive:
-		q.reply(s, wire.Success, 0)
+		return q.reply(s, wire.Success, 0)
 	case wire.AdminIdentify:
-		q.answer(s, q.identify(page, c), len(page))
+		return q.answer(s, q.identify(page, c), len(page))
 	case wire.AdminSetFeatures:
 		if c.Words[0]&0xff != wire.FeatureQueues {
-			q.reply(s, wire.InvalidField, 0)
-			return
+			return q.reply(s, wire.InvalidField, 0)
 		}
 		n := uint64(min(c.Words[1]&0xffff, maxQueues-1))
-		q.reply(s, wire.Success, n|n<<16)
-	default:
-		q.reply(s, wire.InvalidOpcode, 0)
+		return q.reply(s, wire.Success, n|n<<16)
 	}
+	return q.reply(s, wire.InvalidOpcode, 0)
 }
 
 // identify fills in the page that a command asks for.
@@ -150,11 +146,14 @@ func (q *queue) identify(page []byte, c *wire.Command) wire.Status {
 			at = binary.LittleEndian.AppendUint32(at, uint32(n))
 		}
 	case wire.IdentifyNamespace:
-		ns := t.namespaces[c.Namespace]
-		if ns == nil {
+		disk := t.disk(c.Namespace)
+		if disk == nil {
 			return wire.InvalidNS
 		}
-		wire.Namespace{Blocks: uint64(ns.Size()) >> blockShift, Shift: blockShift, ID: ns.id}.Append(page[:0])
+		// A target that is started again on the same disks has the same
+		// identifiers, or hosts would take them for others.
+		id := sha256.Sum256(fmt.Appendf(nil, "%s %d", t.Subsystem, c.Namespace))
+		wire.Namespace{Blocks: uint64(disk.Size()) >> blockShift, Shift: blockShift, ID: [16]byte(id[:])}.Append(page[:0])
 	default:
 		return wire.InvalidField
 	}

@@ -1,7 +1,6 @@
 package nvme
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -70,30 +69,4 @@ func OpenDisk(name string) (*FileDisk, error) {
 		return nil, err
 	}
 	return &FileDisk{f, size}, nil
-}
-
-// namespace is a disk with the identifier that hosts know it by.
-type namespace struct {
-	Disk
-	id [16]byte
-}
-
-// newNamespaces numbers disks from 1. A target that is started again on the
-// same disks has the same identifiers, or hosts would take them for others.
-func newNamespaces(subsystem string, disks []Disk) map[uint32]*namespace {
-	all := map[uint32]*namespace{}
-	for i, d := range disks {
-		sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", subsystem, i+1))
-		all[uint32(i+1)] = &namespace{d, [16]byte(sum[:])}
-	}
-	return all
-}
-
-// place is where blocks lie in the disk, in bytes; ok is false beyond its end.
-func (n *namespace) place(first, blocks uint64) (off, length int64, ok bool) {
-	all := uint64(n.Size()) >> blockShift
-	if first > all || blocks > all-first {
-		return 0, 0, false
-	}
-	return int64(first << blockShift), int64(blocks << blockShift), true
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
+	"time"
 
 	"github.com/rdmashim/rdmashim/tools/rdmashim/sample/nvme/wire"
 	"github.com/rdmashim/rdmashim/uapi"
@@ -14,15 +14,15 @@ import (
 // carries the commands out, one after the other; their data moves meanwhile.
 type queue struct {
 	pair
-	target     *Target
-	qp         uapi.QP // the same as QP, which Close forgets
-	id         uint16
-	depth      int         // of the queue pair; commands that may come at a time
-	connected  atomic.Bool // the connect command has succeeded
-	failure    atomic.Pointer[error]
-	controller *controller // nil before
+	target *Target
+	id     uint16
+	depth  int                     // of the queue pair; commands that may come at a time
+	fail   context.CancelCauseFunc // ends it, for a reason that serve returns
+	late   *time.Timer             // fails it, unless it is connected by then
 
 	// Of the goroutine.
+	controller *controller // nil before the connect command
+
 	wrap  int // the depth that the connect command said
 	head  int // commands taken, modulo wrap
 	slots []slot
@@ -36,7 +36,7 @@ type slot struct {
 	command wire.Command
 	behind  []byte // the data that came in the capsule
 	data    []byte
-	fetched func(s int) // runs when the host's data is here
+	fetched func(s int) error // runs when the host's data is here
 }
 
 // open makes memory and queue pair, in a domain that no other host reaches, and
@@ -56,7 +56,6 @@ func (q *queue) open(r *uapi.Request) error {
 	}); err != nil {
 		return err
 	}
-	q.qp = q.QP
 	q.slots = make([]slot, 2*q.depth)
 	for i := range q.slots {
 		q.slots[i].data = mem.Buf[i*slotSize+slotData : (i+1)*slotSize]
@@ -78,25 +77,15 @@ func (q *queue) next() uapi.WR {
 	return q.receive(s, 0, wire.CommandSize+inCapsule)
 }
 
-// fail ends the queue, for a reason that serve returns.
-func (q *queue) fail(why error) {
-	q.failure.CompareAndSwap(nil, &why)
-	_ = q.RDMA.Disconnect(q.qp) // unless it has gone
-}
-
-// serve takes the completions until the queue pair ends. A host that leaves is
-// no error.
-func (q *queue) serve(ctx context.Context) error {
-	err := q.completions(ctx, q.take)
-	switch why := q.failure.Load(); {
-	case why == nil:
-	case *why == errAdminGone: // of which its own queue tells
-		return nil
-	default:
-		return fmt.Errorf("queue %d: %w", q.id, *why)
+// serve takes the completions until the queue pair or its life ends. A host
+// that leaves is no error.
+func (q *queue) serve(life context.Context) error {
+	err := q.completions(life, q.take)
+	if life.Err() != nil {
+		err = context.Cause(life)
 	}
 	cause, _ := q.RDMA.Cause(q.QP)
-	if errors.Is(cause, uapi.ErrPeerDisconnected) || errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.Canceled) || errors.Is(cause, uapi.ErrPeerDisconnected) {
 		return nil
 	}
 	return fmt.Errorf("queue %d: %w", q.id, err)
@@ -109,7 +98,7 @@ func (q *queue) take(kind, s int, wc *uapi.WC) error {
 		q.head = (q.head + 1) % max(q.wrap, 1)
 		return q.begin(s, q.Memory[0].Buf[s*slotSize:][:wc.ByteLen])
 	case kindFetch:
-		q.slots[s].fetched(s)
+		return q.slots[s].fetched(s)
 	case kindSend:
 		q.free = append(q.free, s)
 		if q.owed > 0 {
@@ -134,50 +123,46 @@ func (q *queue) begin(s int, capsule []byte) (err error) {
 	}
 	switch room := uint64(len(slot.behind)); {
 	case c.PRP:
-		q.reply(s, wire.InvalidField, 0)
+		return q.reply(s, wire.InvalidField, 0)
 	case !c.Data.Keyed() && c.Data.Kind != wire.SGLInCapsule:
-		q.reply(s, wire.InvalidSGL, 0)
+		return q.reply(s, wire.InvalidSGL, 0)
 	case !c.Data.Keyed() && (c.Data.Addr > room || uint64(c.Data.Length) > room-c.Data.Addr):
-		q.reply(s, wire.InvalidOffset, 0)
+		return q.reply(s, wire.InvalidOffset, 0)
 	case c.Opcode == wire.OpFabrics:
-		q.fabrics(s, c)
+		return q.fabrics(s, c)
 	case q.controller == nil || q.controller.config.Load()&1 == 0:
-		q.reply(s, wire.WrongOrder, 0)
+		return q.reply(s, wire.WrongOrder, 0)
 	case q.id == 0:
-		q.admin(s, c)
-	default:
-		q.io(s, c)
+		return q.admin(s, c)
 	}
-	return nil
+	return q.io(s, c)
 }
 
 // io carries out a command on a namespace.
-func (q *queue) io(s int, c *wire.Command) {
-	ns := q.target.namespaces[c.Namespace]
-	if ns == nil {
-		q.reply(s, wire.InvalidNS, 0)
-		return
+func (q *queue) io(s int, c *wire.Command) error {
+	disk, data := q.target.disk(c.Namespace), q.slots[s].data
+	if disk == nil {
+		return q.reply(s, wire.InvalidNS, 0)
 	}
-	data := q.slots[s].data
-	off, n, ok := ns.place(c.Block(), c.Blocks())
+	first, blocks, all := c.Block(), c.Blocks(), uint64(disk.Size())>>blockShift
+	off, n := int64(first<<blockShift), int(blocks<<blockShift)
 	switch {
 	case c.Opcode == wire.OpFlush:
-		q.reply(s, statusOf(ns.Sync(), wire.WriteFault), 0)
+		return q.reply(s, statusOf(disk.Sync(), wire.WriteFault), 0)
 	case c.Opcode != wire.OpRead && c.Opcode != wire.OpWrite:
-		q.reply(s, wire.InvalidOpcode, 0)
-	case !ok:
-		q.reply(s, wire.BeyondEnd, 0)
+		return q.reply(s, wire.InvalidOpcode, 0)
+	case first > all || blocks > all-first:
+		return q.reply(s, wire.BeyondEnd, 0)
 	case n > dataSize:
-		q.reply(s, wire.InvalidField, 0)
+		return q.reply(s, wire.InvalidField, 0)
 	case c.Opcode == wire.OpWrite:
-		q.fetch(s, int(n), func(s int) {
-			_, err := ns.WriteAt(data[:n], off)
-			q.reply(s, statusOf(err, wire.WriteFault), 0)
+		return q.fetch(s, n, func(s int) error {
+			_, err := disk.WriteAt(data[:n], off)
+			return q.reply(s, statusOf(err, wire.WriteFault), 0)
 		})
-	default:
-		_, err := ns.ReadAt(data[:n], off)
-		q.answer(s, statusOf(err, wire.ReadError), int(n))
 	}
+	_, err := disk.ReadAt(data[:n], off)
+	return q.answer(s, statusOf(err, wire.ReadError), n)
 }
 
 // statusOf is Success, or the status of a disk that failed.
@@ -189,48 +174,46 @@ func statusOf(err error, failed wire.Status) wire.Status {
 }
 
 // fetch brings n bytes of the host's into the slot's data, and goes on then.
-func (q *queue) fetch(s, n int, then func(s int)) {
+func (q *queue) fetch(s, n int, then func(s int) error) error {
 	slot := &q.slots[s]
 	d := slot.command.Data
 	switch {
 	case int(d.Length) != n:
-		q.reply(s, wire.InvalidLength, 0)
+		return q.reply(s, wire.InvalidLength, 0)
 	case !d.Keyed():
 		copy(slot.data[:n], slot.behind[d.Addr:])
-		then(s)
-	default:
-		slot.fetched = then
-		q.mayFail(q.post(uapi.WR{
-			ID: workID(kindFetch, s), Op: uapi.OpRead, Flags: uapi.Signaled,
-			SGE: q.piece(s, slotData, n), RemoteAddr: d.Addr, RKey: d.Key,
-		}))
+		return then(s)
 	}
+	slot.fetched = then
+	return q.post(uapi.WR{
+		ID: workID(kindFetch, s), Op: uapi.OpRead, Flags: uapi.Signaled,
+		SGE: q.piece(s, slotData, n), RemoteAddr: d.Addr, RKey: d.Key,
+	})
 }
 
 // answer sends the first n bytes of the slot's data, if all went well, and the
 // completion behind them.
-func (q *queue) answer(s int, status wire.Status, n int) {
+func (q *queue) answer(s int, status wire.Status, n int) error {
 	d := q.slots[s].command.Data
 	switch {
 	case status != wire.Success:
-		q.reply(s, status, 0)
+		return q.reply(s, status, 0)
 	case !d.Keyed():
-		q.reply(s, wire.InvalidSGL, 0)
+		return q.reply(s, wire.InvalidSGL, 0)
 	case int(d.Length) != n:
-		q.reply(s, wire.InvalidLength, 0)
-	default:
-		q.reply(s, wire.Success, 0, uapi.WR{
-			ID: workID(kindSilent, s), Op: uapi.OpWrite,
-			SGE: q.piece(s, slotData, n), RemoteAddr: d.Addr, RKey: d.Key,
-		})
+		return q.reply(s, wire.InvalidLength, 0)
 	}
+	return q.reply(s, wire.Success, 0, uapi.WR{
+		ID: workID(kindSilent, s), Op: uapi.OpWrite,
+		SGE: q.piece(s, slotData, n), RemoteAddr: d.Addr, RKey: d.Key,
+	})
 }
 
 // reply posts, at once and in this order, a receive for the command that the
 // host may send then, the data if there is some, and the completion, which
 // revokes the host's key if it asked for that. The host does not retry what
 // fails.
-func (q *queue) reply(s int, status wire.Status, result uint64, data ...uapi.WR) {
+func (q *queue) reply(s int, status wire.Status, result uint64, data ...uapi.WR) error {
 	c := &q.slots[s].command
 	if status != wire.Success {
 		status |= wire.DoNotRetry
@@ -241,18 +224,10 @@ func (q *queue) reply(s int, status wire.Status, result uint64, data ...uapi.WR)
 	} else {
 		q.owed++
 	}
-	wrs = append(wrs, data...)
-	completion := wire.Completion{Result: result, Head: uint16(q.head), Queue: 0, ID: c.ID, Status: status}
+	completion := wire.Completion{Result: result, Head: uint16(q.head), ID: c.ID, Status: status}
 	send := uapi.WR{ID: workID(kindSend, s), Op: uapi.OpSend, Flags: uapi.Signaled, Data: completion.Append(nil)}
 	if c.Data.Kind == wire.SGLInvalidate && c.Data.Length > 0 && status == wire.Success {
 		send.Op, send.RKey = uapi.OpSendInv, c.Data.Key
 	}
-	q.mayFail(q.post(append(wrs, send)...))
-}
-
-// mayFail ends the queue if a post has failed.
-func (q *queue) mayFail(err error) {
-	if err != nil {
-		q.fail(err)
-	}
+	return q.post(append(append(wrs, data...), send)...)
 }

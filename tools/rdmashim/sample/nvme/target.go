@@ -43,7 +43,6 @@ type Target struct {
 	// Log receives a line about each host that connects, leaves or fails.
 	Log func(format string, args ...any)
 
-	namespaces  map[uint32]*namespace
 	mu          sync.Mutex
 	controllers map[uint16]*controller // guarded by mu
 	last        uint16                 // controller; guarded by mu
@@ -72,7 +71,6 @@ func (t *Target) Serve(ctx context.Context, l *uapi.Listener) error {
 	}
 	t.Subsystem = cmp.Or(t.Subsystem, DefaultSubsystem)
 	t.controllers = map[uint16]*controller{}
-	t.namespaces = newNamespaces(t.Subsystem, t.Disks)
 	var queues sync.WaitGroup
 	defer queues.Wait()
 	for {
@@ -84,11 +82,19 @@ func (t *Target) Serve(ctx context.Context, l *uapi.Listener) error {
 			return err
 		}
 		queues.Go(func() {
-			if err := t.serve(ctx, r); err != nil {
+			if err := t.serve(ctx, r); err != nil && ctx.Err() == nil {
 				t.Log("%v: %v", r.RemoteAddr, err)
 			}
 		})
 	}
+}
+
+// disk is a namespace, or nil.
+func (t *Target) disk(nsid uint32) Disk {
+	if nsid == 0 || uint64(nsid) > uint64(len(t.Disks)) {
+		return nil
+	}
+	return t.Disks[nsid-1]
 }
 
 // refused is why a request for a queue pair is bad, or 0.
@@ -124,37 +130,32 @@ func (t *Target) serve(ctx context.Context, r *uapi.Request) (err error) {
 	if err := q.open(r); err != nil {
 		return errors.Join(err, r.Reject(0, wire.RefusedNoRoom.Append(nil)))
 	}
+	ctx, q.fail = context.WithCancelCause(ctx)
+	defer q.fail(nil)
+	q.late = time.AfterFunc(waitConnect, func() { q.fail(errNoConnect) })
+	defer q.late.Stop()
 	// The host's first command may come before its confirmation.
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	served := make(chan error, 1)
 	go func() { served <- q.serve(ctx) }()
-	_, err = r.Accept(ctx, wire.AppendConnReply(nil, uint16(q.depth)))
-	if err != nil {
-		cancel(err)
-		<-served
+	_, unaccepted := r.Accept(ctx, wire.AppendConnReply(nil, uint16(q.depth)))
+	if err = unaccepted; err == nil {
+		err = t.Seats.Take(r.RemoteAddr)
+	}
+	if err == nil {
+		defer t.Seats.Give(r.RemoteAddr)
+	} else {
+		q.fail(err)
+	}
+	err = <-served
+	if unaccepted != nil {
 		q.QP = 0 // it is destroyed
-		return err
 	}
-	if err := t.Seats.Take(r.RemoteAddr); err != nil {
-		cancel(err)
-		<-served
-		return err
-	}
-	defer t.Seats.Give(r.RemoteAddr)
-	timer := time.AfterFunc(waitConnect, func() {
-		if !q.connected.Load() {
-			q.fail(errNoConnect)
-		}
-	})
-	defer timer.Stop()
-	return <-served
+	return err
 }
 
 var (
 	errNoConnect = fmt.Errorf("no connect command within %v", waitConnect)
 	errSilent    = errors.New("the host's keep-alive time has passed")
-	errAdminGone = errors.New("the admin queue has ended")
 )
 
 // leave takes an ended queue out of its controller, which ends with its admin
@@ -175,7 +176,7 @@ func (q *queue) leave() {
 		c.expires.Stop()
 	}
 	for _, other := range c.queues {
-		other.fail(errAdminGone)
+		other.fail(nil)
 	}
 	t.Log("controller %d: %s has left", c.id, c.host.Host)
 }
