@@ -2,6 +2,7 @@ package xprt
 
 import (
 	"io"
+	"math"
 	"net"
 	"net/netip"
 	"testing"
@@ -136,13 +137,13 @@ func message(h header) []byte {
 	}
 	b = be.AppendUint32(b, 0)
 	for _, w := range h.writes {
-		b = appendSegments(be.AppendUint32(b, 1), w, 1<<32-1)
+		b = appendSegments(be.AppendUint32(b, 1), w, math.MaxInt)
 	}
 	b = be.AppendUint32(b, 0)
 	if h.reply == nil {
 		return be.AppendUint32(b, 0)
 	}
-	return appendSegments(be.AppendUint32(b, 1), h.reply, 1<<32-1)
+	return appendSegments(be.AppendUint32(b, 1), h.reply, math.MaxInt)
 }
 
 // reads is a read chunk at a position.

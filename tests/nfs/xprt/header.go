@@ -2,7 +2,6 @@ package xprt
 
 import (
 	"encoding/binary"
-
 	"fmt"
 	"syscall"
 )
@@ -40,44 +39,55 @@ type header struct {
 func parse(b []byte) (h header, rest []byte, err error) {
 	r := reader{b: b}
 	h.xid = r.number()
-	if v := r.number(); v != 1 && !r.short {
+	if v := r.number(); v != 1 && !r.bad {
 		return h, nil, fmt.Errorf("RPC over RDMA version %d, want 1: %w", v, syscall.EPROTONOSUPPORT)
 	}
 	r.number() // the credits that the client wishes
 	if h.proc = r.number(); h.proc > procNoMsg {
 		return h, nil, fmt.Errorf("RPC over RDMA procedure %d, want 0 or 1: %w", h.proc, syscall.EPROTO)
 	}
-	for r.number() == 1 {
+	for r.more() {
 		h.reads = append(h.reads, readChunk{r.number(), r.segment()})
 	}
-	for r.number() == 1 {
+	for r.more() {
 		h.writes = append(h.writes, r.segments())
 	}
-	if r.number() == 1 {
+	if r.more() {
 		h.reply = r.segments()
 	}
-	if r.short {
-		return h, nil, errShort
+	if r.bad {
+		return h, nil, errBad
 	}
 	return h, r.b, nil
 }
 
-var errShort = fmt.Errorf("RPC over RDMA header ends early: %w", syscall.EPROTO)
+var errBad = fmt.Errorf("RPC over RDMA header ends early, or has lists that are no lists: %w", syscall.EPROTO)
 
-// reader reads XDR. Behind the end it reads zeroes, and short is set.
+// reader reads XDR. From where it ends or is wrong, zeroes are read.
 type reader struct {
-	b     []byte
-	short bool
+	b   []byte
+	bad bool
 }
+
+func (r *reader) end() { r.bad, r.b = true, nil }
 
 func (r *reader) number() uint32 {
 	if len(r.b) < 4 {
-		r.short, r.b = true, nil
+		r.end()
 		return 0
 	}
 	v := be.Uint32(r.b)
 	r.b = r.b[4:]
 	return v
+}
+
+// more says whether an element of a list follows, of which 1 says yes and 0 no.
+func (r *reader) more() bool {
+	v := r.number()
+	if v > 1 {
+		r.end()
+	}
+	return v == 1
 }
 
 func (r *reader) segment() segment {
@@ -88,7 +98,7 @@ func (r *reader) segment() segment {
 
 func (r *reader) segments() []segment {
 	list := []segment{}
-	for n := r.number(); n > 0 && !r.short; n-- {
+	for n := r.number(); n > 0 && !r.bad; n-- {
 		list = append(list, r.segment())
 	}
 	return list

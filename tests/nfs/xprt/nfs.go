@@ -19,7 +19,7 @@ func readData(reply []byte) (at, n int) {
 	r.skip(8) // count, end of file
 	at = len(reply) - len(r.b)
 	n = int(r.number())
-	if r.short || n > len(r.b) {
+	if r.bad || n > len(r.b) {
 		return 0, 0
 	}
 	return at, n
@@ -28,7 +28,7 @@ func readData(reply []byte) (at, n int) {
 // skip leaves out n bytes and what fills them up to four.
 func (r *reader) skip(n int) {
 	if n = padded(n); n < 0 || n > len(r.b) {
-		r.short, r.b = true, nil
+		r.end()
 		return
 	}
 	r.b = r.b[n:]
