@@ -143,8 +143,13 @@ func (c *Conn) linger() {
 	c.mu.Unlock()
 	c.stop()
 	device := c.memory.device
-	disconnected := device.Disconnect(c.qp)
+	var disconnected error
 	c.mu.Lock()
+	if c.lent { // perhaps for long, and the peer does not wait for the program
+		c.mu.Unlock()
+		disconnected = device.Disconnect(c.qp)
+		c.mu.Lock()
+	}
 	for c.lent {
 		c.returned.Wait()
 	}
