@@ -31,7 +31,7 @@ type routeTable struct {
 }
 
 const (
-	routeFor  = time.Second
+	routeFor  = 100 * time.Millisecond // as rnic/link/udp keeps its ways
 	routeMost = 256
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Routes to numeric addresses are kept for a second, no more than routeMost of
+// Routes to numeric addresses are kept for a moment, no more than routeMost of
 // them; failures are not.
 func TestRoutesAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
