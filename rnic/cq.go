@@ -21,6 +21,8 @@ type CQ struct {
 	prod  *ring.Producer // guarded by d.mu
 	armed arming         // guarded by d.mu
 	users int            // guarded by d.mu: queue pairs, one counted twice if it uses the queue for both
+
+	entries uint32 // guarded by d.mu: that were put
 }
 
 // arming is the kind of entry that raises the next event.
@@ -123,6 +125,7 @@ func (c *CQ) put(wc *ring.WC, solicited bool) {
 		return
 	}
 	c.prod.Publish(1)
+	c.entries++
 	event := c.armed == armedAny || c.armed == armedSolicited && solicited
 	c.d.drive.Announce(event)
 	if event {

@@ -53,6 +53,7 @@ type Device struct {
 	groups  multicastTable      // guarded by mu
 	done    []engine.Completion // guarded by mu: scratch of serveChanged
 	wqe     *decoder            // guarded by mu: scratch of doorbells
+	rang    wire.QPN            // guarded by mu: whose doorbell was the last
 	transmitter
 	gsi       gsi                 // guarded by mu
 	strangers                     // guarded by mu

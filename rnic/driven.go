@@ -5,21 +5,53 @@ import (
 	"sync/atomic"
 
 	"github.com/rdmashim/rdmashim/rnic/drive"
+	"github.com/rdmashim/rdmashim/rnic/engine"
 )
 
 // Progress implements kshim.Driven, as News, Lead and Rouse do.
 func (d *Device) Progress() bool { return d.drive.Progress() }
 
-// Assist does work, which rings doorbells, and then as much of what follows as
-// rnic/drive's does. The device's own goroutine is not woken for that: with one
-// processor it would take the program's.
-func (d *Device) Assist(rounds int, work func()) {
+// Assist does work, which rings doorbells, answers the program that waits for
+// it, and does as much of what follows as rnic/drive's does. The device's own
+// goroutine is not woken for that: with one processor it would take the
+// program's. So would a program that has much under way and polls. It is
+// answered when it has a completion, when the caller is wanted elsewhere, or
+// after some milliseconds.
+func (d *Device) Assist(rounds int, wanted func() bool, work, answer func()) {
 	if d.near != nil {
 		d.near.StayAwake()
 		defer d.near.MaySleep()
 	}
+	news := d.News()
 	work()
+	if d.polledNext() {
+		d.drive.Stay(func() bool { return d.News() != news || wanted() })
+	}
+	answer()
 	d.drive.Assist(rounds)
+}
+
+// manyBytes is as much under way as makes it worth while to keep a program
+// waiting, in bytes: with less the call costs more than the transfer.
+const manyBytes = 256 << 10
+
+// polledNext reports whether the program that rang last is about to poll in
+// vain: it posts whenever it has taken a completion out, has taken them all,
+// and has several requests under way. Of two programs that ring at once one may
+// be taken for the other.
+func (d *Device) polledNext() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	q := d.qps[d.rang]
+	if q == nil {
+		return false
+	}
+	c := q.sendCQ
+	posts := c.entries != q.posted
+	q.posted = c.entries
+	waiting, err := c.prod.Waiting()
+	rc, is := q.engine.(*engine.QP)
+	return posts && is && err == nil && waiting == 0 && rc.Outstanding() > 1 && rc.Unacknowledged() >= manyBytes
 }
 
 // News is rnic/drive's.

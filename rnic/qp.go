@@ -47,6 +47,7 @@ type QP struct {
 	last     bool // in ERR, and QP_LAST_WQE_REACHED was reported
 	failed   failedQueues
 
+	posted uint32       // entries of the send queue's CQ when it was asked last whether the program polls
 	turns  uint64       // times that it was asked for packets
 	source guard.Source // where its peer's packets come from
 	nearby

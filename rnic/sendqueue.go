@@ -39,6 +39,7 @@ func (q *QP) Doorbell() error {
 		d.mu.Lock()
 	}
 	defer func() {
+		d.rang = q.num
 		d.mu.Unlock()
 		q.stream.last.Store(int64(d.now()))
 	}()

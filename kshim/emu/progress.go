@@ -24,15 +24,23 @@ func (f *uverbsFile) Progress() bool {
 	return d != nil && d.Progress()
 }
 
-// Assist does work, which rings doorbells, and then the device's work that is
-// there, rounds times at most, for a caller that does not poll: the device's
-// own goroutine is not kept away.
-func (f *uverbsFile) Assist(rounds int, work func()) {
-	if d, ok := f.driven().(interface{ Assist(int, func()) }); ok {
-		d.Assist(rounds, work)
+// Assistant is a device, or an open file of one, that a thread of the kernel's
+// works for. Assist does work, which rings doorbells, gives the program its
+// answer, and does the device's work that is there, rounds times at most. The
+// answer comes late to a program that would poll meanwhile, unless wanted says
+// that the thread is. The device's own goroutine is not kept away.
+type Assistant interface {
+	Assist(rounds int, wanted func() bool, work, answer func())
+}
+
+// Assist implements Assistant.
+func (f *uverbsFile) Assist(rounds int, wanted func() bool, work, answer func()) {
+	if d, ok := f.driven().(Assistant); ok {
+		d.Assist(rounds, wanted, work, answer)
 		return
 	}
 	work()
+	answer()
 }
 
 // News implements kshim.Driven.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/emu"
 	"github.com/rdmashim/rdmashim/kshim/refuse"
 	"github.com/rdmashim/rdmashim/kshim/trace"
 )
@@ -51,9 +52,8 @@ func (c *call) write(addr, size uint64) {
 		return
 	}
 	var header abi.CmdHdr
-	run := func() { c.run(f, cmd) }
-	if header.Parse(cmd) != nil || !isHot(header.Command) || !c.atOnce(f.program, func() { f.assist(run) }) {
-		go c.later(f, run)
+	if header.Parse(cmd) != nil || !isHot(header.Command) || !c.atOnce(f.program, func() { c.hot(f, cmd) }) {
+		go c.later(f, func() { c.run(f, cmd) })
 	}
 }
 
@@ -79,17 +79,30 @@ func (c *call) atOnce(g *program, run func()) bool {
 // assistRounds bounds the work that a doorbell's thread does for the device.
 const assistRounds = 8
 
-// assist rings a doorbell and does the work that it brings forth. A program
-// that polls keeps a processor busy; the device's own goroutine would wait for
-// another.
-func (f *file) assist(doorbell func()) {
+// hot carries out a command of few bytes at once.
+func (c *call) hot(f *file, cmd []byte) {
+	open := f.commands()
+	if open == nil {
+		c.fail(syscall.EINVAL)
+		return
+	}
+	var n int
+	var err error
+	f.assist(c.receiver.listener.Ready, func() { n, err = c.try(f, open, cmd) }, func() { c.finish(n, err) })
+}
+
+// assist rings a doorbell, has it answered, and does the work that it brings
+// forth. A program that polls keeps a processor busy; the device's own
+// goroutine would wait for another.
+func (f *file) assist(wanted func() bool, doorbell, answer func()) {
 	if open := f.open.Load(); open != nil {
-		if d, ok := (*open).(interface{ Assist(int, func()) }); ok {
-			d.Assist(assistRounds, doorbell)
+		if d, ok := (*open).(emu.Assistant); ok {
+			d.Assist(assistRounds, wanted, doorbell, answer)
 			return
 		}
 	}
 	doorbell()
+	answer()
 }
 
 // bytes reads what a call sends.

@@ -22,6 +22,8 @@ const (
 	// PollPause is how long a program that polls or leads may do something else
 	// before the listener takes over.
 	PollPause = time.Millisecond
+	// stayFor is about a time slice, which a program that polls would take.
+	stayFor = 4 * time.Millisecond
 )
 
 // Leading.

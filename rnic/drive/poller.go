@@ -57,13 +57,27 @@ func (d *Driver) Progress() bool {
 // there are none or rounds times, unless another goroutine receives. Its caller
 // does not poll: the listener does not stay away.
 func (d *Driver) Assist(rounds int) {
-	for ; rounds > 0 && d.Receiver.TryLock(); rounds-- {
-		did := d.poll()
-		d.Receiver.Unlock()
-		if !did {
-			return
+	for ; rounds > 0 && d.assist(); rounds-- {
+	}
+}
+
+// Stay is Assist until done, for stayFor at most, whose caller keeps a program
+// waiting that would poll: the processor is the device's meanwhile.
+func (d *Driver) Stay(done func() bool) {
+	for until := d.now() + stayFor; !done() && d.now() < until; {
+		if !d.assist() {
+			d.giveWay()
 		}
 	}
+}
+
+// assist reports whether it did something.
+func (d *Driver) assist() (did bool) {
+	if d.Receiver.TryLock() {
+		did = d.poll()
+		d.Receiver.Unlock()
+	}
+	return did
 }
 
 // poll receives, or does other work that is due. Preconditions: Receiver is

@@ -93,3 +93,15 @@ func TestPollingGivesWayToThePeer(t *testing.T) {
 	require.True(t, ran.Load())
 	require.LessOrEqual(t, polls, 2*yieldEvery)
 }
+
+// A thread that stays receives until it is done.
+func TestStay(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, d *device, _ *waiter) {
+		looks := 0
+		d.Stay(func() bool { looks++; return looks == 3*yieldEvery })
+		require.Equal(t, 3*yieldEvery, looks)
+
+		d.send(0)
+		d.Stay(func() bool { return d.take(0) })
+	})
+}

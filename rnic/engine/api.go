@@ -167,3 +167,7 @@ func (q *QP) Counters() *Counters { return &q.counters }
 // Outstanding is the number of work requests in the send queue that were not
 // completed yet.
 func (q *QP) Outstanding() int { return q.sq.len() }
+
+// Unacknowledged is the cost in bytes of what was posted and is not
+// acknowledged, sent or not.
+func (q *QP) Unacknowledged() uint64 { return q.sq.cost - q.costAt(q.sq.head, q.req.una) }

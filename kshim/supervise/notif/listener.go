@@ -124,6 +124,13 @@ func (l *Listener) await() error {
 	}
 }
 
+// Ready reports whether there is something to receive: a call, or the end.
+func (l *Listener) Ready() bool {
+	p := [1]unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLIN}}
+	n, err := unix.Poll(p[:], 0)
+	return n > 0 || err != nil
+}
+
 // Value answers a call with its result. This and the other answers return
 // ENOENT when the call has ended by a signal or the listener is closed, and
 // EINPROGRESS when it has been answered already.

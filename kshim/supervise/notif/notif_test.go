@@ -160,6 +160,7 @@ func TestAnswers(t *testing.T) {
 		require.NotZero(t, n.IP)
 		require.EqualValues(t, p.cmd.Process.Pid, tgid(t, n.PID))
 		require.Zero(t, n.Args[0])
+		require.False(t, p.Ready(), "there is one thread")
 		switch n.Args[2] {
 		case 0:
 			require.NoError(t, p.Value(n.ID, 1<<40))
@@ -279,6 +280,9 @@ func TestManyThreads(t *testing.T) {
 	}
 	received := 0
 	p.serve(t, func(n *Notification) {
+		for received == 0 && !p.Ready() { // until another thread calls
+			runtime.Gosched()
+		}
 		received++
 		held <- *n
 	})
