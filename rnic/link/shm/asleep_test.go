@@ -9,8 +9,9 @@ import (
 )
 
 // The protocol of the asleep word and the bell as a state machine, explored
-// to the end: 1 … 3 producers of two records each, one consumer. A state in
-// which nothing can go on and a record lies in a ring is a lost wake-up.
+// to the end: 1 … 3 producers of two records each, one consumer, and a program
+// that dozes twice beside it and takes no record. A state in which nothing can
+// go on and a record lies in a ring is a lost wake-up.
 
 const mostProducers = 3
 
@@ -27,6 +28,8 @@ type world struct {
 	event    bool
 	consumer uint8 // pc
 	ring     uint8 // that the consumer is at
+	dozes    uint8 // that are left
+	dozing   bool
 }
 
 const (
@@ -45,7 +48,7 @@ const (
 )
 
 // variant holds the mistakes that a protocol may have.
-type variant struct{ noLook, lookOne, checkFirst, noBell bool }
+type variant struct{ noLook, lookOne, checkFirst, noBell, dozerDrains, dozerClears, consumerLeaves bool }
 
 // Steps lists the states that follow s.
 func (s world) Steps() (out []explore.Step) {
@@ -86,7 +89,10 @@ func (s world) Steps() (out []explore.Step) {
 		}
 		out = append(out, explore.Step{To: t})
 	}
-	t := s
+	if d, ok := s.doze(); ok {
+		out = append(out, explore.Step{To: d})
+	}
+	t, problem := s, ""
 	switch s.consumer {
 	case runs:
 		if s.records == [mostProducers]uint8{} {
@@ -113,10 +119,43 @@ func (s world) Steps() (out []explore.Step) {
 		if !s.event {
 			return out
 		}
-		t.consumer, t.event = runs, false
-		t.asleep = [mostProducers]bool{}
+		t.consumer, t.event = runs, v.consumerLeaves && s.dozing
+		if t.event {
+			problem = "a bell wakes the consumer twice"
+		}
+		if !s.dozing {
+			t.asleep = [mostProducers]bool{}
+		}
 	}
-	return append(out, explore.Step{To: t})
+	return append(out, explore.Step{To: t, Problem: problem})
+}
+
+// doze is the next step of the program that dozes: it falls asleep, or wakes up
+// at any time. The consumer holds the lock while it sets and looks.
+func (s world) doze() (t world, ok bool) {
+	t = s
+	alone := s.consumer != sleeps
+	switch {
+	case s.consumer == sets || s.consumer == looks:
+		return t, false
+	case s.dozing:
+		t.dozing = false
+		if alone || s.v.dozerDrains {
+			t.event = false
+		}
+		if alone || s.v.dozerClears {
+			t.asleep = [mostProducers]bool{}
+		}
+	case s.dozes == 0:
+		return t, false
+	default:
+		t.dozes--
+		t.dozing = s.records == [mostProducers]uint8{}
+		for i := range s.n {
+			t.asleep[i] = t.dozing || !alone
+		}
+	}
+	return t, true
 }
 
 // Stuck: a consumer that sleeps for good leaves no record in a ring.
@@ -129,7 +168,7 @@ func (s world) Stuck() string {
 
 // producers is the first state of n producers and a consumer.
 func producers(n int, v variant) world {
-	w := world{n: n, v: v}
+	w := world{n: n, v: v, dozes: 2}
 	for i := range n {
 		w.left[i] = 2
 	}
@@ -145,6 +184,9 @@ func TestAsleepExplored(t *testing.T) {
 		"looks at one ring only":        {lookOne: true},
 		"asleep read before publishing": {checkFirst: true},
 		"no bell":                       {noBell: true},
+		"a dozer drains the bell":       {dozerDrains: true},
+		"a dozer clears the words":      {dozerClears: true},
+		"the bell is left to the dozer": {consumerLeaves: true},
 	} {
 		_, problem := explore.Find(producers(2, v), 1_000_000)
 		require.NotEmpty(t, problem, name)

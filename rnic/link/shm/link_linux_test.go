@@ -410,6 +410,35 @@ func TestDozeBesideWait(t *testing.T) {
 	}
 }
 
+// A Wait that the bell ended takes it, though a program dozes: the next one
+// blocks.
+func TestWaitTakesTheBell(t *testing.T) {
+	a, b := listen(t), listen(t)
+	require.NotZero(t, a.Meet(b.local))
+	require.NoError(t, a.Send([]link.Packet{packet(b, 0, []byte("first"))}))
+	receive(t, b, 1)
+	dozes := func(n int) {
+		b.rx.Lock()
+		b.rx.sleepers += n
+		b.rx.Unlock()
+	}
+	dozes(1)
+	defer dozes(-1)
+	for range 3 {
+		waited := make(chan error)
+		go func() { waited <- b.Wait() }()
+		until(func() bool {
+			b.rx.Lock()
+			defer b.rx.Unlock()
+			return b.rx.sleepers == 2
+		})
+		require.NoError(t, a.Send([]link.Packet{packet(b, 0, []byte("next"))}))
+		require.NoError(t, <-waited)
+		require.False(t, b.place.drain(1), "no ring is left in the bell")
+		receive(t, b, 1)
+	}
+}
+
 // The two ends of a ring work at the same time: a batch that fills much of it
 // is seen piece by piece while it is sent, and taken piece by piece.
 func TestPieces(t *testing.T) {

@@ -330,19 +330,19 @@ func (l *Link) leaveIn(d *device) {
 // Wait blocks until a ring or the socket may have packets. Without the lock a
 // ring may come meanwhile: it begins with its asleep word set, and its coming
 // interrupts the Wait.
-func (l *Link) Wait() error { return l.wait(l.Link.Wait) }
+func (l *Link) Wait() error { return l.wait(true, l.Link.Wait) }
 
 // Sleep implements link.Link.
 func (l *Link) Sleep(d time.Duration, waits bool) error {
-	return l.wait(func() error { return l.Link.Sleep(d, waits) })
+	return l.wait(waits, func() error { return l.Link.Sleep(d, waits) })
 }
 
-func (l *Link) wait(inner func() error) error {
+func (l *Link) wait(owner bool, inner func() error) error {
 	if l.fallAsleep() {
 		return nil
 	}
 	err := inner()
-	l.wakeUp()
+	l.wakeUp(owner)
 	return err
 }
 
@@ -358,14 +358,17 @@ func (l *Link) fallAsleep() (found bool) {
 }
 
 // wakeUp takes back what fallAsleep did, unless another goroutine still sleeps:
-// a program may sleep while the listener waits. The bell is drained even if no
-// asleep word was taken: a producer may write it late. When it was not what
-// ended the sleep, the next Recv looks at the socket.
-func (l *Link) wakeUp() {
+// a program may doze while the link's owner waits. The owner drains the bell,
+// and a program that dozes alone. If it drained the owner's, that would sleep
+// on, with asleep words that were taken; if the owner left it to the program,
+// no Wait would block until that has dozed. It is drained even if no asleep
+// word was taken: a producer may write it late. When it was not what ended the
+// sleep, the next Recv looks at the socket.
+func (l *Link) wakeUp(owner bool) {
 	l.rx.Lock()
 	defer l.rx.Unlock()
 	l.rx.sleepers--
-	if l.rx.sleepers > 0 || !l.place.drain(max(1, len(l.rx.rings))) {
+	if !owner && l.rx.sleepers > 0 || !l.place.drain(max(1, len(l.rx.rings))) {
 		l.rx.hot = 0
 	}
 	l.rx.clearAsleep()
