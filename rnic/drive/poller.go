@@ -43,8 +43,9 @@ func (d *Driver) Progress() bool {
 	p.at.Store(int64(now))
 	empty, vain := p.empty, now-p.began
 	d.Receiver.Unlock()
-	long := vain == 0 || vain >= yieldAfter // time may stand still
-	if empty%yieldEvery == yieldEvery-1 && (long || d.contention.still.Load()) {
+	long := vain == 0 || vain >= yieldAfter           // time may stand still
+	waits := int64(polls-p.armed.Load()) < yieldEvery // it polls once behind its Arm
+	if empty%yieldEvery == yieldEvery-1 && !waits && (long || d.contention.still.Load()) {
 		d.giveWay()
 	}
 	if empty%goschedEvery == goschedEvery-1 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/tests/linktest"
 )
 
@@ -104,4 +105,40 @@ func TestStay(t *testing.T) {
 		d.send(0)
 		d.Stay(func() bool { return d.take(0) })
 	})
+}
+
+// dozingLink counts dozes.
+type dozingLink struct {
+	link.Link
+	dozes atomic.Int32
+}
+
+func (l *dozingLink) Sleep(d time.Duration, waits bool) error {
+	if !waits {
+		l.dozes.Add(1)
+		return nil
+	}
+	return l.Link.Sleep(d, waits)
+}
+
+// A program that waits looks once when it has armed its queue, and never dozes
+// there: other programs' looks in vain are none of its own. One that polls
+// does, where other threads want the processor.
+func TestWaitingProgramsDoNotDoze(t *testing.T) {
+	pair := linktest.UDP(t, "127.0.0.1")
+	l := &dozingLink{Link: pair[0]}
+	d := newDevice(t, l, pair[1], 1)
+	poll := func() {
+		d.contention.left.Store(contendedMost)
+		d.Progress()
+	}
+	for range 10 * yieldEvery {
+		require.NoError(t, d.arm(0))
+		poll()
+	}
+	require.Zero(t, l.dozes.Load())
+	require.Eventually(t, func() bool {
+		poll()
+		return l.dozes.Load() > 0
+	}, patience, time.Nanosecond)
 }
