@@ -2,12 +2,14 @@ package peer
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -51,6 +53,38 @@ func withoutOption(device, option string) string {
 		}
 	}
 	return cli.WithOptions(name, strings.Join(keep, "&"))
+}
+
+// OpenToDial opens the named device, or the one that the route to addr takes.
+func OpenToDial(ctx context.Context, name, addr string, stderr io.Writer) (*uapi.Device, error) {
+	if name != "" {
+		return cli.Open(name, stderr, uapi.OpenConfig{})
+	}
+	return uapi.OpenRoute(ctx, addr, uapi.OpenConfig{})
+}
+
+// Listen opens devices as OpenToServe does, listens there on host, or on all
+// addresses, and prints where. end closes what it has opened.
+func Listen(name, host string, port uint16, stdout, stderr io.Writer) (l *uapi.Listener, end func(), err error) {
+	devices, err := OpenToServe(name, host, stderr)
+	if err == nil {
+		l, err = uapi.Listen(net.JoinHostPort(host, strconv.Itoa(int(port))), uapi.ListenConfig{})
+	}
+	end = func() {
+		if l != nil {
+			l.Close()
+		}
+		for _, d := range devices {
+			d.Close()
+		}
+	}
+	if err == nil {
+		err = PrintListening(stdout, l.Addr())
+	}
+	if err != nil {
+		end()
+	}
+	return l, end, err
 }
 
 // OpenToServe opens the named device, a plain soft one on host if that is not

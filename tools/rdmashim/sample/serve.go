@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"strconv"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -89,23 +87,11 @@ func (s *role) serve(ctx context.Context) error {
 	if err := s.seats.Check(); err != nil {
 		return err
 	}
-	devices, err := peer.OpenToServe(s.device, s.listen, s.stderr)
+	l, end, err := peer.Listen(s.device, s.listen, s.port, s.stdout, s.stderr)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		for _, d := range devices {
-			d.Close()
-		}
-	}()
-	l, err := uapi.Listen(net.JoinHostPort(s.listen, strconv.Itoa(int(s.port))), uapi.ListenConfig{})
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	if err := peer.PrintListening(s.stdout, l.Addr()); err != nil {
-		return err
-	}
+	defer end()
 	failed := &peer.FailureLog{W: s.stderr}
 	defer failed.Close()
 	var clients sync.WaitGroup
@@ -199,12 +185,7 @@ func (c *conn) peerLeaves(ctx context.Context) error {
 // call connects to the server at addr and asks.
 func (s *role) call(ctx context.Context, addr string) (err error) {
 	c := &conn{out: s.stdout}
-	if s.device != "" {
-		c.RDMA, err = cli.Open(s.device, s.stderr, uapi.OpenConfig{})
-	} else {
-		c.RDMA, err = uapi.OpenRoute(ctx, addr, uapi.OpenConfig{})
-	}
-	if err != nil {
+	if c.RDMA, err = peer.OpenToDial(ctx, s.device, addr, s.stderr); err != nil {
 		return err
 	}
 	defer c.RDMA.Close()

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -61,21 +59,11 @@ authentication: whoever reaches the port reads and writes the disks.`,
 				defer d.Close()
 				t.Disks = append(t.Disks, d)
 			}
-			devices, err := peer.OpenToServe(device.Named(), listen, cmd.ErrOrStderr())
+			l, end, err := peer.Listen(device.Named(), listen, port, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
-			for _, d := range devices {
-				defer d.Close()
-			}
-			l, err := uapi.Listen(net.JoinHostPort(listen, strconv.Itoa(int(port))), uapi.ListenConfig{})
-			if err != nil {
-				return err
-			}
-			defer l.Close()
-			if err := peer.PrintListening(cmd.OutOrStdout(), l.Addr()); err != nil {
-				return err
-			}
+			defer end()
 			return t.Serve(cmd.Context(), l)
 		},
 	}
@@ -124,13 +112,7 @@ Exit status 1 when a command failed or a byte is wrong.`,
 			}
 			ctx := cmd.Context()
 			addr := peer.HostPort(args[0], port)
-			var d *uapi.Device
-			var err error
-			if name := device.Named(); name != "" {
-				d, err = cli.Open(name, cmd.ErrOrStderr(), uapi.OpenConfig{})
-			} else {
-				d, err = uapi.OpenRoute(ctx, addr, uapi.OpenConfig{})
-			}
+			d, err := peer.OpenToDial(ctx, device.Named(), addr, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}

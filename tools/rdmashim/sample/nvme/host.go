@@ -34,7 +34,6 @@ type Host struct {
 	config HostConfig
 	queues []*hostQueue // the first is the admin queue
 	next   atomic.Uint32
-	cancel context.CancelFunc
 	alive  sync.WaitGroup // keepAlive
 }
 
@@ -59,37 +58,36 @@ func Connect(ctx context.Context, d *uapi.Device, addr string, config HostConfig
 	config.Queues, config.Depth = cmp.Or(config.Queues, 1), cmp.Or(config.Depth, 32)
 	config.KeepAlive = cmp.Or(config.KeepAlive, 5*time.Second)
 	h = &Host{Namespaces: map[uint32]wire.Namespace{}, config: config}
-	life, cancel := context.WithCancel(context.Background())
-	h.cancel = cancel
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.Close())
 			h = nil
 		}
 	}()
-	if err = h.add(ctx, life, d, addr, 32); err == nil {
+	if err = h.add(ctx, d, addr, 32); err == nil {
 		err = h.enable(ctx)
 	}
 	if err != nil {
 		return h, err
 	}
-	h.alive.Go(func() { h.keepAlive(life) })
+	admin := h.queues[0]
+	h.alive.Go(func() { admin.keepAlive(config.KeepAlive) })
 	n := uint32(config.Queues - 1)
 	granted, err := h.admin(ctx, &wire.Command{Opcode: wire.AdminSetFeatures, Words: [6]uint32{wire.FeatureQueues, n | n<<16}}, nil)
 	for i := 0; err == nil && i < min(config.Queues, int(granted&0xffff)+1); i++ {
-		err = h.add(ctx, life, d, addr, config.Depth)
+		err = h.add(ctx, d, addr, config.Depth)
 	}
 	return h, err
 }
 
 // add connects one more queue.
-func (h *Host) add(ctx, life context.Context, d *uapi.Device, addr string, depth int) error {
+func (h *Host) add(ctx context.Context, d *uapi.Device, addr string, depth int) error {
 	q, err := openQueue(ctx, d, addr, len(h.queues), depth, h.Controller.InCapsule)
 	if err != nil {
 		return fmt.Errorf("queue %d: %w", len(h.queues), err)
 	}
 	h.queues = append(h.queues, q)
-	go q.run(life)
+	go q.run()
 	data := wire.ConnectData{Controller: wire.AnyController, Subsystem: h.config.Subsystem, Host: h.config.Name}
 	copy(data.HostID[:], "rdmashim")
 	keep := uint32(h.config.KeepAlive.Milliseconds())
@@ -156,17 +154,15 @@ func (h *Host) enable(ctx context.Context) error {
 }
 
 // keepAlive tells the target that the host lives, twice in the time agreed.
-func (h *Host) keepAlive(life context.Context) {
-	tick := time.NewTicker(max(h.config.KeepAlive/2, time.Millisecond))
+func (q *hostQueue) keepAlive(agreed time.Duration) {
+	tick := time.NewTicker(max(agreed/2, time.Millisecond))
 	defer tick.Stop()
 	for {
 		select {
-		case <-life.Done():
+		case <-q.ended:
 			return
 		case <-tick.C:
-			if _, err := h.admin(life, &wire.Command{Opcode: wire.AdminKeepAlive}, nil); err != nil {
-				return // the commands under way say so
-			}
+			_, _ = q.do(context.Background(), &wire.Command{Opcode: wire.AdminKeepAlive}, toTarget, nil) // commands under way fail, too
 		}
 	}
 }
@@ -216,12 +212,14 @@ func (h *Host) Flush(ctx context.Context, nsid uint32) error {
 
 // Close disconnects. The other methods must have returned.
 func (h *Host) Close() error {
-	h.cancel()
-	h.alive.Wait()
 	var errs []error
 	for _, q := range slices.Backward(h.queues) {
+		errs = append(errs, q.RDMA.Disconnect(q.QP))
 		<-q.ended
-		errs = append(errs, q.RDMA.Disconnect(q.QP), q.Close())
+	}
+	h.alive.Wait()
+	for _, q := range h.queues {
+		errs = append(errs, q.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -175,8 +175,8 @@ func (q *hostQueue) send(s int, c *wire.Command, access uapi.Access, data []byte
 }
 
 // run takes the completions until the connection ends.
-func (q *hostQueue) run(life context.Context) {
-	err := q.completions(life, q.take)
+func (q *hostQueue) run() {
+	err := q.completions(context.Background(), q.take)
 	cause, _ := q.RDMA.Cause(q.QP)
 	q.err = fmt.Errorf("queue %d has ended: %w", q.id, errors.Join(err, cause))
 	close(q.ended)

@@ -71,7 +71,7 @@ type command struct {
 
 // each has as many workers as commands may be outstanding carry out commands,
 // until next says that there are no more or one has failed.
-func (w *Work) each(ctx context.Context, h *Host, name string, next func() (command, bool), do func(ctx context.Context, buf []byte, off int64) error) ([]*Step, error) {
+func (w *Work) each(ctx context.Context, h *Host, name string, next func() (command, bool), do func(ctx context.Context, nsid uint32, p []byte, off int64) error) ([]*Step, error) {
 	s := &Step{Name: name, Latency: hdrhistogram.New(1, int64(time.Minute), 3)}
 	var mu sync.Mutex
 	var first error
@@ -89,7 +89,7 @@ func (w *Work) each(ctx context.Context, h *Host, name string, next func() (comm
 					return
 				}
 				at := time.Now()
-				err := do(ctx, buf[:c.n], c.off)
+				err := do(ctx, w.Namespace, buf[:c.n], c.off)
 				took := time.Since(at)
 				mu.Lock()
 				if err != nil {
@@ -129,7 +129,7 @@ func (w *Work) Run(ctx context.Context, h *Host) ([]*Step, error) {
 	if w.Write {
 		name, do = "write", h.WriteAt
 	}
-	return w.each(ctx, h, name, next, func(ctx context.Context, b []byte, off int64) error { return do(ctx, w.Namespace, b, off) })
+	return w.each(ctx, h, name, next, do)
 }
 
 // pieces gives the first n bytes of a disk in pieces of several sizes, in turn,
@@ -164,9 +164,9 @@ func (w *Work) Verify(ctx context.Context, h *Host) ([]*Step, error) {
 	}
 	const kib = 1 << 10
 	block := 1 << ns.Shift
-	wrote, err := w.each(ctx, h, "write", pieces(n, h.MaxTransfer(), 4*kib, 128*kib, block, 8*kib, 64*kib), func(ctx context.Context, b []byte, off int64) error {
+	wrote, err := w.each(ctx, h, "write", pieces(n, h.MaxTransfer(), 4*kib, 128*kib, block, 8*kib, 64*kib), func(ctx context.Context, nsid uint32, b []byte, off int64) error {
 		w.fill(b, off)
-		return h.WriteAt(ctx, w.Namespace, b, off)
+		return h.WriteAt(ctx, nsid, b, off)
 	})
 	if err == nil {
 		err = h.Flush(ctx, w.Namespace)
@@ -174,8 +174,8 @@ func (w *Work) Verify(ctx context.Context, h *Host) ([]*Step, error) {
 	if err != nil {
 		return wrote, err
 	}
-	read, err := w.each(ctx, h, "read", pieces(n, h.MaxTransfer(), 96*kib, 4*kib), func(ctx context.Context, b []byte, off int64) error {
-		if err := h.ReadAt(ctx, w.Namespace, b, off); err != nil {
+	read, err := w.each(ctx, h, "read", pieces(n, h.MaxTransfer(), 96*kib, 4*kib), func(ctx context.Context, nsid uint32, b []byte, off int64) error {
+		if err := h.ReadAt(ctx, nsid, b, off); err != nil {
 			return err
 		}
 		want := make([]byte, len(b))
