@@ -35,14 +35,16 @@ const kernelLine = "console=ttyS0 loglevel=5 panic=-1 oops=panic printk.devkmsg=
 
 // args is QEMU's command line.
 func (h hardware) args() []string {
-	accel := h.accel
+	accel, cpu := h.accel, "max"
 	if accel == "tcg" {
-		accel = "tcg,thread=multi"
+		// QEMU emulates rep movsb a byte at a time. Without ERMS the kernel and
+		// Go copy and clear words instead.
+		accel, cpu = "tcg,thread=multi", "max,-erms"
 	}
 	args := []string{
 		"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
 		"-name", fmt.Sprintf("rdmashim-node%d", h.node),
-		"-machine", "pc", "-accel", accel, "-cpu", "max",
+		"-machine", "pc", "-accel", accel, "-cpu", cpu,
 		"-smp", fmt.Sprint(h.cpus), "-m", fmt.Sprintf("%dM", h.memory),
 		"-kernel", h.kernel, "-initrd", h.image, "-append", kernelLine,
 		"-chardev", fmt.Sprintf("socket,id=console,fd=%d", fdConsole), "-serial", "chardev:console",

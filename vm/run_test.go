@@ -360,13 +360,13 @@ func TestParseAdd(t *testing.T) {
 func TestHardwareArgs(t *testing.T) {
 	h := hardware{accel: "tcg", kernel: "K", image: "I", memory: 256, cpus: 2, node: 1, network: true}
 	args := " " + strings.Join(h.args(), " ") + " "
-	for _, want := range []string{" -accel tcg,thread=multi ", " -kernel K ", " -initrd I ", " -m 256M ", " -smp 2 ", " -no-reboot ", " -nodefaults ", "name=rdmashim.control", "52:54:00:72:64:02"} {
+	for _, want := range []string{" -accel tcg,thread=multi ", " -cpu max,-erms ", " -kernel K ", " -initrd I ", " -m 256M ", " -smp 2 ", " -no-reboot ", " -nodefaults ", "name=rdmashim.control", "52:54:00:72:64:02"} {
 		require.Contains(t, args, want)
 	}
 	h.network, h.accel = false, "kvm"
 	args = strings.Join(h.args(), " ")
 	require.NotContains(t, args, "netdev")
-	require.Contains(t, args, "-accel kvm")
+	require.Contains(t, args, "-accel kvm -cpu max -smp")
 }
 
 // TestRunLoad: the guest is told which modules to load, by the kernel's names;
