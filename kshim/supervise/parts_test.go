@@ -35,6 +35,7 @@ func init() {
 	parts["crowd"] = crowd
 	parts["reuse"] = reuse
 	parts["duplicate"] = duplicate
+	parts["stays"] = stays
 }
 
 var (
@@ -383,6 +384,20 @@ func duplicate() {
 	}
 	say(command(low, abi.CmdDeallocPD, &abi.DeallocPD{PDHandle: pd}, abi.DeallocPDSize, nil))
 	say(command(low, abi.CmdPostSend, bell, abi.PostSendSize, make([]byte, abi.PostSendRespSize)))
+	hear()
+}
+
+// stays registers memory, and calls execve in vain.
+func stays() {
+	fd, _ := openDevice()
+	pd := binary.NativeEndian.Uint32(succeed(fd, abi.CmdAllocPD, &abi.AllocPD{}, abi.AllocPDSize, abi.AllocPDRespSize))
+	mem, _ := unix.Mmap(-1, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	copy(mem, "still there")
+	at := uint64(uintptr(unsafe.Pointer(&mem[0])))
+	succeed(fd, abi.CmdRegMR, &abi.RegMR{Start: at, Length: uint64(len(mem)), HCAVA: at, PDHandle: pd}, abi.RegMRSize, abi.RegMRRespSize)
+	err := unix.Exec("/nowhere", []string{"none"}, nil)
+	succeed(fd, abi.CmdAllocPD, &abi.AllocPD{}, abi.AllocPDSize, abi.AllocPDRespSize)
+	say(err)
 	hear()
 }
 

@@ -28,11 +28,13 @@ type process struct {
 	users  atomic.Int32 // calls, and 1 until its end; at 0 the descriptors are closed
 
 	mem       atomic.Pointer[far.Memory]
+	pinned    atomic.Bool  // regions lie in mem
 	executing atomic.Int32 // the thread that has called execve, 0 for none
 
 	mu      sync.Mutex
 	program *program           // guarded by mu: nil before it opened a file
 	sockets map[fileID]*socket // guarded by mu: of netlink
+	kept    []*far.Memory      // guarded by mu: that mem was, with regions
 	ended   bool               // guarded by mu
 }
 
@@ -105,6 +107,10 @@ func (p *process) forget() {
 	if m := p.mem.Load(); m != nil {
 		m.Close()
 	}
+	for _, m := range p.kept {
+		m.Close()
+	}
+	p.kept = nil
 }
 
 // leader returns the PID of the process that a thread belongs to.
@@ -179,14 +185,20 @@ func (p *process) executes(tid int) { p.executing.Store(int32(tid)) }
 // returns notes that a thread makes a call. If execve has returned, the
 // process's memory may be another one, while the old one is still there: a
 // child of vfork has its parent's. The thread that called execve has gone then,
-// or it is the one that calls.
+// or it is the one that calls. If execve has failed, regions stay.
 func (p *process) returns(tid int) {
 	by := int(p.executing.Load())
 	if by == 0 || by != tid && p.has(by) {
 		return
 	}
 	p.executing.Store(0)
-	if old := p.mem.Swap(nil); old != nil {
+	switch old := p.mem.Swap(nil); {
+	case old == nil:
+	case p.pinned.Swap(false):
+		p.mu.Lock()
+		p.kept = append(p.kept, old)
+		p.mu.Unlock()
+	default:
 		old.Close()
 	}
 }

@@ -128,7 +128,9 @@ func (g *program) Region(addr, n uint64) driver.Memory {
 	if g.call == nil || n == 0 || addr+n < addr {
 		return driver.Memory{}
 	}
-	m, err := g.call.process.memory()
+	p := g.call.process
+	p.pinned.Store(true) // before memory: it may be replaced at any time
+	m, err := p.memory()
 	if err != nil {
 		return driver.Memory{}
 	}

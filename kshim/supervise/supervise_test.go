@@ -64,6 +64,16 @@ func TestObjectsStay(t *testing.T) {
 	eventually(t, func() bool { return b.objects() == "" && len(b.k.Programs()) == 0 })
 }
 
+// TestExecFails: regions outlive an execve that fails.
+func TestExecFails(t *testing.T) {
+	b := newBed(t)
+	p := b.start("stays")
+	require.Equal(t, unix.ENOENT.Error(), p.says())
+	mem, text := b.dev.LastMR.Mem, make([]byte, len("still there"))
+	require.NoError(t, mem.Far.Read(text, mem.Addr))
+	require.Equal(t, "still there", string(text))
+}
+
 // TestEvents: edge-triggered polls see each event, more come than the pipe has
 // room for, in their order, and a queue's unread ones go with it.
 func TestEvents(t *testing.T) {
