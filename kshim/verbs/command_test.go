@@ -33,6 +33,22 @@ func TestDoorbellFallsBackToIoctl(t *testing.T) {
 	require.Equal(t, 1, n)
 }
 
+// A queue is armed by write(), as a doorbell rings, and by ioctl where that is
+// refused.
+func TestArmCalls(t *testing.T) {
+	b := newBed(t, eight).connect()
+	for _, refused := range []error{nil, syscall.EACCES} {
+		b.Do(func() { b.Writes = refused })
+		require.NoError(t, b.scq.Arm(true))
+		calls := b.Taken()
+		require.Len(t, calls, 1)
+		require.Equal(t, refused == nil, calls[0].Written)
+		require.Equal(t, abi.CmdReqNotifyCQ, calls[0].Cmd)
+	}
+	b.Do(func() { b.Writes = syscall.EIO })
+	require.ErrorIs(t, b.scq.Arm(false), syscall.EIO)
+}
+
 // TestCommandsSideBySide: a command that sleeps in the kernel holds no other
 // up, until the bound is reached; then commands wait their turn.
 func TestCommandsSideBySide(t *testing.T) {

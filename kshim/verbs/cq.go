@@ -310,11 +310,7 @@ func (cq *CQ) Arm(solicitedOnly bool) error {
 		if cq.dead() {
 			return errDestroyed
 		}
-		req := abi.ReqNotifyCQ{CQHandle: cq.handle}
-		if solicitedOnly {
-			req.SolicitedOnly = 1
-		}
-		return cq.ctx.cmd.invoke(abi.CmdReqNotifyCQ, &req, nil, nil)
+		return cq.ctx.cmd.notify(cq.handle, solicitedOnly)
 	})
 }
 

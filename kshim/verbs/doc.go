@@ -12,8 +12,8 @@
 // command's own while it lasts, and gives them to RDMA_VERBS_IOCTL's
 // INVOKE_WRITE. Commands run side by side, up to a bound.
 // The kernel refuses write() from a thread whose credentials have changed, so
-// write() is left to the one call whose cost matters, the doorbell, with the
-// ioctl behind it.
+// write() is left to the two calls whose cost matters, the doorbell and the
+// arming of a completion queue, with the ioctl behind them.
 //
 // How a work request passes: Post checks the queue pair's state and the room,
 // encodes the request into the send queue (kshim/ring), publishes it and rings

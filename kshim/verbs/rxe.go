@@ -237,6 +237,23 @@ func (d *doorbell) ring() error {
 	return err
 }
 
+// notify arms a completion queue. It calls as ring does.
+func (c *commander) notify(cq uint32, solicitedOnly bool) error {
+	req := abi.ReqNotifyCQ{CQHandle: cq}
+	if solicitedOnly {
+		req.SolicitedOnly = 1
+	}
+	mem := make([]byte, abi.CmdHdrSize+abi.ReqNotifyCQSize)
+	hdr := abi.CmdHdr{Command: abi.CmdReqNotifyCQ, InWords: uint16(len(mem) / 4)}
+	hdr.Put(mem)
+	req.Put(mem[abi.CmdHdrSize:])
+	_, err := c.file.Write(mem)
+	if errors.Is(err, syscall.EACCES) {
+		return c.invoke(abi.CmdReqNotifyCQ, &req, nil, nil)
+	}
+	return err
+}
+
 // end destroys the queue pair while no doorbell rings: to the kernel a queue
 // pair whose doorbell is being rung is busy.
 func (d *doorbell) end() error {
