@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -34,7 +35,7 @@ type process struct {
 	mu      sync.Mutex
 	program *program           // guarded by mu: nil before it opened a file
 	sockets map[fileID]*socket // guarded by mu: of netlink
-	kept    []*far.Memory      // guarded by mu: that mem was, with regions
+	kept    []*far.Memory      // guarded by mu: that mem was, with regions; keptMost at most
 	ended   bool               // guarded by mu
 }
 
@@ -195,12 +196,26 @@ func (p *process) returns(tid int) {
 	switch old := p.mem.Swap(nil); {
 	case old == nil:
 	case p.pinned.Swap(false):
-		p.mu.Lock()
-		p.kept = append(p.kept, old)
-		p.mu.Unlock()
+		p.keep(old)
 	default:
 		old.Close()
 	}
+}
+
+// keptMost bounds kept: memory costs the server two descriptors, and a program
+// may register and fail in turn for ever.
+const keptMost = 16
+
+// keep leaves memory to the regions in it. Regions of the oldest are lost when
+// there are many.
+func (p *process) keep(m *far.Memory) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.kept) == keptMost {
+		p.kept[0].Close()
+		p.kept = slices.Delete(p.kept, 0, 1)
+	}
+	p.kept = append(p.kept, m)
 }
 
 // access runs f on the process's memory, again if that has been replaced by

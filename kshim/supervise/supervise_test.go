@@ -10,14 +10,17 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/driver"
+	"github.com/rdmashim/rdmashim/kshim/far"
 	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/tests/kerneltest"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // patience bounds a hang.
@@ -72,6 +75,23 @@ func TestExecFails(t *testing.T) {
 	mem, text := b.dev.LastMR.Mem, make([]byte, len("still there"))
 	require.NoError(t, mem.Far.Read(text, mem.Addr))
 	require.Equal(t, "still there", string(text))
+}
+
+// TestKeptMemory: a program that registers memory and fails to execute in turn
+// costs the server some descriptors, and no more.
+func TestKeptMemory(t *testing.T) {
+	var p process
+	var all []*far.Memory
+	for range 2 * keptMost {
+		all = append(all, far.New(must.Get(os.Open("/proc/self/mem"))(t), os.Getpid()))
+		p.keep(all[len(all)-1])
+	}
+	text := []byte("still there")
+	for i, m := range all {
+		err := m.Read(make([]byte, len(text)), uint64(uintptr(unsafe.Pointer(&text[0]))))
+		require.Equal(t, i >= keptMost, err == nil)
+	}
+	p.forget()
 }
 
 // TestEvents: edge-triggered polls see each event, more come than the pipe has
