@@ -38,6 +38,8 @@ type CQ struct {
 	// that frees it, as object.use.
 	use sync.RWMutex
 
+	anyNotice, solicitedNotice notice // the commands that arm it
+
 	armMu sync.Mutex  // held during the arming command
 	armed atomic.Bool // an event for any completion will come or is on its way
 
@@ -68,6 +70,7 @@ func (c *Context) CreateCQ(cqe int) (*CQ, error) {
 		if err != nil {
 			c.cqs.Delete(cq.key)
 		}
+		cq.anyNotice, cq.solicitedNotice = newNotice(cq.handle, 0), newNotice(cq.handle, 1)
 		return err
 	})
 	if err != nil {
@@ -310,7 +313,11 @@ func (cq *CQ) Arm(solicitedOnly bool) error {
 		if cq.dead() {
 			return errDestroyed
 		}
-		return cq.ctx.cmd.notify(cq.handle, solicitedOnly)
+		n := &cq.anyNotice
+		if solicitedOnly {
+			n = &cq.solicitedNotice
+		}
+		return n.give(cq.ctx.cmd)
 	})
 }
 

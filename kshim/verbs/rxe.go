@@ -237,18 +237,23 @@ func (d *doorbell) ring() error {
 	return err
 }
 
-// notify arms a completion queue. It calls as ring does.
-func (c *commander) notify(cq uint32, solicitedOnly bool) error {
-	req := abi.ReqNotifyCQ{CQHandle: cq}
-	if solicitedOnly {
-		req.SolicitedOnly = 1
-	}
-	mem := make([]byte, abi.CmdHdrSize+abi.ReqNotifyCQSize)
-	hdr := abi.CmdHdr{Command: abi.CmdReqNotifyCQ, InWords: uint16(len(mem) / 4)}
-	hdr.Put(mem)
-	req.Put(mem[abi.CmdHdrSize:])
-	_, err := c.file.Write(mem)
+// notice is the command that arms a completion queue.
+type notice [abi.CmdHdrSize + abi.ReqNotifyCQSize]byte
+
+func newNotice(cq, solicitedOnly uint32) (n notice) {
+	hdr := abi.CmdHdr{Command: abi.CmdReqNotifyCQ, InWords: uint16(len(n) / 4)}
+	hdr.Put(n[:])
+	req := abi.ReqNotifyCQ{CQHandle: cq, SolicitedOnly: solicitedOnly}
+	req.Put(n[abi.CmdHdrSize:])
+	return n
+}
+
+// give calls as doorbell.ring does.
+func (n *notice) give(c *commander) error {
+	_, err := c.file.Write(n[:])
 	if errors.Is(err, syscall.EACCES) {
+		var req abi.ReqNotifyCQ
+		_ = req.Parse(n[abi.CmdHdrSize:])
 		return c.invoke(abi.CmdReqNotifyCQ, &req, nil, nil)
 	}
 	return err
