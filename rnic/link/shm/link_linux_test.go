@@ -425,11 +425,16 @@ func TestWaitTakesTheBell(t *testing.T) {
 	dozes(1)
 	defer dozes(-1)
 	for range 3 {
-		waited := make(chan error)
-		go func() { waited <- b.Wait() }()
+		waited := make(chan error, 1)
+		wait := func() { waited <- b.Wait() }
+		go wait()
 		until(func() bool {
 			b.rx.Lock()
 			defer b.rx.Unlock()
+			if len(waited) > 0 { // in vain, as a Wait may be
+				require.NoError(t, <-waited)
+				go wait()
+			}
 			return b.rx.sleepers == 2
 		})
 		require.NoError(t, a.Send([]link.Packet{packet(b, 0, []byte("next"))}))
