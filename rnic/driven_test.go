@@ -1,13 +1,14 @@
 package rnic
 
 import (
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/rdmashim/rdmashim/rnic/link"
 )
 
@@ -22,6 +23,22 @@ func (m *muted) Send(batch []link.Packet) error {
 		return nil
 	}
 	return m.Link.Send(batch)
+}
+
+// await arms until there are n completions, and leaves them there.
+func (c *testCQ) await(n int) {
+	c.t.Helper()
+	ready := func() bool {
+		got, err := c.cons.Ready()
+		require.NoError(c.t, err)
+		return got >= n
+	}
+	for !ready() {
+		require.NoError(c.t, c.cq.Arm(false))
+		if !ready() {
+			<-c.wake
+		}
+	}
 }
 
 // Assist keeps a program waiting that would poll in vain, until its thread is
@@ -45,15 +62,13 @@ func TestAssistKeepsPollers(t *testing.T) {
 				answers := 0
 				post := func(n, size int) (kept bool) {
 					rings := func() {
-						for range n {
-							a.qp.postRaw(write(a, b, 1, 0, 0, size))
-						}
+						a.qp.post(slices.Repeat([]*ring.SendWR{write(a, b, 1, 0, 0, size)}, n)...)
 					}
 					a.Assist(8, func() bool { kept = true; return true }, rings, func() { answers++ })
 					return kept
 				}
 				post(c.before, 1000)
-				time.Sleep(time.Second)
+				a.qp.send.await(c.before)
 				for range c.before - c.left {
 					require.True(t, a.qp.send.take())
 				}

@@ -37,7 +37,7 @@ func requireSame(t *testing.T, head []byte, h header) {
 }
 
 // TestLinuxCalls: calls of Linux's client are read and written as they are.
-// What follows the header is the RPC message, which repeats the XID.
+// The RPC message, which repeats the XID, follows the header.
 func TestLinuxCalls(t *testing.T) {
 	all := recorded(t)
 	for name, want := range map[string]header{
