@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/tests/kerneltest"
 )
 
 // listen serves the address; each request goes to serve, in turn.
@@ -33,6 +36,13 @@ func listen(t *testing.T, c *Channel, serve func(*Request)) *Listener {
 
 func TestListener(t *testing.T) {
 	k := newFake(t)
+	fetched := make(chan struct{}, 3)
+	k.After = func(c *kerneltest.Call) {
+		var ev abi.UCMEventResp
+		if c.Cmd == abi.UCMCmdGetEvent && ev.Parse(c.Out) == nil && ev.Event == abi.UCMEventConnectRequest {
+			fetched <- struct{}{}
+		}
+	}
 	a, b := k.open(), k.open()
 	_, err := b.Listen(netip.AddrPort{}, 0, Options{})
 	require.ErrorIs(t, err, syscall.EAFNOSUPPORT)
@@ -53,6 +63,7 @@ func TestListener(t *testing.T) {
 			}
 			ends <- err
 		}()
+		<-fetched // the fake kernel, which does not ask again, has room for two
 	}
 	require.ErrorIs(t, <-ends, syscall.ECONNREFUSED, "no room")
 	r, err := l.Accept(t.Context())
