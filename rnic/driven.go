@@ -47,11 +47,9 @@ func (d *Device) polledNext() bool {
 		return false
 	}
 	c := q.sendCQ
-	posts := c.entries != q.posted
-	q.posted = c.entries
 	waiting, err := c.prod.Waiting()
 	rc, is := q.engine.(*engine.QP)
-	return posts && is && err == nil && waiting == 0 && rc.Outstanding() > 1 && rc.Unacknowledged() >= manyBytes
+	return q.newly && is && err == nil && waiting == 0 && rc.Outstanding() > 1 && rc.Unacknowledged() >= manyBytes
 }
 
 // News is rnic/drive's.

@@ -72,6 +72,7 @@ func TestAssistKeepsPollers(t *testing.T) {
 				for range c.before - c.left {
 					require.True(t, a.qp.send.take())
 				}
+				synctest.Wait() // the listener rests, so that posts are sent at once
 				l.mute.Store(true)
 				require.Equal(t, c.kept, post(c.posts, c.size))
 				require.Equal(t, 2, answers)

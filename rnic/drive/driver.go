@@ -49,13 +49,14 @@ type Driver struct {
 
 	// Receiver is the token of the goroutine that receives.
 	Receiver sync.Mutex
-	arrived  time.Duration // when packets came last; guarded by Receiver
-	brisk    atomic.Bool   // they came soon after those before
+	arrived  atomic.Int64 // when packets came last
+	brisk    atomic.Bool  // they came soon after those before
 
 	own        ownership
 	polling    polling
 	waiters    waiters
 	contention contention
+	trial      trial
 	wakeups    atomic.Uint64
 }
 
@@ -77,6 +78,5 @@ func (d *Driver) Wakeups() uint64 { return d.wakeups.Load() }
 // Arrived follows packets. now is a clock's time that began with the driver.
 // Preconditions: Receiver is held.
 func (d *Driver) Arrived(now time.Duration) {
-	d.brisk.Store(now-d.arrived < spinWithin)
-	d.arrived = now
+	d.brisk.Store(now-time.Duration(d.arrived.Swap(int64(now))) < spinWithin)
 }

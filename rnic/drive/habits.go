@@ -54,8 +54,19 @@ const (
 // finds the receiver awake, which spares both sides the wake-up.
 const (
 	spinFor    = 25 * time.Microsecond
-	spinTurns  = 128 // looks at most, where time stands still
+	spinTurns  = 512 // looks at most, where time stands still
 	spinWithin = time.Millisecond
+	// spinLong is longer than a processor takes to wake on a host whose
+	// hypervisor is slow at it. Such spins go on for as long as what one finds
+	// costs spinWorth at most.
+	spinLong  = 200 * time.Microsecond
+	spinWorth = 60 * time.Microsecond
+	// A round is trialSpins spins. After one with trialNear spins in vain that
+	// long ones would not have been the next is a trial; after a trial that did
+	// not pay trialMore times as many rounds as before, trialMost at most, are
+	// none.
+	trialSpins, trialNear = 16, 4
+	trialMore, trialMost  = 4, 1024
 )
 
 // A processor that other threads want.
