@@ -27,6 +27,8 @@ var explained = map[string]string{
 	"10,000 queue pairs":  "1,000 and 10,000 queue pairs",
 	"goodput on kernel":   "kernel rxe against perftest: bandwidth",
 	"rate on kernel":      "kernel rxe against perftest: bandwidth",
+	"polling (µs)":        "Polling.",
+	"64 B, polling":       "a switch",
 	"ping-pong, polling,": "kernel rxe against perftest: bandwidth",
 	"over a veth":         "over one veth in the guest",
 	", path with":         "Paths: READ with MTU 9000",
