@@ -37,5 +37,6 @@
 //	rouse      make a goroutine that waits look again
 //	interrupt  end a Wait for the link
 //	summon     have the listener resume at once, for a moment
+//	trial      rounds of long spins, for as long as they pay
 //	cede       let other goroutines have the processor
 package drive

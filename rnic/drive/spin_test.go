@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/rnic/link"
 )
 
 // A receiver spins long while it pays: packets that came soon after spins in
@@ -86,4 +88,29 @@ func TestTrialEnds(t *testing.T) {
 	require.True(t, p.long)
 	awake = false
 	require.Equal(t, trialMore+1, next())
+}
+
+// yielding is a link on which a receiver gives its processor away.
+type yielding struct {
+	link.Link
+	meanwhile func()
+}
+
+func (l *yielding) Sleep(time.Duration, bool) error {
+	l.meanwhile()
+	return nil
+}
+
+// A spin whose time is up when it has the processor back looks once more: its
+// peer may have answered meanwhile.
+func TestSpinLooksBehindItsYield(t *testing.T) {
+	d, came, found := &Driver{start: time.Now()}, false, false
+	d.link = &yielding{meanwhile: func() { d.start, came = d.start.Add(-spinLong), true }}
+	d.brisk.Store(true)
+	d.spin(func() bool {
+		d.contention.left.Store(1) // so that it yields by its link
+		found = came
+		return found
+	})
+	require.True(t, found)
 }
