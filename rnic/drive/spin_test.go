@@ -2,6 +2,7 @@ package drive
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -104,13 +105,15 @@ func (l *yielding) Sleep(time.Duration, bool) error {
 // A spin whose time is up when it has the processor back looks once more: its
 // peer may have answered meanwhile.
 func TestSpinLooksBehindItsYield(t *testing.T) {
-	d, came, found := &Driver{start: time.Now()}, false, false
-	d.link = &yielding{meanwhile: func() { d.start, came = d.start.Add(-spinLong), true }}
-	d.brisk.Store(true)
-	d.spin(func() bool {
-		d.contention.left.Store(1) // so that it yields by its link
-		found = came
-		return found
+	synctest.Test(t, func(t *testing.T) { // time stands still but for the yield
+		d, came, found := &Driver{start: time.Now()}, false, false
+		d.link = &yielding{meanwhile: func() { d.start, came = d.start.Add(-spinLong), true }}
+		d.brisk.Store(true)
+		d.spin(func() bool {
+			d.contention.left.Store(1) // so that it yields by its link
+			found = came
+			return found
+		})
+		require.True(t, found)
 	})
-	require.True(t, found)
 }
