@@ -26,6 +26,10 @@ func bubble(t *testing.T, tap func(link.Link) link.Link, test func(t *testing.T,
 		d := newDevice(t, pair[0], pair[1], 2)
 		w := &waiter{d: d}
 		w.messages(t, 100)
+		for d.own.owner() != away { // the listener may have had them all
+			w.messages(t, 1)
+			synctest.Wait()
+		}
 		test(t, d, w)
 		d.close()
 	})
