@@ -13,9 +13,10 @@ import (
 // relay is a UDP path between one client and a server. In either direction it
 // loses each 100th packet, doubles each 37th, and lets each 23rd be overtaken.
 type relay struct {
-	addr string
-	lost atomic.Int64
-	dead atomic.Bool // it loses all
+	addr  string
+	lost  atomic.Int64
+	dead  atomic.Bool // it loses all
+	sound atomic.Bool // it loses nothing
 }
 
 func newRelay(t *testing.T, server netip.AddrPort) *relay {
@@ -41,6 +42,7 @@ func newRelay(t *testing.T, server netip.AddrPort) *relay {
 			switch {
 			case r.dead.Load():
 				continue
+			case r.sound.Load():
 			case n%100 == 0:
 				r.lost.Add(1)
 				continue
