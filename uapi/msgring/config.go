@@ -38,13 +38,13 @@ type Config struct {
 	// Mode is what the connection carries (Bytes).
 	Mode Mode
 	// Ring is the length in bytes of the ring that the peer writes, and of the
-	// memory that this end sends from: a power of two, 16 KiB … 64 MiB
-	// (256 KiB; 64 KiB where a kernel's device has the memory locked, and this
-	// process may lock less than 64 MiB: `ulimit -l`). It is how much is on its
-	// way at most, in one direction.
+	// memory that this end sends from: a power of two, 16 KiB … 64 MiB (1 MiB;
+	// 256 KiB of Messages, and where a kernel's device has the memory locked;
+	// 64 KiB there if this process may lock less than 64 MiB: `ulimit -l`). It
+	// is how much is on its way at most, in one direction.
 	Ring int
 	// MaxChunk bounds the chunks that a Write of Bytes is cut into, in bytes
-	// (64 KiB). A quarter of either end's ring bounds them too.
+	// (256 KiB). A quarter of either end's ring bounds them too.
 	MaxChunk int
 	// Service is the name of the service that the dialer asks for and the
 	// acceptor has (any). Another one is refused.
@@ -67,11 +67,14 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Defaults of Config. LittleRing is Ring's where little memory may be locked.
+// Defaults of Config. Of Bytes a ring of 256 KiB has 0.6 of the bandwidth by
+// UDP and 0.5 through shared memory, at 1.5 times the processor time. Messages
+// that are long do not go through the ring (uapi/rpc/session).
 const (
-	DefaultRing     = 256 << 10
-	LittleRing      = 64 << 10
-	DefaultMaxChunk = 64 << 10
+	DefaultRing     = 1 << 20
+	LesserRing      = 256 << 10 // of Messages, and where a kernel locks it
+	LittleRing      = 64 << 10  // where little memory may be locked
+	DefaultMaxChunk = 256 << 10
 	DefaultLinger   = 5 * time.Second
 )
 
@@ -111,7 +114,7 @@ func (c Config) on(device *uapi.Device) (Config, error) {
 		if err != nil {
 			return c, err
 		}
-		c.Ring = defaultRing(device.kind, lockable, c.Logger)
+		c.Ring = defaultRing(c.Mode, device.kind, lockable, c.Logger)
 	}
 	if c.MaxChunk == 0 {
 		c.MaxChunk = DefaultMaxChunk

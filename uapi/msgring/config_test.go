@@ -37,25 +37,28 @@ func TestConfigCheck(t *testing.T) {
 	require.NoError(t, (&Config{Mode: Messages, Ring: 64 << 20, MaxChunk: 1, Linger: 1}).Check())
 }
 
-// TestDefaultRing: rings are smaller on a kernel's device where little memory
-// may be locked, and the logger is told once.
+// TestDefaultRing: rings are smaller of messages and on a kernel's device, and
+// smaller still where little memory may be locked, of which the logger is told
+// once.
 func TestDefaultRing(t *testing.T) {
 	saidLittle = sync.Once{}
 	var said bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&said, nil))
 	for _, c := range []struct {
+		mode  Mode
 		kind  uapi.Kind
 		limit int64
 		ring  int
 	}{
-		{"soft", 8 << 20, DefaultRing},
-		{"sim", 0, DefaultRing},
-		{"host", -1, DefaultRing},
-		{"host", 64 << 20, DefaultRing},
-		{"host", 64<<20 - 1, LittleRing},
-		{"host", 0, LittleRing},
+		{Bytes, "soft", 8 << 20, DefaultRing},
+		{Bytes, "sim", 0, DefaultRing},
+		{Messages, "soft", -1, LesserRing},
+		{Bytes, "host", -1, LesserRing},
+		{Messages, "host", 64 << 20, LesserRing},
+		{Bytes, "host", 64<<20 - 1, LittleRing},
+		{Messages, "host", 0, LittleRing},
 	} {
-		require.Equal(t, c.ring, defaultRing(c.kind, func() int64 { return c.limit }, log), "%+v", c)
+		require.Equal(t, c.ring, defaultRing(c.mode, c.kind, func() int64 { return c.limit }, log), "%+v", c)
 	}
 	require.Equal(t, 1, bytes.Count(said.Bytes(), []byte("ulimit -l")), said.String())
 }

@@ -51,7 +51,7 @@
 //
 // # Memory
 //
-// A connection has its ring and as much staging (512 KiB together by default),
+// A connection has its ring and as much staging (2 MiB together by default),
 // 64 bytes for each receive (17 KiB), and a protection domain of its own, so
 // that the peer's key opens the ring and nothing else. What a peer knows, the
 // ring, its key and the queue pair, goes with the connection. The rest is left

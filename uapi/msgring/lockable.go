@@ -12,16 +12,19 @@ const littleLockable = 64 << 20
 
 var saidLittle sync.Once
 
-// defaultRing is the length of a ring on a device of that kind. A kernel locks
-// the memory that is registered on its devices. lockable returns how many bytes
-// the process may lock, or -1.
-func defaultRing(kind uapi.Kind, lockable func() int64, log *slog.Logger) int {
-	if kind != uapi.KindHost {
+// defaultRing is the length of a ring of a connection on a device of that kind.
+// A kernel locks the memory that is registered on its devices. lockable returns
+// how many bytes the process may lock, or -1.
+func defaultRing(mode Mode, kind uapi.Kind, lockable func() int64, log *slog.Logger) int {
+	switch {
+	case kind != uapi.KindHost && mode == Bytes:
 		return DefaultRing
+	case kind != uapi.KindHost:
+		return LesserRing
 	}
 	limit := lockable()
 	if limit < 0 || limit >= littleLockable {
-		return DefaultRing
+		return LesserRing
 	}
 	if log != nil {
 		saidLittle.Do(func() {

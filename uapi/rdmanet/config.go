@@ -11,13 +11,13 @@ import (
 // the default in parentheses. The two ends may differ.
 type Config struct {
 	// Ring is the length in bytes of the ring that the peer writes, and of the
-	// memory that this end sends from: a power of two, 16 KiB … 64 MiB
-	// (256 KiB; 64 KiB where a kernel's device has the memory locked, and this
-	// process may lock less than 64 MiB: `ulimit -l`). It is how much is on its
-	// way at most, in one direction.
+	// memory that this end sends from: a power of two, 16 KiB … 64 MiB (1 MiB;
+	// 256 KiB where a kernel's device has the memory locked, and 64 KiB there
+	// if this process may lock less than 64 MiB: `ulimit -l`). It is how much
+	// is on its way at most, in one direction.
 	Ring int
-	// MaxChunk bounds the chunks that a Write is cut into, in bytes (64 KiB). A
-	// quarter of either end's ring bounds them too.
+	// MaxChunk bounds the chunks that a Write is cut into, in bytes (256 KiB).
+	// A quarter of either end's ring bounds them too.
 	MaxChunk int
 	// Service is the name of the service that the dialer asks for and the
 	// listener has (any). Another one is refused: HandshakeError.

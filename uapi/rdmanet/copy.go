@@ -4,20 +4,18 @@ import (
 	"io"
 	"net"
 	"sync"
-
-	"github.com/rdmashim/rdmashim/uapi/msgring"
 )
 
 // buffers are the memory that ReadFrom reads into.
-var buffers = sync.Pool{New: func() any { return new([msgring.DefaultMaxChunk]byte) }}
+var buffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
 
 // onlyWriter hides ReadFrom.
 type onlyWriter struct{ io.Writer }
 
-// ReadFrom writes what r has until io.EOF, a chunk at a time. Other writers do
+// ReadFrom writes what r has until io.EOF, 64 KiB at a time. Other writers do
 // not wait while r is read.
 func (c *Conn) ReadFrom(r io.Reader) (int64, error) {
-	buf := buffers.Get().(*[msgring.DefaultMaxChunk]byte)
+	buf := buffers.Get().(*[64 << 10]byte)
 	defer buffers.Put(buf)
 	return io.CopyBuffer(onlyWriter{c}, r, buf[:])
 }

@@ -44,10 +44,11 @@ const (
 // queues. The zero value of every field means the default in parentheses.
 type Rings struct {
 	// Ring is the length in bytes of each direction's ring, a power of two from
-	// 16 KiB to 64 MiB (256 KiB, and 64 KiB where little memory may be locked).
-	// It is how much is on its way at most; the depth of the queues follows.
+	// 16 KiB to 64 MiB (1 MiB; on a kernel's device 256 KiB, or 64 KiB where
+	// little memory may be locked). It is how much is on its way at most; the
+	// depth of the queues follows.
 	Ring int
-	// MaxChunk bounds the messages of the device in bytes (64 KiB).
+	// MaxChunk bounds the messages of the device in bytes (256 KiB).
 	MaxChunk int
 }
 

@@ -81,7 +81,7 @@ type Devices struct {
 // AddFlags adds --device and --ring to a command.
 func (d *Devices) AddFlags(cmd *cobra.Command) {
 	d.flags.AddDevice(cmd)
-	cli.BytesVar(cmd.Flags(), &d.config.Ring, "ring", "", 0, "bytes that an RDMA connection has on its way in each direction: a power of two (default: 262144)")
+	cli.BytesVar(cmd.Flags(), &d.config.Ring, "ring", "", 0, "bytes that an RDMA connection has on its way in each direction: a power of two (default: 1048576, on a kernel's device 262144)")
 }
 
 // Open opens the named device, or those of a listener on every address. A plain
