@@ -131,6 +131,7 @@ func memory(ctx context.Context, name, device string, n int, other partner) (byt
 // resident is the process's resident memory, in bytes.
 func resident() (float64, error) {
 	debug.FreeOSMemory()
+	debug.FreeOSMemory() // of finalizers and pools
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
 		return 0, err
