@@ -46,7 +46,7 @@ var docFence = regexp.MustCompile("(?ms)^```(\\w+) ?([^\n]*)\n(.*?)^```$")
 // docElsewhere has the commands that do not end by themselves, or take long,
 // and the tests that run them: a function of a file, or a line of a script.
 var docElsewhere = map[string]string{
-	"tools/bench suite --rounds 5 --run '^registration' --markdown":                      "tools/lab/suite_test.go:TestSuiteTransports",
+	"tools/bench suite --rounds 3 --run '^registration' --markdown":                      "tools/lab/suite_test.go:TestSuiteTransports",
 	"rdmashim sample quic server":                                                        "tools/rdmashim/echo/sample_test.go:TestSample",
 	"rdmashim sample quic client 127.0.0.1 --on 'soft?loss=1%,tcp,udp'":                  "tools/rdmashim/echo/sample_test.go:TestSample",
 	"rdmashim stats --listen 127.0.0.1:9400":                                             "tools/rdmashim/top_test.go:TestStatsListen",
