@@ -6,8 +6,10 @@ import (
 	"sync"
 )
 
-// buffers are the memory that ReadFrom reads into.
-var buffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
+// copySize is how many bytes ReadFrom reads at a time, into one of buffers.
+const copySize = 64 << 10
+
+var buffers = sync.Pool{New: func() any { return new([copySize]byte) }}
 
 // onlyWriter hides ReadFrom.
 type onlyWriter struct{ io.Writer }
@@ -15,7 +17,7 @@ type onlyWriter struct{ io.Writer }
 // ReadFrom writes what r has until io.EOF, 64 KiB at a time. Other writers do
 // not wait while r is read.
 func (c *Conn) ReadFrom(r io.Reader) (int64, error) {
-	buf := buffers.Get().(*[64 << 10]byte)
+	buf := buffers.Get().(*[copySize]byte)
 	defer buffers.Put(buf)
 	return io.CopyBuffer(onlyWriter{c}, r, buf[:])
 }
