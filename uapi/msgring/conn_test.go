@@ -29,6 +29,22 @@ func onSim(t *testing.T, options string, config msgring.Config, test func(t *tes
 	})
 }
 
+// TestDefaults: the rings and chunks of a connection that asks for none are
+// those that DefaultRing and its neighbours promise.
+func TestDefaults(t *testing.T) {
+	for mode, ring := range map[msgring.Mode]int{msgring.Bytes: 1 << 20, msgring.Messages: 256 << 10} {
+		onSim(t, "", msgring.Config{Mode: mode}, func(t *testing.T, a, b *msgring.Conn) {
+			info := a.Info()
+			require.Equal(t, []int{ring, ring}, []int{info.Ring, info.PeerRing})
+			longest := ring / 4
+			if mode == msgring.Bytes {
+				longest -= 4 // of an immediate: whole packets
+			}
+			require.Equal(t, longest, info.Longest)
+		})
+	}
+}
+
 // stream writes n seeded bytes by Writes of random length, and closes.
 func stream(c *msgring.Conn, seed uint64, n int) error {
 	r, lengths := rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2))

@@ -6,9 +6,10 @@ import (
 	"sync"
 )
 
-// copySize is how many bytes ReadFrom reads at a time, into one of buffers.
+// copySize is how many bytes ReadFrom reads at a time.
 const copySize = 64 << 10
 
+// buffers are the memory that it reads into.
 var buffers = sync.Pool{New: func() any { return new([copySize]byte) }}
 
 // onlyWriter hides ReadFrom.
