@@ -3,12 +3,8 @@
 package nvme
 
 import (
-	"bytes"
-	"encoding/binary"
-	"errors"
+	"context"
 	"fmt"
-	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -16,92 +12,74 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/tests/must"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/sample/diskload"
 )
 
-// load writes a block device past the page cache by several threads, in pieces
-// of several sizes and in no order.
+// load is a load on a block device, past the page cache, by 8 threads.
 type load struct {
+	diskload.Load
+	disk   blocks
 	device string
-	want   []byte // what the device's start is to hold
 	wrote  atomic.Int64
 }
 
-const threads = 8
-
-// newLoad makes n bytes for a device, from a seed.
-func newLoad(t *testing.T, device string, n int, seed uint64) *load {
+// newLoad is a load on the first n bytes of a device.
+func newLoad(t *testing.T, device string, n int64, seed uint64) *load {
 	t.Helper()
-	l := &load{device: device, want: pages(t, n)}
-	r := rand.New(rand.NewPCG(seed, 1))
-	for i := 0; i < n; i += 8 {
-		binary.LittleEndian.PutUint64(l.want[i:], r.Uint64())
+	const threads, most = 8, 256 << 10
+	l := &load{device: device, disk: blocks{memory: make(chan []byte, threads)}}
+	for range threads {
+		m := must.Get(unix.Mmap(-1, 0, most, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS))(t)
+		t.Cleanup(func() { require.NoError(t, unix.Munmap(m)) })
+		l.disk.memory <- m
 	}
+	l.Load = diskload.Load{Disk: &l.disk, Bytes: n, Block: 512, Most: most, Workers: threads, Seed: seed}
+	l.Done = func(n int) { l.wrote.Add(int64(n)) }
 	return l
 }
 
-// pages is memory that O_DIRECT takes.
-func pages(t *testing.T, n int) []byte {
-	t.Helper()
-	b := must.Get(unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS))(t)
-	t.Cleanup(func() { require.NoError(t, unix.Munmap(b)) })
-	return b
-}
-
-// each has the threads carry out f for each piece of the device, which sizes
-// cut in turn.
-func (l *load) each(f func(fd, off, n int) error, sizes ...int) error {
-	fd, err := unix.Open(l.device, unix.O_RDWR|unix.O_DIRECT|unix.O_CLOEXEC, 0)
-	if err != nil {
+// open has the device open while do uses it, and no longer: a disk that is in
+// use does not go.
+func (l *load) open(t *testing.T, do func(context.Context) (*diskload.Step, error)) (err error) {
+	if l.disk.fd, err = unix.Open(l.device, unix.O_RDWR|unix.O_DIRECT|unix.O_CLOEXEC, 0); err != nil {
 		return err
 	}
-	defer unix.Close(fd)
-	var pieces [][2]int
-	for off, k := 0, 0; off < len(l.want); k++ {
-		n := min(sizes[k%len(sizes)], len(l.want)-off)
-		pieces = append(pieces, [2]int{off, n})
-		off += n
-	}
-	rand.New(rand.NewPCG(1, 2)).Shuffle(len(pieces), func(i, j int) { pieces[i], pieces[j] = pieces[j], pieces[i] })
-	var next atomic.Int64
-	errs := make([]error, threads)
-	var all sync.WaitGroup
-	for w := range threads {
-		all.Go(func() {
-			for errs[w] == nil {
-				i := int(next.Add(1)) - 1
-				if i >= len(pieces) {
-					return
-				}
-				errs[w] = f(fd, pieces[i][0], pieces[i][1])
-			}
-		})
-	}
-	all.Wait()
-	return errors.Join(errs...)
+	defer unix.Close(l.disk.fd)
+	_, err = do(t.Context())
+	return err
 }
 
 // write writes all of it.
-func (l *load) write() error {
-	return l.each(func(fd, off, n int) error {
-		m, err := unix.Pwrite(fd, l.want[off:off+n], int64(off))
-		if err != nil || m != n {
-			return fmt.Errorf("write %d bytes at %d: %d, %w", n, off, m, err)
-		}
-		l.wrote.Add(1)
-		return nil
-	}, 4096, 65536, 8192, 4096, 16384, 262144, 4096, 131072)
-}
+func (l *load) write(t *testing.T) error { return l.open(t, l.Write) }
 
 // verify reads all of it in other pieces and compares.
 func (l *load) verify(t *testing.T) {
 	t.Helper()
-	got := pages(t, len(l.want))
-	require.NoError(t, l.each(func(fd, off, n int) error {
-		m, err := unix.Pread(fd, got[off:off+n], int64(off))
-		if err != nil || m != n {
-			return fmt.Errorf("read %d bytes at %d: %d, %w", n, off, m, err)
-		}
-		return nil
-	}, 98304, 4096))
-	require.True(t, bytes.Equal(l.want, got), "other bytes came back")
+	require.NoError(t, l.open(t, l.Check))
+}
+
+// blocks is a device that is read and written from memory that O_DIRECT takes.
+type blocks struct {
+	fd     int
+	memory chan []byte
+}
+
+func (d *blocks) ReadAt(_ context.Context, p []byte, off int64) error {
+	m := <-d.memory
+	defer func() { d.memory <- m }()
+	n, err := unix.Pread(d.fd, m[:len(p)], off)
+	if err != nil || n != len(p) {
+		return fmt.Errorf("read %d bytes at %d: %d, %w", len(p), off, n, err)
+	}
+	copy(p, m)
+	return nil
+}
+
+func (d *blocks) WriteAt(_ context.Context, p []byte, off int64) error {
+	m := <-d.memory
+	defer func() { d.memory <- m }()
+	if n, err := unix.Pwrite(d.fd, m[:copy(m, p)], off); err != nil || n != len(p) {
+		return fmt.Errorf("write %d bytes at %d: %d, %w", len(p), off, n, err)
+	}
+	return nil
 }

@@ -31,7 +31,7 @@ func TestConnect(t *testing.T) {
 		text := must.Get(os.ReadFile(filepath.Join("/sys/block", filepath.Base(devices[i]), "size")))(t)
 		require.Equal(t, strconv.FormatInt(want/512, 10), strings.TrimSpace(string(text)))
 		l := newLoad(t, devices[i], 2*mib, uint64(i))
-		require.NoError(t, l.write())
+		require.NoError(t, l.write(t))
 		l.verify(t)
 	}
 	_, err := fabrics("transport=rdma,traddr=" + softAddr + ",trsvcid=4420,nqn=nqn.2026-11.rdmashim:other")
@@ -47,7 +47,7 @@ func TestLoss(t *testing.T) {
 	_, devices := connect(t, 1, ",keep_alive_tmo=5,reconnect_delay=1")
 	before := gaps(t)
 	l := newLoad(t, devices[0], 2*mib, 1)
-	require.NoError(t, l.write())
+	require.NoError(t, l.write(t))
 	l.verify(t)
 	require.Greater(t, gaps(t), before, "rxe has seen no gap")
 }
@@ -123,7 +123,7 @@ func TestKill(t *testing.T) {
 	controller, devices := connect(t, 1, ",keep_alive_tmo=5,reconnect_delay=1,ctrl_loss_tmo=120")
 	l := newLoad(t, devices[0], 3*mib, 2)
 	done := make(chan error, 1)
-	go func() { done <- l.write() }()
+	go func() { done <- l.write(t) }()
 	require.Eventually(t, func() bool { return l.wrote.Load() > 10 }, patience, 1e6)
 	require.NoError(t, first.Process.Kill())
 	_ = first.Wait()
@@ -140,14 +140,14 @@ func TestDisconnect(t *testing.T) {
 	controller, devices := connect(t, 1, "")
 	l := newLoad(t, devices[0], 6*mib, 3)
 	done := make(chan error, 1)
-	go func() { done <- l.write() }()
+	go func() { done <- l.write(t) }()
 	require.Eventually(t, func() bool { return l.wrote.Load() > 5 }, patience, 1e6)
 	disconnect(t, controller)
 	require.Error(t, <-done, "the load was over before")
 
 	_, devices = connect(t, 1, "")
 	l = newLoad(t, devices[0], mib, 4)
-	require.NoError(t, l.write())
+	require.NoError(t, l.write(t))
 	l.verify(t)
 }
 

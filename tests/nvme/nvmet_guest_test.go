@@ -41,11 +41,16 @@ func TestNVMet(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			h := must.Get(nvme.Connect(ctx, d, rxeAddr+":4420", nvme.HostConfig{Subsystem: kernelNQN, Queues: 2, Depth: c.depth}))(t)
-			w := nvme.Work{Namespace: 1, Bytes: mib, Seed: 5}
-			steps, err := w.Verify(ctx, h)
+			ns := h.Namespaces[1]
+			load := ns.Load()
+			load.Bytes, load.Seed = mib, 5
+			wrote, err := load.Write(ctx)
+			require.NoError(t, err)
+			require.NoError(t, ns.Flush(ctx))
+			read, err := load.Check(ctx)
 			require.NoError(t, errors.Join(err, h.Close()))
 			n := must.Get(d.Counters())(t)
-			t.Logf("%v; %d of %d packets found no room", steps, n["drop_rcvbuf"], n["rcvd_pkts"])
+			t.Logf("%v; %v; %d of %d packets found no room", wrote, read, n["drop_rcvbuf"], n["rcvd_pkts"])
 			require.NotZero(t, n["rcvd_pkts"])
 			require.LessOrEqual(t, 1000*n["drop_rcvbuf"], n["rcvd_pkts"], "0.1 %% of them")
 		})

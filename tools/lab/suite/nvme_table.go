@@ -1,7 +1,6 @@
 package suite
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/netip"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/internal/peer"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/sample/diskload"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/sample/nvme"
 	"github.com/rdmashim/rdmashim/uapi"
 )
@@ -19,15 +19,17 @@ const guestDiskTurn = 2 * time.Second
 // nvmeDisk is the disk's size in bytes; the page cache has it.
 const nvmeDisk = 64 << 20
 
-// diskWorks are what hosts do with disks, with 32 commands outstanding.
-var diskWorks = []struct {
+// diskWork is what a host does with a disk, with 32 commands outstanding.
+type diskWork struct {
 	work, unit string
 	size       int
 	write      bool
-	value      func(nvme.Step) float64
-}{
-	{"read 4 KiB", "k/s", 4 << 10, false, func(t nvme.Step) float64 { return t.IOPS() / 1e3 }},
-	{"write 128 KiB", "MB/s", 128 << 10, true, func(t nvme.Step) float64 { return t.MBps() }},
+	value      func(*diskload.Step) float64
+}
+
+var diskWorks = []diskWork{
+	{"read 4 KiB", "k/s", 4 << 10, false, func(t *diskload.Step) float64 { return t.IOPS() / 1e3 }},
+	{"write 128 KiB", "MB/s", 128 << 10, true, func(t *diskload.Step) float64 { return t.MBps() }},
 }
 
 // nvmeTable lists the sample of NVMe over RDMA, through shared memory and by
@@ -37,8 +39,8 @@ func (s *suite) nvmeTable() (table []comparison) {
 		work := "NVMe over RDMA, " + x.work
 		on := func(name, shm string) *series {
 			device := cli.WithOptions(peer.DefaultDevice(s.device), "shm="+shm)
-			return pick(name, func(ctx context.Context) (nvme.Step, error) {
-				return s.ownDisk(ctx, device, device, nvme.Work{Size: x.size, Write: x.write})
+			return pick(name, func(ctx context.Context) (*diskload.Step, error) {
+				return s.ownDisk(ctx, device, device, x, s.turn)
 			}, x.value)
 		}
 		table = append(table, comparison{work, x.unit, on(work, "on"), on("the same by UDP", "off"), none, false})
@@ -50,12 +52,11 @@ func (s *suite) nvmeTable() (table []comparison) {
 // beside the same host and the kernel's target on rxe0. Neither has a wire.
 func (s *suite) nvmetTable() (table []comparison) {
 	for _, x := range diskWorks {
-		w := nvme.Work{Size: x.size, Write: x.write, Time: guestDiskTurn}
-		ours := pick("the sample's target", func(ctx context.Context) (nvme.Step, error) {
-			return s.ownDisk(ctx, "soft:127.0.0.2?port=14791", "soft:127.0.0.1?port=14791", w)
+		ours := pick("the sample's target", func(ctx context.Context) (*diskload.Step, error) {
+			return s.ownDisk(ctx, "soft:127.0.0.2?port=14791", "soft:127.0.0.1?port=14791", x, guestDiskTurn)
 		}, x.value)
-		kernels := pick("nvmet on kernel rxe", func(ctx context.Context) (nvme.Step, error) {
-			return s.disk(ctx, "rxe0", s.nvmet, nvme.HostConfig{Subsystem: nvmetName}, w)
+		kernels := pick("nvmet on kernel rxe", func(ctx context.Context) (*diskload.Step, error) {
+			return s.disk(ctx, "rxe0", s.nvmet, nvme.HostConfig{Subsystem: nvmetName}, x, guestDiskTurn)
 		}, x.value)
 		table = append(table, comparison{"NVMe over RDMA, emulated, " + x.work, x.unit, ours, kernels, none, false})
 	}
@@ -63,33 +64,29 @@ func (s *suite) nvmetTable() (table []comparison) {
 }
 
 // ownDisk has a host of this process use the disk of another for a time.
-func (s *suite) ownDisk(ctx context.Context, server, client string, w nvme.Work) (step nvme.Step, err error) {
+func (s *suite) ownDisk(ctx context.Context, server, client string, x diskWork, turn time.Duration) (*diskload.Step, error) {
 	at, stop, err := other("nvme", server)(ctx)
 	if err != nil {
-		return step, err
+		return nil, err
 	}
 	defer stop()
-	return s.disk(ctx, client, at.String(), nvme.HostConfig{}, w)
+	return s.disk(ctx, client, at.String(), nvme.HostConfig{}, x, turn)
 }
 
 // disk has a host use a target's first disk for a time.
-func (s *suite) disk(ctx context.Context, device, addr string, c nvme.HostConfig, w nvme.Work) (step nvme.Step, err error) {
+func (s *suite) disk(ctx context.Context, device, addr string, c nvme.HostConfig, x diskWork, turn time.Duration) (*diskload.Step, error) {
 	d, err := uapi.Open(device, uapi.OpenConfig{})
 	if err != nil {
-		return step, err
+		return nil, err
 	}
 	defer d.Close()
 	c.KeepAlive = 10 * time.Minute // in an emulated guest commands take seconds
 	h, err := nvme.Connect(ctx, d, addr, c)
 	if err != nil {
-		return step, err
+		return nil, err
 	}
-	w.Namespace, w.Time = 1, cmp.Or(w.Time, s.turn)
-	steps, err := w.Run(ctx, h)
-	if err = errors.Join(err, h.Close()); err == nil {
-		step = *steps[0]
-	}
-	return step, err
+	step, err := h.Namespaces[1].Load().Random(ctx, x.size, x.write, turn)
+	return step, errors.Join(err, h.Close())
 }
 
 // serveDisk is the other process.

@@ -5,8 +5,8 @@ import (
 	"net/netip"
 
 	rocewire "github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tools/internal/nvme/wire"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
-	"github.com/rdmashim/rdmashim/tools/rdmashim/sample/nvme/wire"
 )
 
 // nvmePort is the port by which connections of NVMe over RDMA are known.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
+	"github.com/rdmashim/rdmashim/tools/internal/nvme/wire"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/sample/nvme"
-	"github.com/rdmashim/rdmashim/tools/rdmashim/sample/nvme/wire"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -34,10 +34,10 @@ func TestNVMe(t *testing.T) {
 	go func() { served <- (&nvme.Target{Disks: []nvme.Disk{file}}).Serve(ctx, l) }()
 	h := must.Get(nvme.Connect(ctx, d, address+":4420", nvme.HostConfig{}))(t)
 	page := make([]byte, 4096)
-	require.NoError(t, h.WriteAt(ctx, 1, page, 8192))
-	require.NoError(t, h.ReadAt(ctx, 1, page, 8192))
-	require.Error(t, h.ReadAt(ctx, 1, page, 1<<20))
-	require.NoError(t, h.Flush(ctx, 1))
+	require.NoError(t, h.Namespaces[1].WriteAt(ctx, page, 8192))
+	require.NoError(t, h.Namespaces[1].ReadAt(ctx, page, 8192))
+	require.Error(t, h.Namespaces[1].ReadAt(ctx, page, 1<<20))
+	require.NoError(t, h.Namespaces[1].Flush(ctx))
 	require.NoError(t, h.Close())
 	cancel()
 	require.NoError(t, <-served)

@@ -3,10 +3,11 @@ package nvme
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
 
-	"github.com/rdmashim/rdmashim/tools/rdmashim/sample/nvme/wire"
+	"github.com/rdmashim/rdmashim/tools/internal/nvme/wire"
 )
 
 // fabrics carries out the commands by which a host connects a queue and turns
@@ -108,7 +109,7 @@ func (t *Target) expire(c *controller, admin *queue) {
 	case c.heard.Swap(false):
 		c.expires.Reset(c.alive)
 	default:
-		admin.fail(errSilent)
+		admin.fail(errors.New("the host's keep-alive time has passed"))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/internal/peer"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/sample/diskload"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -92,8 +93,12 @@ func hostCommand() *cobra.Command {
 	var device cli.DeviceFlags
 	var port uint16
 	var config HostConfig
-	w := &Work{Time: 5 * time.Second}
-	verify := false
+	var nsid uint32
+	var size int
+	var bytes int64
+	var seed uint64
+	var turn time.Duration
+	var write, verify bool
 	cmd := &cobra.Command{
 		Use:   "host HOST[:PORT]",
 		Short: "Read, write or verify a target's disk",
@@ -103,12 +108,18 @@ in pieces of several sizes, flushes, reads them back in others, and compares.
 Exit status 1 when a command failed or a byte is wrong.`,
 		Example: "  rdmashim sample nvme host 192.0.2.7 --queues 4 --time 10s\n  rdmashim sample nvme host 192.0.2.7 --verify --bytes 64M",
 		Args:    cli.Host(0),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if verify && w.Write {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			switch {
+			case verify && write:
 				return cli.Usagef("--verify writes and reads by itself: without --write")
-			}
-			if err := w.check(&config); err != nil {
-				return err
+			case config.Queues < 1 || config.Queues > 64:
+				return cli.Usagef("--queues %d: a host has 1 … 64", config.Queues)
+			case config.Depth < 2 || config.Depth > 1024:
+				return cli.Usagef("--depth %d: a queue has 2 … 1024 commands", config.Depth)
+			case size < 512 || size > dataSize || size%512 != 0:
+				return cli.Usagef("--size %d: want 512 … %d bytes in blocks", size, dataSize)
+			case bytes < 0:
+				return cli.Usagef("--bytes %d: want some", bytes)
 			}
 			ctx := cmd.Context()
 			addr := peer.HostPort(args[0], port)
@@ -124,24 +135,35 @@ Exit status 1 when a command failed or a byte is wrong.`,
 			if err != nil {
 				return err
 			}
-			ns, ok := h.Namespaces[w.Namespace]
+			defer func() { err = errors.Join(err, h.Close()) }()
+			ns, ok := h.Namespaces[nsid]
 			if !ok {
-				return errors.Join(cli.Usagef("--namespace %d: the target has %d", w.Namespace, len(h.Namespaces)), h.Close())
+				return cli.Usagef("--namespace %d: the target has %d", nsid, len(h.Namespaces))
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "controller %d, %s: namespace %d has %s in blocks of %d\n", h.Controller.ID,
-				cli.Printable(h.Controller.Model), w.Namespace, cli.Size(int64(ns.Blocks)<<ns.Shift), 1<<ns.Shift)
+				cli.Printable(h.Controller.Model), nsid, cli.Size(ns.Size()), 1<<ns.Shift)
 			p := cli.NewProgress(cmd.ErrOrStderr(), "nvme", -1)
-			w.Done = p.Add
-			do := w.Run
-			if verify {
-				do = w.Verify
+			load := ns.Load()
+			load.Seed, load.Done = seed, p.Add
+			do := func(s *diskload.Step, err error) error {
+				if p.Done(); s != nil {
+					fmt.Fprintln(cmd.OutOrStdout(), s)
+				}
+				return peer.Cause(ctx, err)
 			}
-			steps, err := do(ctx, h)
-			p.Done()
-			for _, s := range steps {
-				fmt.Fprintln(cmd.OutOrStdout(), s)
+			if !verify {
+				return do(load.Random(ctx, size, write, turn))
 			}
-			return errors.Join(peer.Cause(ctx, err), h.Close())
+			if bytes > 0 {
+				load.Bytes = min(load.Bytes, bytes>>ns.Shift<<ns.Shift)
+			}
+			if err := do(load.Write(ctx)); err != nil {
+				return err
+			}
+			if err := ns.Flush(ctx); err != nil {
+				return peer.Cause(ctx, err)
+			}
+			return do(load.Check(ctx))
 		},
 	}
 	device.AddDevice(cmd)
@@ -150,12 +172,12 @@ Exit status 1 when a command failed or a byte is wrong.`,
 	f.StringVar(&config.Subsystem, "nqn", DefaultSubsystem, "the target's name")
 	f.IntVar(&config.Queues, "queues", 1, "queues to read and write by")
 	f.IntVar(&config.Depth, "depth", 32, "commands outstanding on each")
-	f.Uint32Var(&w.Namespace, "namespace", 1, "the disk's number")
-	cli.BytesVar(f, &w.Size, "size", "S", 4096, "bytes of a command (--verify: its own)")
-	f.DurationVar(&w.Time, "time", w.Time, "how long")
-	f.BoolVar(&w.Write, "write", false, "write at random places, over what is there")
+	f.Uint32Var(&nsid, "namespace", 1, "the disk's number")
+	cli.BytesVar(f, &size, "size", "S", 4096, "bytes of a command (--verify: its own)")
+	f.DurationVar(&turn, "time", 5*time.Second, "how long")
+	f.BoolVar(&write, "write", false, "write at random places, over what is there")
 	f.BoolVar(&verify, "verify", false, "write the first --bytes, over what is there, read them back and compare")
-	cli.BytesVar(f, &w.Bytes, "bytes", "", 0, "how much --verify writes (default: the whole disk)")
-	f.Uint64Var(&w.Seed, "seed", 1, "of --verify's bytes")
+	cli.BytesVar(f, &bytes, "bytes", "", 0, "how much --verify writes (default: the whole disk)")
+	f.Uint64Var(&seed, "seed", 1, "of --verify's bytes")
 	return cmd
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/sample/diskload"
 )
 
 // TestCommands: a host verifies a file that a target serves, and reads and
@@ -26,7 +27,7 @@ func TestCommands(t *testing.T) {
 	require.Zero(t, o.Code, o.Stderr)
 	require.Regexp(t, `(?m)\Acontroller 1, rdmashim sample nvme: namespace 1 has 1\.0 MiB in blocks of 512\nwrite +\d.* 0 errors\nread +\d.* 0 errors\n\z`, o.Stdout)
 	want := make([]byte, size)
-	(&Work{Seed: 7}).fill(want[:1<<20], 0)
+	(&diskload.Load{Seed: 7}).Fill(want[:1<<20], 0)
 	require.Equal(t, want, must.Get(os.ReadFile(file))(t))
 
 	for _, args := range [][]string{{}, {"--write", "--size", "64K"}} {

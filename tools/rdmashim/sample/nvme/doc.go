@@ -36,7 +36,7 @@
 // # A host may be hostile
 //
 // Its queue pairs lie in a protection domain each, and their memory is closed
-// to it. Commands that cannot be carried out have a status (wire/names.go);
+// to it. Commands that cannot be carried out have a status (wire.Status);
 // bytes that are no command, and keys that open nothing, end the connection.
 // Memory is bounded by Seats, queues and depth, time without a connect command
 // by waitConnect. Each command has memory of its own from its receive until its

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rdmashim/rdmashim/tools/rdmashim/sample/nvme/wire"
+	"github.com/rdmashim/rdmashim/tools/internal/nvme/wire"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -25,11 +25,10 @@ type HostConfig struct {
 	KeepAlive time.Duration // by which the target notices our death (5 s)
 }
 
-// Host is connected to a controller of a target. Its methods may be called at
-// the same time.
+// Host is connected to a controller of a target.
 type Host struct {
 	Controller wire.Controller
-	Namespaces map[uint32]wire.Namespace
+	Namespaces map[uint32]*Namespace
 
 	config HostConfig
 	queues []*hostQueue // the first is the admin queue
@@ -57,7 +56,7 @@ func Connect(ctx context.Context, d *uapi.Device, addr string, config HostConfig
 	config.Name = cmp.Or(config.Name, "nqn.2026-11.rdmashim:host")
 	config.Queues, config.Depth = cmp.Or(config.Queues, 1), cmp.Or(config.Depth, 32)
 	config.KeepAlive = cmp.Or(config.KeepAlive, 5*time.Second)
-	h = &Host{Namespaces: map[uint32]wire.Namespace{}, config: config}
+	h = &Host{Namespaces: map[uint32]*Namespace{}, config: config}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.Close())
@@ -148,7 +147,7 @@ func (h *Host) enable(ctx context.Context) error {
 		if ns.Shift < 9 || ns.Shift > 12 || ns.Blocks > 1<<50 {
 			return fmt.Errorf("namespace %d has %d blocks of 2^%d bytes: %w", nsid, ns.Blocks, ns.Shift, syscall.EPROTO)
 		}
-		h.Namespaces[nsid] = ns
+		h.Namespaces[nsid] = &Namespace{ns, h, nsid}
 	}
 	return nil
 }
@@ -167,50 +166,7 @@ func (q *hostQueue) keepAlive(agreed time.Duration) {
 	}
 }
 
-// MaxTransfer is the most bytes of one ReadAt or WriteAt.
-func (h *Host) MaxTransfer() int {
-	if shift := h.Controller.MaxTransfer; shift > 0 && shift < maxTransfer {
-		return 4096 << shift
-	}
-	return dataSize
-}
-
-// transfer reads or writes whole blocks.
-func (h *Host) transfer(ctx context.Context, op wire.Opcode, access uapi.Access, nsid uint32, p []byte, off int64) error {
-	ns, ok := h.Namespaces[nsid]
-	block := int64(1) << ns.Shift
-	if !ok || len(p) == 0 || len(p) > h.MaxTransfer() || int64(len(p))%block != 0 || off%block != 0 {
-		return fmt.Errorf("%d bytes at %d of namespace %d: not 1 … %d bytes in blocks of %d: %w", len(p), off, nsid, h.MaxTransfer(), block, syscall.EINVAL)
-	}
-	c := &wire.Command{Opcode: op, Namespace: nsid}
-	c.SetBlocks(uint64(off)>>ns.Shift, len(p)>>ns.Shift)
-	_, err := h.queue().do(ctx, c, access, p)
-	return err
-}
-
-// queue takes the queues for reading and writing in turn.
-func (h *Host) queue() *hostQueue {
-	return h.queues[1+int(h.next.Add(1))%(len(h.queues)-1)]
-}
-
-// ReadAt reads whole blocks, at most MaxTransfer bytes, from off. Errors:
-// EINVAL for others, *StatusError, and why the connection has ended.
-func (h *Host) ReadAt(ctx context.Context, nsid uint32, p []byte, off int64) error {
-	return h.transfer(ctx, wire.OpRead, fromTarget, nsid, p, off)
-}
-
-// WriteAt writes whole blocks. Errors are those of ReadAt.
-func (h *Host) WriteAt(ctx context.Context, nsid uint32, p []byte, off int64) error {
-	return h.transfer(ctx, wire.OpWrite, toTarget, nsid, p, off)
-}
-
-// Flush returns when what was written before is on stable storage.
-func (h *Host) Flush(ctx context.Context, nsid uint32) error {
-	_, err := h.queue().do(ctx, &wire.Command{Opcode: wire.OpFlush, Namespace: nsid}, toTarget, nil)
-	return err
-}
-
-// Close disconnects. The other methods must have returned.
+// Close disconnects. The methods of the namespaces must have returned.
 func (h *Host) Close() error {
 	var errs []error
 	for _, q := range slices.Backward(h.queues) {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/tests/must"
+	"github.com/rdmashim/rdmashim/tools/internal/nvme/wire"
 	"github.com/rdmashim/rdmashim/tools/internal/peer"
-	"github.com/rdmashim/rdmashim/tools/rdmashim/sample/nvme/wire"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -232,7 +232,7 @@ func TestBadCommands(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, c.want, answer.Status&^wire.DoNotRetry)
 			}
-			require.NoError(t, good.ReadAt(t.Context(), 1, make([]byte, 4096), 0))
+			require.NoError(t, good.Namespaces[1].ReadAt(t.Context(), make([]byte, 4096), 0))
 		})
 	}
 	require.Equal(t, make([]byte, 64<<10), disk.b)
@@ -313,7 +313,7 @@ func TestKeepAlive(t *testing.T) {
 	cause, err := d.Cause(r.qp)
 	require.NoError(t, err)
 	require.ErrorIs(t, cause, uapi.ErrPeerDisconnected)
-	require.NoError(t, alive.Flush(t.Context(), 1))
+	require.NoError(t, alive.Namespaces[1].Flush(t.Context()))
 }
 
 // TestManyConnects: hosts that come and go, also in the middle of connecting,
@@ -365,7 +365,7 @@ func TestManyConnects(t *testing.T) {
 			continue
 		}
 		require.NoError(t, err)
-		require.NoError(t, h.Flush(t.Context(), 1))
+		require.NoError(t, h.Namespaces[1].Flush(t.Context()))
 		require.NoError(t, h.Close())
 		return
 	}

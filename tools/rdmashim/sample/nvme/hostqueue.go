@@ -7,7 +7,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/rdmashim/rdmashim/tools/rdmashim/sample/nvme/wire"
+	"github.com/rdmashim/rdmashim/tools/internal/nvme/wire"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 

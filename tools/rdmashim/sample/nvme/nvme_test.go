@@ -3,9 +3,7 @@ package nvme
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"io"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -17,8 +15,8 @@ import (
 	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
+	"github.com/rdmashim/rdmashim/tools/internal/nvme/wire"
 	"github.com/rdmashim/rdmashim/tools/internal/peer"
-	"github.com/rdmashim/rdmashim/tools/rdmashim/sample/nvme/wire"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -105,38 +103,24 @@ func TestReadWrite(t *testing.T) {
 	}
 }
 
-// exercise writes a namespace whole and reads it back.
+// exercise writes a namespace whole and reads it back, by more callers than
+// commands may be outstanding.
 func exercise(t *testing.T, h *Host, nsid uint32, disk *memory) {
-	want := make([]byte, len(disk.b))
-	r := rand.New(rand.NewPCG(uint64(nsid), 2))
-	for i := 0; i+8 <= len(want); i += 8 {
-		binary.LittleEndian.PutUint64(want[i:], r.Uint64())
+	ns := h.Namespaces[nsid]
+	load := ns.Load()
+	load.Workers, load.Seed = 40, uint64(nsid)
+	if _, err := load.Write(t.Context()); err != nil {
+		t.Error(err)
 	}
-	pieces := func(sizes []int, do func(off, n int) error) {
-		var all sync.WaitGroup
-		for off, k := 0, 0; off < len(want); k++ {
-			at, n := off, min(sizes[k%len(sizes)], len(want)-off)
-			all.Go(func() {
-				if err := do(at, n); err != nil {
-					t.Error(err)
-				}
-			})
-			off += n
-		}
-		all.Wait()
-	}
-	pieces([]int{4096, 131072, 512, 8192, 65536, 8704}, func(off, n int) error {
-		return h.WriteAt(t.Context(), nsid, want[off:off+n], int64(off))
-	})
-	if err := h.Flush(t.Context(), nsid); err != nil || disk.flushes.Load() != 1 {
+	if err := ns.Flush(t.Context()); err != nil || disk.flushes.Load() != 1 {
 		t.Error("flush: ", err, disk.flushes.Load())
 	}
-	got := make([]byte, len(want))
-	pieces([]int{98304, 1024}, func(off, n int) error {
-		return h.ReadAt(t.Context(), nsid, got[off:off+n], int64(off))
-	})
-	if !bytes.Equal(want, got) || !bytes.Equal(want, disk.b) {
-		t.Error("other bytes came back, or lie on the disk")
+	if _, err := load.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	want := make([]byte, len(disk.b))
+	if load.Fill(want, 0); !bytes.Equal(want, disk.b) {
+		t.Error("other bytes lie on the disk")
 	}
 }
 
@@ -173,7 +157,7 @@ func TestRefusals(t *testing.T) {
 		if op == wire.OpRead {
 			way = fromTarget
 		}
-		_, err := h.queue().do(t.Context(), c, way, make([]byte, n))
+		_, err := h.Namespaces[1].queue().do(t.Context(), c, way, make([]byte, n))
 		return err
 	}
 	admin := func(c wire.Command) error {
@@ -214,8 +198,8 @@ func TestRefusals(t *testing.T) {
 		require.ErrorAs(t, c.err, &status, name)
 		require.Equal(t, c.want|wire.DoNotRetry, status.Status, name)
 	}
-	require.ErrorIs(t, h.ReadAt(t.Context(), 1, make([]byte, 100), 0), syscall.EINVAL)
-	require.NoError(t, h.ReadAt(t.Context(), 1, make([]byte, 512), 127<<9))
+	require.ErrorIs(t, h.Namespaces[1].ReadAt(t.Context(), make([]byte, 100), 0), syscall.EINVAL)
+	require.NoError(t, h.Namespaces[1].ReadAt(t.Context(), make([]byte, 512), 127<<9))
 	require.Equal(t, make([]byte, 64<<10), disk.b)
 }
 

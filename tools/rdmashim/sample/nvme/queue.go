@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rdmashim/rdmashim/tools/rdmashim/sample/nvme/wire"
+	"github.com/rdmashim/rdmashim/tools/internal/nvme/wire"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 

@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rdmashim/rdmashim/tools/internal/nvme/wire"
 	"github.com/rdmashim/rdmashim/tools/internal/peer"
-	"github.com/rdmashim/rdmashim/tools/rdmashim/sample/nvme/wire"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -132,7 +132,7 @@ func (t *Target) serve(ctx context.Context, r *uapi.Request) (err error) {
 	}
 	ctx, q.fail = context.WithCancelCause(ctx)
 	defer q.fail(nil)
-	q.late = time.AfterFunc(waitConnect, func() { q.fail(errNoConnect) })
+	q.late = time.AfterFunc(waitConnect, func() { q.fail(fmt.Errorf("no connect command within %v", waitConnect)) })
 	defer q.late.Stop()
 	// The host's first command may come before its confirmation.
 	served := make(chan error, 1)
@@ -152,11 +152,6 @@ func (t *Target) serve(ctx context.Context, r *uapi.Request) (err error) {
 	}
 	return err
 }
-
-var (
-	errNoConnect = fmt.Errorf("no connect command within %v", waitConnect)
-	errSilent    = errors.New("the host's keep-alive time has passed")
-)
 
 // leave takes an ended queue out of its controller, which ends with its admin
 // queue.
