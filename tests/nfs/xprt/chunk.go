@@ -23,7 +23,7 @@ func (c *conn) call(ctx context.Context, h *header, sent []byte) ([]byte, error)
 		}
 		before := at - len(msg)
 		if before < 0 || before > len(sent) || len(msg)+n > longest {
-			return nil, fmt.Errorf("read chunk of %d bytes at %d: %w", n, at, syscall.EPROTO)
+			return nil, badChunk("read chunk of %d bytes at %d", n, at)
 		}
 		msg, sent = append(msg, sent[:before]...), sent[before:]
 		if err := c.move(ctx, uapi.OpRead, 0, n, parts); err != nil {
@@ -54,7 +54,7 @@ func (c *conn) answer(ctx context.Context, h *header, reply []byte) error {
 	head := h.answer(used, 0)
 	if len(head)+len(reply) > c.inline {
 		if h.reply == nil {
-			return fmt.Errorf("reply of %d bytes, and no chunk for it: %w", len(reply), syscall.EMSGSIZE)
+			return badChunk("reply of %d bytes, and no chunk for it", len(reply))
 		}
 		n := copy(c.data[used:], reply)
 		if err := c.move(ctx, uapi.OpWrite, used, n, h.reply); err != nil {
@@ -63,10 +63,15 @@ func (c *conn) answer(ctx context.Context, h *header, reply []byte) error {
 		head, reply = h.answer(used, n), nil
 	}
 	if len(head) > inline {
-		return fmt.Errorf("chunks of %d bytes: %w", len(head), syscall.EMSGSIZE)
+		return badChunk("chunks of %d bytes", len(head))
 	}
+	return c.send(ctx, head, reply)
+}
+
+// send sends a message, and returns when it has arrived.
+func (c *conn) send(ctx context.Context, head, rest []byte) error {
 	n := copy(c.data[headAt:], head)
-	n += copy(c.data[headAt+n:], reply)
+	n += copy(c.data[headAt+n:], rest)
 	return c.post(ctx, uapi.WR{Op: uapi.OpSend, SGE: c.piece(headAt, n)})
 }
 
@@ -84,7 +89,7 @@ func (c *conn) move(ctx context.Context, op uapi.Op, at, n int, parts []segment)
 	}
 	switch {
 	case n > 0:
-		return fmt.Errorf("chunk is %d bytes short: %w", n, syscall.EMSGSIZE)
+		return badChunk("chunk is %d bytes short", n)
 	case len(wrs) == 0:
 		return nil
 	case op == uapi.OpRead:

@@ -1,6 +1,8 @@
 package xprt
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"math"
 	"net"
@@ -95,8 +97,22 @@ func dial(t *testing.T, d *uapi.Device, addr string, private []byte) *client {
 }
 
 // call sends a message and returns the reply's header and what follows it; an
-// error is why the connection has ended.
+// error is why the connection has ended, or that which answers.
 func (c *client) call(msg []byte) (h header, rest []byte, err error) {
+	c.t.Helper()
+	if msg, err = c.exchange(msg); err != nil {
+		return h, nil, err
+	}
+	if h, rest, err = parse(msg); err == nil && h.proc == procError {
+		err = fmt.Errorf("%w: %d", errAnswer, be.Uint32(msg[16:]))
+	}
+	return h, rest, err
+}
+
+var errAnswer = errors.New("the server's answer is an error")
+
+// exchange sends a message and returns the next that comes.
+func (c *client) exchange(msg []byte) ([]byte, error) {
 	c.t.Helper()
 	copy(c.mem, msg)
 	must.Get(c.d.PostRecv(c.qp, c.mr, repliesAt, inline))(c.t)
@@ -104,13 +120,13 @@ func (c *client) call(msg []byte) (h header, rest []byte, err error) {
 	for {
 		var wc [1]uapi.WC
 		if _, err := c.d.WaitCQ(c.t.Context(), c.qp, wc[:]); err != nil {
-			return h, nil, err
+			return nil, err
 		}
 		if err := wc[0].Err(); err != nil {
-			return h, nil, err
+			return nil, err
 		}
 		if wc[0].Opcode == uapi.WCOpRecv {
-			return parse(c.mem[repliesAt:][:wc[0].ByteLen])
+			return c.mem[repliesAt:][:wc[0].ByteLen], nil
 		}
 	}
 }

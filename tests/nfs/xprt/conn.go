@@ -2,6 +2,7 @@ package xprt
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -128,7 +129,7 @@ func (c *conn) next(ctx context.Context) ([]byte, error) {
 }
 
 // serve carries calls to the RPC server, and its replies back, until the
-// connection ends.
+// connection ends. A message that cannot be carried is answered with an error.
 func (c *conn) serve(ctx context.Context) error {
 	for {
 		sent, err := c.next(ctx)
@@ -136,24 +137,33 @@ func (c *conn) serve(ctx context.Context) error {
 			return err
 		}
 		h, rest, err := parse(sent)
+		if err == nil && h.proc <= procNoMsg {
+			err = c.exchange(ctx, &h, rest)
+		}
+		var no *refusal
+		if errors.As(err, &no) && len(sent) >= 4 { // it has a number
+			err = c.send(ctx, no.message(h.xid), nil)
+		}
 		if err != nil {
-			return err
-		}
-		call, err := c.call(ctx, &h, rest)
-		if err != nil {
-			return err
-		}
-		if _, err := c.records.Write(append(be.AppendUint32(nil, uint32(len(call))|lastFragment), call...)); err != nil {
-			return err
-		}
-		reply, err := readRecord(c.records)
-		if err != nil {
-			return err
-		}
-		if err := c.answer(ctx, &h, reply); err != nil {
 			return err
 		}
 	}
+}
+
+// exchange carries a call to the RPC server, and its reply back.
+func (c *conn) exchange(ctx context.Context, h *header, rest []byte) error {
+	call, err := c.call(ctx, h, rest)
+	if err != nil {
+		return err
+	}
+	if _, err := c.records.Write(append(be.AppendUint32(nil, uint32(len(call))|lastFragment), call...)); err != nil {
+		return err
+	}
+	reply, err := readRecord(c.records)
+	if err != nil {
+		return err
+	}
+	return c.answer(ctx, h, reply)
 }
 
 // lastFragment marks the length of a record's last fragment (RFC 5531, 11).

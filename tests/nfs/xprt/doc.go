@@ -9,8 +9,10 @@
 //
 // It has no client, no backchannel (RFC 8167) and no remote invalidation.
 //
-// A client costs its queue pair, 1.4 MiB and a place of Most; whatever breaks
-// the protocol ends its connection. header.go reads and writes headers,
-// chunk.go moves bytes, conn.go has the loop of a connection. The headers are
-// held against what Linux's own client and server sent (testdata/linux.txt).
+// A client costs its queue pair, 1.4 MiB and a place of Most. A message that
+// breaks the protocol, and a reply that the client gave no room for, is
+// answered with an error (RFC 8166, 4.5); a key that opens nothing ends the
+// connection. header.go reads and writes headers, chunk.go moves bytes, conn.go
+// has the loop of a connection. The headers are held against what Linux's own
+// client and server sent (testdata/linux.txt).
 package xprt

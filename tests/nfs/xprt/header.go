@@ -3,7 +3,6 @@ package xprt
 import (
 	"encoding/binary"
 	"fmt"
-	"syscall"
 )
 
 var be = binary.BigEndian
@@ -12,7 +11,42 @@ var be = binary.BigEndian
 const (
 	procMsg   = 0 // the RPC message follows
 	procNoMsg = 1 // the RPC message is in a chunk
+	procDone  = 3 // says nothing to this server
+	procError = 4 // a message was refused
 )
+
+// refusal is why a message is answered with an error (RFC 8166, 4.5).
+type refusal struct {
+	code uint32
+	text string
+}
+
+// The codes of an error (enum rpc_rdma_errcode).
+const (
+	errVersion = 1
+	errChunk   = 2
+)
+
+func (r *refusal) Error() string { return r.text }
+
+// badChunk refuses a message.
+func badChunk(format string, args ...any) error {
+	return &refusal{errChunk, fmt.Sprintf(format, args...)}
+}
+
+// message is the error that answers the message with this number.
+func (r *refusal) message(xid uint32) (b []byte) {
+	for _, v := range []uint32{xid, version, credits, procError, r.code} {
+		b = be.AppendUint32(b, v)
+	}
+	if r.code == errVersion { // the lowest and the highest
+		b = be.AppendUint32(be.AppendUint32(b, version), version)
+	}
+	return b
+}
+
+// version is that of the protocol.
+const version = 1
 
 // segment is memory of the client's (struct xdr_rdma_segment).
 type segment struct {
@@ -35,16 +69,21 @@ type header struct {
 	reply     []segment   // for a reply that is too long to be sent; nil: none
 }
 
-// parse reads a header; rest is what follows it.
+// parse reads a header, of which those of procDone and procError have no lists;
+// rest is what follows it. The error is a refusal.
 func parse(b []byte) (h header, rest []byte, err error) {
 	r := reader{b: b}
 	h.xid = r.number()
-	if v := r.number(); v != 1 && !r.bad {
-		return h, nil, fmt.Errorf("RPC over RDMA version %d, want 1: %w", v, syscall.EPROTONOSUPPORT)
+	if v := r.number(); v != version && !r.bad {
+		return h, nil, &refusal{errVersion, fmt.Sprintf("RPC over RDMA version %d, want %d", v, version)}
 	}
 	r.number() // the credits that the client wishes
-	if h.proc = r.number(); h.proc > procNoMsg {
-		return h, nil, fmt.Errorf("RPC over RDMA procedure %d, want 0 or 1: %w", h.proc, syscall.EPROTO)
+	switch h.proc = r.number(); h.proc {
+	case procMsg, procNoMsg:
+	case procDone, procError:
+		return h, nil, nil
+	default:
+		return h, nil, badChunk("RPC over RDMA procedure %d, want 0 or 1", h.proc)
 	}
 	for r.more() {
 		h.reads = append(h.reads, readChunk{r.number(), r.segment()})
@@ -56,12 +95,10 @@ func parse(b []byte) (h header, rest []byte, err error) {
 		h.reply = r.segments()
 	}
 	if r.bad {
-		return h, nil, errBad
+		return h, nil, badChunk("RPC over RDMA header ends early, or has lists that are no lists")
 	}
 	return h, r.b, nil
 }
-
-var errBad = fmt.Errorf("RPC over RDMA header ends early, or has lists that are no lists: %w", syscall.EPROTO)
 
 // reader reads XDR. From where it ends or is wrong, zeroes are read.
 type reader struct {
@@ -113,7 +150,7 @@ func (h *header) answer(written, reply int) []byte {
 		proc = procNoMsg
 	}
 	var b []byte
-	for _, v := range []uint32{h.xid, 1, credits, proc, 0} {
+	for _, v := range []uint32{h.xid, version, credits, proc, 0} {
 		b = be.AppendUint32(b, v)
 	}
 	for _, w := range h.writes {

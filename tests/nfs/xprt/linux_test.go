@@ -97,8 +97,15 @@ func TestLinuxReplies(t *testing.T) {
 			requireSame(t, head, h)
 		})
 	}
-	for name, says := range map[string]string{"our call procedure 9": "procedure 9", "reply procedure 9": "procedure 4"} { // RDMA_ERROR
-		_, _, err := parse(all[name])
-		require.ErrorContains(t, err, says)
-	}
+	const bad = "procedure 9"
+	h, _, err := parse(all["our call "+bad])
+	var no *refusal
+	require.ErrorAs(t, err, &no)
+	require.ErrorContains(t, err, bad)
+	ours, theirs := no.message(h.xid), all["reply "+bad]
+	require.Equal(t, theirs[:8], ours[:8])
+	require.Equal(t, theirs[12:], ours[12:])
+	h, _, err = parse(theirs)
+	require.NoError(t, err)
+	require.EqualValues(t, procError, h.proc)
 }

@@ -121,24 +121,13 @@ func TestReadData(t *testing.T) {
 	}
 }
 
-// TestHostile: whatever breaks the protocol ends its connection, and the next
-// client is served.
+// TestHostile: bytes without a number, and keys that open nothing, end their
+// connection, and the next client is served.
 func TestHostile(t *testing.T) {
 	reply := pattern(2000)
 	d, addr := serve(t, func([]byte) []byte { return reply })
-	good := func() {
-		cl := dial(t, d, addr, private())
-		_, rest, err := cl.call(append(message(header{xid: 7}), 1, 2, 3, 4))
-		require.NoError(t, err)
-		require.Equal(t, reply, rest)
-	}
 	for name, forge := range map[string]func(cl *client) []byte{
-		"nothing":       func(*client) []byte { return nil },
-		"half a header": func(*client) []byte { return message(header{})[:22] },
-		"version":       func(*client) []byte { b := message(header{}); b[7] = 2; return b },
-		"procedure":     func(*client) []byte { b := message(header{}); b[15] = 4; return b },
-		"endless list":  func(*client) []byte { return bytes.Repeat([]byte{0, 0, 0, 1}, inline/4) },
-		"many segments": func(*client) []byte { b := message(header{reply: []segment{{}}}); b[27] = 0xff; b[24] = 0xff; return b },
+		"nothing": func(*client) []byte { return nil },
 		"wrong key": func(cl *client) []byte {
 			c := cl.chunk(chunksAt, 64, 1)
 			c[0].key ^= 0x1234
@@ -149,16 +138,6 @@ func TestHostile(t *testing.T) {
 			c[0].addr += 4 << 20
 			return message(header{reads: reads(0, c)})
 		},
-		"too long a call": func(cl *client) []byte { return message(header{reads: reads(0, cl.chunk(0, longest+1, 1))}) },
-		"as long as it can": func(cl *client) []byte {
-			return message(header{reads: reads(0, []segment{{cl.at.RKey, 1<<32 - 1, cl.at.Addr}})})
-		},
-		"positions backwards": func(cl *client) []byte {
-			return append(message(header{reads: append(reads(8, cl.chunk(0, 8, 1)), reads(4, cl.chunk(0, 8, 1))...)}), pattern(16)...)
-		},
-		"position far behind": func(cl *client) []byte { return message(header{reads: reads(1<<31, cl.chunk(0, 8, 1))}) },
-		"no room for a reply": func(cl *client) []byte { return message(header{xid: 7}) },
-		"short reply chunk":   func(cl *client) []byte { return message(header{xid: 7, reply: cl.chunk(chunksAt, 100, 2)}) },
 		"reply to a bad key": func(cl *client) []byte {
 			c := cl.chunk(chunksAt, 4000, 1)
 			c[0].key ^= 0x1234
@@ -170,7 +149,61 @@ func TestHostile(t *testing.T) {
 			cl.t = t
 			_, _, err := cl.call(forge(cl))
 			require.Error(t, err)
-			good()
+			require.NotErrorIs(t, err, errAnswer)
+			cl = dial(t, d, addr, private())
+			_, rest, err := cl.call(append(message(header{xid: 7}), 1, 2, 3, 4))
+			require.NoError(t, err)
+			require.Equal(t, reply, rest)
+		})
+	}
+}
+
+// TestRefused: a message that breaks the protocol is answered with its number
+// and why, as RFC 8166, 4.5 has it, and the same client is served on.
+func TestRefused(t *testing.T) {
+	reply := pattern(2000)
+	d, addr := serve(t, func([]byte) []byte { return reply })
+	chunk := []byte{0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, credits, 0, 0, 0, 4, 0, 0, 0, 2}
+	for name, forge := range map[string]func(cl *client) []byte{
+		"half a header":   func(*client) []byte { return message(header{})[:22] },
+		"version":         func(*client) []byte { b := message(header{}); b[7] = 2; return b },
+		"procedure":       func(*client) []byte { b := message(header{}); b[15] = 5; return b },
+		"endless list":    func(*client) []byte { return bytes.Repeat([]byte{0, 0, 0, 1}, inline/4) },
+		"many segments":   func(*client) []byte { b := message(header{reply: []segment{{}}}); b[27] = 0xff; b[24] = 0xff; return b },
+		"too long a call": func(cl *client) []byte { return message(header{reads: reads(0, cl.chunk(0, longest+1, 1))}) },
+		"as long as it can": func(cl *client) []byte {
+			return message(header{reads: reads(0, []segment{{cl.at.RKey, 1<<32 - 1, cl.at.Addr}})})
+		},
+		"positions backwards": func(cl *client) []byte {
+			return append(message(header{reads: append(reads(8, cl.chunk(0, 8, 1)), reads(4, cl.chunk(0, 8, 1))...)}), pattern(16)...)
+		},
+		"position far behind": func(cl *client) []byte { return message(header{reads: reads(1<<31, cl.chunk(0, 8, 1))}) },
+		"no room for a reply": func(cl *client) []byte { return message(header{xid: 7}) },
+		"short reply chunk":   func(cl *client) []byte { return message(header{xid: 7, reply: cl.chunk(chunksAt, 100, 2)}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			cl := dial(t, d, addr, nil)
+			cl.t = t
+			for range 3 {
+				msg := forge(cl)
+				be.PutUint32(msg, 9)
+				want := chunk
+				if name == "version" {
+					want = append(append([]byte(nil), chunk[:19]...), 1, 0, 0, 0, 1, 0, 0, 0, 1)
+				}
+				require.Equal(t, want, must.Get(cl.exchange(msg))(t))
+			}
+			// What the server has nothing to say to is passed over.
+			for i, proc := range []uint32{procDone, procError} {
+				at := 8<<10 + i<<10
+				n := copy(cl.mem[at:], message(header{xid: 8, proc: proc}))
+				must.Get(d.Post(cl.qp, []uapi.WR{{Op: uapi.OpSend, SGE: []uapi.SGE{{MR: cl.mr, Offset: uint64(at), Length: uint64(n)}}}}))(t)
+			}
+			const replyAt = 2 << 20
+			h, _, err := cl.call(append(message(header{xid: 7, reply: cl.chunk(replyAt, longest, 1)}), 1, 2, 3, 4))
+			require.NoError(t, err)
+			require.EqualValues(t, 7, h.xid)
+			require.Equal(t, reply, cl.mem[replyAt:][:len(reply)])
 		})
 	}
 }
