@@ -64,7 +64,8 @@ func TestServiceErrors(t *testing.T) {
 		"counter server x":                 "takes no arguments",
 	})
 	clitest.Refused(t, 1, "sample", map[string]string{
-		"counter client 127.0.0.1:9 --timeout 3s": "is 'rdmashim sample counter server' running there?",
+		"counter client 127.0.0.1:9":              "is 'rdmashim sample counter server' running there?",
+		"counter client 127.0.0.1:9 --timeout 9s": "connection refused",
 		"counter server --file /":                 "open the counter's file",
 	})
 }

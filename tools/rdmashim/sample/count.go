@@ -68,7 +68,7 @@ func (r *CounterReport) check() error {
 // run makes the calls, and compares what the counter counted. Nobody else may
 // add meanwhile.
 func (c *counting) run(ctx context.Context, client samplepb.CounterClient) (*CounterReport, error) {
-	before, err := c.read(ctx, client)
+	before, err := c.read(ctx, client, false)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (c *counting) run(ctx context.Context, client samplepb.CounterClient) (*Cou
 	}
 	r.Seconds = time.Since(began).Seconds()
 	r.Acknowledged, r.Unknown = acknowledged.Load(), unknown.Load()
-	after, err := c.read(ctx, client)
+	after, err := c.read(ctx, client, true)
 	if err != nil {
 		return nil, err
 	}
@@ -137,13 +137,13 @@ func (c *counting) add(ctx context.Context, client samplepb.CounterClient) (know
 // idempotent.
 const readAgain = 10
 
-// read asks the counter, whose server may be starting.
-func (c *counting) read(ctx context.Context, client samplepb.CounterClient) (r *samplepb.ReadReply, err error) {
+// read asks the counter. With wait its server may be starting, again.
+func (c *counting) read(ctx context.Context, client samplepb.CounterClient, wait bool) (r *samplepb.ReadReply, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	for range readAgain {
-		r, err = client.Read(ctx, &samplepb.ReadRequest{}, grpc.WaitForReady(true))
-		if status.Code(err) != codes.Unavailable {
+		r, err = client.Read(ctx, &samplepb.ReadRequest{}, grpc.WaitForReady(wait))
+		if status.Code(err) != codes.Unavailable || ctx.Err() != nil {
 			break
 		}
 	}

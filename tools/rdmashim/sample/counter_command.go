@@ -44,7 +44,7 @@ func counterServer() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "server",
 		Short:   "Serve the counter until ended; prints 'listening ADDR:PORT'",
-		Example: "  rdmashim sample counter server --chaos\n  rdmashim sample counter server --listen 192.0.2.7:7475 --file counted",
+		Example: "  rdmashim sample counter server --chaos\n  rdmashim sample counter server --listen 192.0.2.7:7476 --file counted",
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s.chaos = &cutter{}

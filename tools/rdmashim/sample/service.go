@@ -21,7 +21,7 @@ import (
 )
 
 // counterPort is the port of the sample counter.
-const counterPort = 7475
+const counterPort = 7476
 
 // deviceName is the device that the flags or the environment name, a soft one
 // if they ask for faults only; "" if none.
