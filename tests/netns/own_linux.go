@@ -2,6 +2,7 @@ package netns
 
 import (
 	"errors"
+	"flag"
 	"os"
 	"os/exec"
 	"regexp"
@@ -18,8 +19,9 @@ const variable = "RDMASHIM_TEST_IN_NAMESPACE"
 
 // Own runs the calling test again in a network namespace of its own, with lo
 // up, and reports whether this is that run. Where there are no namespaces to be
-// had the test is skipped, with CI=true it fails. That run also gets flags.
-func Own(t *testing.T, flags ...string) bool {
+// had the test is skipped, with CI=true it fails. That run gets the flags that
+// are set and are not go test's, which may choose what runs.
+func Own(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(variable) == t.Name() {
 		lo, err := netlink.LinkByName("lo")
@@ -28,7 +30,13 @@ func Own(t *testing.T, flags ...string) bool {
 		t.Setenv("RDMASHIM_DEVICE", "")
 		return true
 	}
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", append([]string{"-test.run=^" + t.Name() + "$", "-test.v"}, flags...)...)
+	args := []string{"-test.run=^" + t.Name() + "$", "-test.v"}
+	flag.Visit(func(f *flag.Flag) {
+		if !strings.HasPrefix(f.Name, "test.") {
+			args = append(args, "-"+f.Name+"="+f.Value.String())
+		}
+	})
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", args...)
 	cmd.Env = append(os.Environ(), variable+"="+t.Name())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	if os.Getuid() != 0 {

@@ -1,6 +1,7 @@
 package netns
 
 import (
+	"flag"
 	"net"
 	"testing"
 
@@ -20,6 +21,19 @@ func TestOwn(t *testing.T) {
 	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 4791})
 	require.NoError(t, err)
 	require.NoError(t, c.Close())
+}
+
+var matrix = flag.Bool("matrix", false, "set by TestFlags")
+
+// TestFlags: the run in the namespace has the flags of this one.
+func TestFlags(t *testing.T) {
+	if !*matrix {
+		require.NoError(t, flag.Set("matrix", "true"))
+		defer func() { require.NoError(t, flag.Set("matrix", "false")) }()
+		require.False(t, Own(t), "the flag did not arrive")
+		return
+	}
+	Own(t)
 }
 
 // TestReason: a test that a child skipped is skipped with the child's words, on

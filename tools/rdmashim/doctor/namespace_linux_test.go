@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -99,7 +98,7 @@ const onVeth = "soft:10.77.0.1"
 
 // TestSoftDevice breaks the network below a soft device, one thing at a time.
 func TestSoftDevice(t *testing.T) {
-	if !netns.Own(t, fmt.Sprintf("-rewrite=%v", *rewrite)) {
+	if !netns.Own(t) {
 		return
 	}
 	soft := Options{Device: onVeth}
@@ -277,7 +276,7 @@ func TestSoftDevice(t *testing.T) {
 
 // TestFeatures reads the switches of a veth, which has no GRO unless asked.
 func TestFeatures(t *testing.T) {
-	if !netns.Own(t, fmt.Sprintf("-rewrite=%v", *rewrite)) {
+	if !netns.Own(t) {
 		return
 	}
 	veth(t, "d0", "d1", "10.77.0.1/24")
