@@ -1,6 +1,7 @@
 package nvme
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -118,8 +119,6 @@ Exit status 1 when a command failed or a byte is wrong.`,
 				return cli.Usagef("--depth %d: a queue has 2 … 1024 commands", config.Depth)
 			case size < 512 || size > dataSize || size%512 != 0:
 				return cli.Usagef("--size %d: want 512 … %d bytes in blocks", size, dataSize)
-			case bytes < 0:
-				return cli.Usagef("--bytes %d: want some", bytes)
 			}
 			ctx := cmd.Context()
 			addr := peer.HostPort(args[0], port)
@@ -140,6 +139,9 @@ Exit status 1 when a command failed or a byte is wrong.`,
 			if !ok {
 				return cli.Usagef("--namespace %d: the target has %d", nsid, len(h.Namespaces))
 			}
+			if bytes < 0 || bytes%(1<<ns.Shift) != 0 {
+				return cli.Usagef("--bytes %d: want whole blocks of %d", bytes, 1<<ns.Shift)
+			}
 			fmt.Fprintf(cmd.OutOrStdout(), "controller %d, %s: namespace %d has %s in blocks of %d\n", h.Controller.ID,
 				cli.Printable(h.Controller.Model), nsid, cli.Size(ns.Size()), 1<<ns.Shift)
 			p := cli.NewProgress(cmd.ErrOrStderr(), "nvme", -1)
@@ -154,9 +156,7 @@ Exit status 1 when a command failed or a byte is wrong.`,
 			if !verify {
 				return do(load.Random(ctx, size, write, turn))
 			}
-			if bytes > 0 {
-				load.Bytes = min(load.Bytes, bytes>>ns.Shift<<ns.Shift)
-			}
+			load.Bytes = min(load.Bytes, cmp.Or(bytes, load.Bytes))
 			if err := do(load.Write(ctx)); err != nil {
 				return err
 			}

@@ -38,6 +38,11 @@ func TestCommands(t *testing.T) {
 	o = host("--namespace", "3")
 	require.Equal(t, 2, o.Code)
 	require.Contains(t, o.Stderr, "the target has 2")
+	for _, bytes := range []string{"100", "-512"} {
+		o = host("--verify", "--bytes", bytes)
+		require.Equal(t, 2, o.Code)
+		require.Contains(t, o.Stderr, "whole blocks of 512")
+	}
 }
 
 func TestCommandErrors(t *testing.T) {
