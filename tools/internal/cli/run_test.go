@@ -62,7 +62,7 @@ func TestUnknownCommand(t *testing.T) {
 		"perf measrue":     `unknown command "measrue"; near to it: measure`,
 		"help prf":         `unknown command "prf"; near to it: perf`,
 		"help perf now":    `unknown command "now"`,
-		"perf measure now": `tool perf measure takes no arguments, got "now"`,
+		"perf measure now": `perf measure takes no arguments, got "now"`,
 	} {
 		root := NewRoot("tool", group)
 		var stderr bytes.Buffer

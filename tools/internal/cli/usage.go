@@ -34,7 +34,7 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	if !cmd.HasSubCommands() {
-		return Usagef("%s takes no arguments, got %q", cmd.CommandPath(), args[0])
+		return Usagef("%s takes no arguments, got %q", Words(cmd), args[0])
 	}
 	if cmd.SuggestionsMinimumDistance == 0 {
 		cmd.SuggestionsMinimumDistance = 2 // cobra's own, which it sets too late
@@ -50,7 +50,7 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 func MaxArgs(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > n {
-			return Usagef("%s takes at most %d argument(s), got %d", cmd.CommandPath(), n, len(args))
+			return Usagef("%s takes at most %d argument(s), got %d", Words(cmd), n, len(args))
 		}
 		return nil
 	}
