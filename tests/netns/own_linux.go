@@ -19,8 +19,8 @@ const variable = "RDMASHIM_TEST_IN_NAMESPACE"
 
 // Own runs the calling test again in a network namespace of its own, with lo
 // up, and reports whether this is that run. Where there are no namespaces to be
-// had the test is skipped, with CI=true it fails. That run gets the flags that
-// are set and are not go test's, which may choose what runs.
+// had the test is skipped, with CI=true it fails. That run gets the flags of
+// this one, except go test's own.
 func Own(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(variable) == t.Name() {

@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// copySize is how many bytes ReadFrom reads at a time.
+// copySize is the length of ReadFrom's reads, in bytes.
 const copySize = 64 << 10
 
-// buffers are the memory that it reads into.
+// buffers has the memory that ReadFrom reads into.
 var buffers = sync.Pool{New: func() any { return new([copySize]byte) }}
 
 // onlyWriter hides ReadFrom.

@@ -96,8 +96,8 @@ func dial(t *testing.T, d *uapi.Device, addr string, private []byte) *client {
 	return c
 }
 
-// call sends a message and returns the reply's header and what follows it; an
-// error is why the connection has ended, or that which answers.
+// call sends a message and returns the reply's header and the bytes behind it.
+// Errors: the reason for the connection's end, and errAnswer.
 func (c *client) call(msg []byte) (h header, rest []byte, err error) {
 	c.t.Helper()
 	if msg, err = c.exchange(msg); err != nil {

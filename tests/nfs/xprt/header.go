@@ -11,11 +11,11 @@ var be = binary.BigEndian
 const (
 	procMsg   = 0 // the RPC message follows
 	procNoMsg = 1 // the RPC message is in a chunk
-	procDone  = 3 // says nothing to this server
-	procError = 4 // a message was refused
+	procDone  = 3 // the client needs its chunks no more; ignored
+	procError = 4 // the message was refused; ignored by the server
 )
 
-// refusal is why a message is answered with an error (RFC 8166, 4.5).
+// refusal is the reason for an error that answers a message (RFC 8166, 4.5).
 type refusal struct {
 	code uint32
 	text string

@@ -193,7 +193,7 @@ func TestRefused(t *testing.T) {
 				}
 				require.Equal(t, want, must.Get(cl.exchange(msg))(t))
 			}
-			// What the server has nothing to say to is passed over.
+			// The server ignores these two.
 			for i, proc := range []uint32{procDone, procError} {
 				at := 8<<10 + i<<10
 				n := copy(cl.mem[at:], message(header{xid: 8, proc: proc}))

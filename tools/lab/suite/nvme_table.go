@@ -19,7 +19,7 @@ const guestDiskTurn = 2 * time.Second
 // nvmeDisk is the disk's size in bytes; the page cache has it.
 const nvmeDisk = 64 << 20
 
-// diskWork is what a host does with a disk, with 32 commands outstanding.
+// diskWork is a host's load on a disk, with 32 commands outstanding.
 type diskWork struct {
 	work, unit string
 	size       int

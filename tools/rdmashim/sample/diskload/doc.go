@@ -3,10 +3,10 @@
 // sample nvme host', of the laboratory's rows, and of tests whose disk is a
 // kernel's block device.
 //
-// A Load cuts a disk into pieces of several sizes, which its workers take in an
-// order that jumps about. What Write writes depends on seed and place alone, so
-// that Check needs no copy of it, reads it in other pieces, and knows a block
-// that was written elsewhere from its own.
+// A Load cuts a disk into pieces of several sizes, and its workers take them
+// out of order. The bytes that Write writes depend on seed and place alone:
+// Check needs no copy of them, reads them in other pieces, and finds a block
+// that was written to another place.
 //
 // It is no benchmark of disks: it has one mix of sizes, and draws no places but
 // those of Random.

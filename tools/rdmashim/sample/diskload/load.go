@@ -21,7 +21,7 @@ type Disk interface {
 	WriteAt(ctx context.Context, p []byte, off int64) error
 }
 
-// Load is what is done with a disk.
+// Load describes commands to a disk.
 type Load struct {
 	Disk    Disk
 	Bytes   int64       // from the disk's start; whole blocks
@@ -30,12 +30,6 @@ type Load struct {
 	Workers int         // commands outstanding
 	Seed    uint64      // of the bytes that Write writes
 	Done    func(n int) // is called when n commands more have succeeded; may be nil
-}
-
-// A kind of command: its name and how it is carried out.
-type kind struct {
-	name string
-	do   func(ctx context.Context, p []byte, off int64) error
 }
 
 // piece is a part of a disk, for one command.
@@ -56,23 +50,24 @@ func (l *Load) Random(ctx context.Context, size int, write bool, d time.Duration
 		return piece{rand.Int64N(places) * int64(size), size}, time.Now().Before(end)
 	}
 	if write {
-		return l.each(ctx, next, kind{"write", l.Disk.WriteAt})
+		return l.each(ctx, "write", next, l.Disk.WriteAt)
 	}
-	return l.each(ctx, next, kind{"read", l.Disk.ReadAt})
+	return l.each(ctx, "read", next, l.Disk.ReadAt)
 }
 
-// Write writes all.
+// Write writes each byte once.
 func (l *Load) Write(ctx context.Context) (*Step, error) {
 	const kib = 1 << 10
-	return l.each(ctx, l.pieces(4*kib, 128*kib, l.Block, 8*kib, 64*kib, 8*kib+l.Block, 256*kib), kind{"write", func(ctx context.Context, p []byte, off int64) error {
+	next := l.pieces(4*kib, 128*kib, l.Block, 8*kib, 64*kib, 8*kib+l.Block, 256*kib)
+	return l.each(ctx, "write", next, func(ctx context.Context, p []byte, off int64) error {
 		l.Fill(p, off)
 		return l.Disk.WriteAt(ctx, p, off)
-	}})
+	})
 }
 
-// Check reads all, and fails at bytes that Write would not have written.
+// Check reads each byte once, and fails at bytes that are not those of Write.
 func (l *Load) Check(ctx context.Context) (*Step, error) {
-	return l.each(ctx, l.pieces(96<<10, 4<<10), kind{"read", func(ctx context.Context, p []byte, off int64) error {
+	return l.each(ctx, "read", l.pieces(96<<10, 4<<10), func(ctx context.Context, p []byte, off int64) error {
 		if err := l.Disk.ReadAt(ctx, p, off); err != nil {
 			return err
 		}
@@ -81,7 +76,7 @@ func (l *Load) Check(ctx context.Context) (*Step, error) {
 			return fmt.Errorf("wrong bytes in the %d at %d", len(p), off)
 		}
 		return nil
-	}})
+	})
 }
 
 // Fill makes the bytes that belong at off: each 512 of them depend on the seed
@@ -95,8 +90,8 @@ func (l *Load) Fill(b []byte, off int64) {
 	}
 }
 
-// pieces gives the disk in pieces of several sizes in turn, each once. Rounds
-// of all sizes follow each other by a stride: neighbours are apart in time.
+// pieces gives the disk in pieces of several sizes in turn, each once. A round
+// has all sizes; the odd rounds follow the even ones.
 func (l *Load) pieces(sizes ...int) func() (piece, bool) {
 	round := int64(0)
 	for i := range sizes {
@@ -109,7 +104,9 @@ func (l *Load) pieces(sizes ...int) func() (piece, bool) {
 		for left > 0 {
 			if k == len(sizes) {
 				left, k, off = left-1, 0, 0
-				at = (at + stride(rounds)) % rounds
+				if at += 2; at >= rounds {
+					at = 1
+				}
 				continue
 			}
 			p := piece{at*round + off, sizes[k]}
@@ -122,24 +119,10 @@ func (l *Load) pieces(sizes ...int) func() (piece, bool) {
 	}
 }
 
-// stride is a number that has no divisor in common with n, and is about five
-// eighths of it.
-func stride(n int64) int64 {
-	for s := n*5/8 + 1; ; s++ {
-		a, b := n, s
-		for b != 0 {
-			a, b = b, a%b
-		}
-		if a == 1 {
-			return s
-		}
-	}
-}
-
-// each has the workers carry out a command for each piece, until next says that
-// there are no more or one has failed.
-func (l *Load) each(ctx context.Context, next func() (piece, bool), k kind) (*Step, error) {
-	s := &Step{Name: k.name, Latency: hdrhistogram.New(1, int64(time.Minute), 3)}
+// each has the workers do a command for each piece, until next has no more or a
+// command has failed.
+func (l *Load) each(ctx context.Context, name string, next func() (piece, bool), do func(ctx context.Context, p []byte, off int64) error) (*Step, error) {
+	s := &Step{Name: name, Latency: hdrhistogram.New(1, int64(time.Minute), 3)}
 	var mu sync.Mutex
 	var first error
 	began := time.Now()
@@ -156,7 +139,7 @@ func (l *Load) each(ctx context.Context, next func() (piece, bool), k kind) (*St
 					return
 				}
 				at := time.Now()
-				err := k.do(ctx, buf[:p.n], p.off)
+				err := do(ctx, buf[:p.n], p.off)
 				took := time.Since(at)
 				mu.Lock()
 				if err != nil {

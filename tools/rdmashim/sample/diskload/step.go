@@ -7,7 +7,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Step is what commands of one kind came to.
+// Step has the results of the commands of one kind.
 type Step struct {
 	Name     string
 	Commands int64
