@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	headRoom    = 64   // the longest headers, of an atomic, take 40 bytes
+	headRoom    = 64   // the longest headers, of an atomic, take 40 bytes, pad and ICRC 7
 	payloadRoom = 4096 // the largest path MTU
 	longestRoom = headRoom + wire.MaxPrivateMTU
 )
@@ -15,8 +15,9 @@ const (
 // Batch collects packets to send. The caller owns it, hands Packets to a link,
 // and then calls Reset. The packets' bytes lie in memory that the batch owns.
 //
-// Packets lie in arena one behind the other. There is always room for one of
-// the longest, or the batch is full.
+// Packets lie in arena one behind the other, as they are on the wire, with room
+// for pad and ICRC: a link can send a run of them as it lies. There is always
+// room for one of the longest, or the batch is full.
 type Batch struct {
 	Packets []wire.Datagram
 	arena   []byte
@@ -55,21 +56,21 @@ func (b *Batch) before(m mark) bool {
 	return len(b.Packets) < m.packets && b.used < m.bytes && !b.Full()
 }
 
-// payload returns the memory of the next packet's payload. The batch is not
-// full.
-func (b *Batch) payload(n int) []byte {
-	at := b.used + headRoom
+// payload returns the memory of the next packet's payload, n bytes behind the
+// headers of an opcode. The batch is not full.
+func (b *Batch) payload(op wire.Opcode, n int) []byte {
+	at := b.used + op.HeaderLen()
 	return b.arena[at : at+n : at+n]
 }
 
 // add appends a packet with p's headers and the payload, which came from
 // payload. The batch is not full.
 func (b *Batch) add(peer netip.AddrPort, p *wire.Packet, payload []byte) {
-	at := b.used
-	b.used += headRoom + (len(payload)+63)&^63 // cache lines
 	p.Pad = wire.PadLen(len(payload))
-	head := p.AppendHeaders(b.arena[at : at : at+headRoom])
-	b.Packets = append(b.Packets, wire.Datagram{Peer: peer, Head: head, Payload: payload})
+	head := p.AppendHeaders(b.arena[b.used:b.used])
+	frame := b.arena[b.used:][:len(head)+len(payload)+int(p.Pad)+wire.ICRCLen]
+	b.used += len(frame)
+	b.Packets = append(b.Packets, wire.Datagram{Peer: peer, Head: head[:len(head):len(head)], Payload: payload, Frame: frame})
 }
 
 // last is the packet that was added last.

@@ -80,22 +80,28 @@ type Datagram struct {
 // AddDatagram appends a datagram, of which payload is copied: at most 4096
 // bytes. The batch is not full.
 func (b *Batch) AddDatagram(d *Datagram, payload []byte) {
-	room := b.payload(len(payload))
+	room := b.payload(d.opcode(), len(payload))
 	copy(room, payload)
 	b.addDatagram(d, room)
+}
+
+func (d *Datagram) opcode() wire.Opcode {
+	if d.HasImm {
+		return wire.UDSendOnlyImm
+	}
+	return wire.UDSendOnly
 }
 
 // addDatagram is AddDatagram for a payload that came from b.payload.
 func (b *Batch) addDatagram(d *Datagram, payload []byte) {
 	p := wire.Packet{
 		BTH: wire.BTH{
-			Opcode: wire.UDSendOnly, Solicited: d.Solicited, MigReq: true, PKey: wire.DefaultPKey,
+			Opcode: d.opcode(), Solicited: d.Solicited, MigReq: true, PKey: wire.DefaultPKey,
 			DestQPN: d.DestQPN, PSN: d.PSN,
 		},
 		DETH: wire.DETH{QKey: d.QKey, SrcQPN: d.SrcQPN},
 	}
 	if d.HasImm {
-		p.Opcode = wire.UDSendOnlyImm
 		p.ImmDt.Data = binary.BigEndian.Uint32(d.Imm[:])
 	}
 	b.add(d.Peer, &p, payload)
@@ -206,15 +212,16 @@ func (q *Datagrams) send(b *Batch, w *sendWR) abi.WCStatus {
 		q.counters.DropTooLong++
 		return abi.WCSuccess
 	}
-	payload, sum, err := q.fetch(b, w, 0, n)
+	to := &q.to[q.sq.head%uint64(len(q.to))]
+	d := Datagram{
+		Peer: to.Peer, DestQPN: to.QPN, SrcQPN: q.cfg.QPN, QKey: qkeyToSend(to.QKey, q.attr.QKey), PSN: q.psn,
+		Solicited: w.flags&abi.SendSolicited != 0, HasImm: w.kind.suffix == wire.Immediate, Imm: w.imm,
+	}
+	payload, sum, err := q.fetch(b, d.opcode(), w, 0, n)
 	if err != nil {
 		return abi.WCLocProtErr
 	}
-	to := &q.to[q.sq.head%uint64(len(q.to))]
-	b.addDatagram(&Datagram{
-		Peer: to.Peer, DestQPN: to.QPN, SrcQPN: q.cfg.QPN, QKey: qkeyToSend(to.QKey, q.attr.QKey), PSN: q.psn,
-		Solicited: w.flags&abi.SendSolicited != 0, HasImm: w.kind.suffix == wire.Immediate, Imm: w.imm,
-	}, payload)
+	b.addDatagram(&d, payload)
 	q.finish(b, sum)
 	q.counters.SentPkts++
 	q.counters.SentBytes += uint64(n)

@@ -29,14 +29,14 @@ func (q *QP) SetLease(l *wire.Lease) { q.sources.lease = l }
 // its buffer full. Silence is then a late peer's, and waited out.
 func (q *QP) SetLossless(lossless bool) { q.lossless = lossless }
 
-// fetch returns n bytes of w's from off on, for the next packet of the batch:
-// where they lie, or copied into the batch. Their sum is zero if it is not
-// known.
-func (q *QP) fetch(b *Batch, w *sendWR, off uint64, n int) (payload []byte, sum crc.Sum, err error) {
+// fetch returns n bytes of w's from off on, for the next packet of the batch,
+// whose opcode is op: where they lie, or copied into the batch. Their sum is
+// zero if it is not known.
+func (q *QP) fetch(b *Batch, op wire.Opcode, w *sendWR, off uint64, n int) (payload []byte, sum crc.Sum, err error) {
 	if payload = q.lend(w, off, n); payload != nil {
 		return payload, sum, nil
 	}
-	if payload = b.payload(n); w.flags&abi.SendInline != 0 {
+	if payload = b.payload(op, n); w.flags&abi.SendInline != 0 {
 		copy(payload, w.inline[off:])
 		return payload, sum, nil
 	}
@@ -50,8 +50,8 @@ func (q *QP) finish(b *Batch, sum crc.Sum) {
 	last := b.last()
 	last.Sum = sum
 	if l := &q.sources.lent; l.Lent() {
-		last.Loan, *l = *l, wire.Loan{}
-		b.used -= (len(last.Payload) + 63) &^ 63
+		b.used -= len(last.Frame) - len(last.Head)
+		last.Loan, last.Frame, *l = *l, nil, wire.Loan{}
 	}
 }
 

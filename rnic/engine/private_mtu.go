@@ -133,7 +133,7 @@ func (x *extension) tryPrivate(now Time, b *Batch) {
 		return
 	}
 	x.tried = now
-	payload := b.payload(x.trying.Bytes())
+	payload := b.payload(wire.RCWriteOnly, x.trying.Bytes())
 	clear(payload)
 	q.startPacket(wire.RCWriteOnly, q.req.una-1)
 	q.out.AckReq, q.out.RETH, q.out.PrivateMTU = true, wire.RETH{}, x.trying

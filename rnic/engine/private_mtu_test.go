@@ -111,7 +111,7 @@ func TestPrivateMTUInBatches(t *testing.T) {
 	for i := range 4 {
 		require.False(t, b.Full())
 		length := []int{4096, wire.MaxPrivateMTU}[i/3]
-		b.add(n.a.addr, &wire.Packet{}, b.payload(length))
+		b.add(n.a.addr, &wire.Packet{}, b.payload(0, length))
 	}
 	require.True(t, b.Full())
 }

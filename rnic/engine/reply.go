@@ -78,12 +78,12 @@ func (q *QP) replyRead(b *Batch, r *replay) {
 // says that the memory is gone.
 func (q *QP) replyPart(b *Batch, r *replay, s seq, length uint32, pos wire.Position, alone bool) bool {
 	off := uint64(s-r.first) * uint64(r.mtu)
-	payload := b.payload(int(min(uint64(length)-off, uint64(r.mtu))))
+	op, _ := wire.FindOpcode(wire.ServiceRC, wire.OpReadResponse, pos, wire.Plain)
+	payload := b.payload(op, int(min(uint64(length)-off, uint64(r.mtu))))
 	sum, err := q.cfg.Regions.Read(q.cfg.PD, r.rkey, r.va+off, payload)
 	if err != nil {
 		return false
 	}
-	op, _ := wire.FindOpcode(wire.ServiceRC, wire.OpReadResponse, pos, wire.Plain)
 	q.reply(b, op, s, wire.SyndromeACK(wire.NoCredits), payload)
 	b.last().Alone, b.last().Sum = alone, sum
 	return true

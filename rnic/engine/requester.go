@@ -222,13 +222,13 @@ func (q *QP) sendData(now Time, b *Batch, w *sendWR) bool {
 
 // writeData writes the packet nxt of a SEND or WRITE: n bytes from off on.
 func (q *QP) writeData(now Time, b *Batch, w *sendWR, off uint64, n int) bool {
-	payload, sum, err := q.fetch(b, w, off, n)
+	last := q.startData(w)
+	payload, sum, err := q.fetch(b, q.out.Opcode, w, off, n)
 	if err != nil {
 		w.status = abi.WCLocProtErr
 		q.failLocal()
 		return false
 	}
-	last := q.startData(w)
 	q.req.since += n + packetCost
 	q.out.AckReq = last || q.req.probe || q.req.since >= q.ackInterval()
 	q.emit(now, b, payload, 1)

@@ -58,7 +58,7 @@ func (x *extension) bitmap(b *Batch) []byte {
 		return nil
 	}
 	most := int(reach(q.mtu))
-	m := wire.Bitmap(b.payload(most / 8))
+	m := wire.Bitmap(b.payload(wire.RCAck, most/8))
 	clear(m)
 	for i, left := 1, t.n; i < most && left > 0; i++ {
 		h := t.at(n.at + seq(i))

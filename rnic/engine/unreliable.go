@@ -55,12 +55,12 @@ func (q *Unreliable) Transmit(_ Time, b *Batch) (more bool) {
 func (q *Unreliable) transmitPacket(b *Batch, w *sendWR) bool {
 	r := &q.req
 	off := uint64(r.nxt-w.first) * uint64(q.mtu)
-	payload, sum, err := q.fetch(b, w, off, int(min(uint64(w.length)-off, uint64(q.mtu))))
+	last := q.startData(w)
+	payload, sum, err := q.fetch(b, q.out.Opcode, w, off, int(min(uint64(w.length)-off, uint64(q.mtu))))
 	if err != nil {
 		w.status = abi.WCLocProtErr
 		return false
 	}
-	last := q.startData(w)
 	b.add(q.attr.Peer, &q.out, payload)
 	q.finish(b, sum)
 	q.counters.SentPkts++

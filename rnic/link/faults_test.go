@@ -50,6 +50,9 @@ func (r *recorder) Send(batch []Packet) error {
 		return errors.New("batch too large")
 	}
 	for _, p := range batch {
+		if p.Frame != nil {
+			return errors.New("a packet that may leave twice is finished where it lies")
+		}
 		g := got{seq: binary.BigEndian.Uint32(p.Head), flip: p.Flip, at: time.Since(r.start)}
 		if g.tail = g.seq; len(p.Payload) > 0 {
 			g.tail = binary.BigEndian.Uint32(p.Payload)
@@ -97,15 +100,15 @@ func (r *recorder) seqs() []uint32 {
 // as an engine does.
 func sendNumbered(t *testing.T, l Link, from, to, batch int) {
 	t.Helper()
-	buf := make([]byte, 8*batch)
+	buf := make([]byte, 12*batch)
 	pkts := make([]Packet, 0, batch)
 	for i := from; i < to; {
 		pkts = pkts[:0]
 		for ; i < to && len(pkts) < batch; i++ {
-			b := buf[8*len(pkts):][:8]
+			b := buf[12*len(pkts):][:12]
 			binary.BigEndian.PutUint32(b, uint32(i))
 			binary.BigEndian.PutUint32(b[4:], uint32(i))
-			pkts = append(pkts, Packet{Peer: netip.MustParseAddrPort("10.0.0.1:4791"), Head: b[:4:4], Payload: b[4:]})
+			pkts = append(pkts, Packet{Peer: netip.MustParseAddrPort("10.0.0.1:4791"), Head: b[:4:4], Payload: b[4:8:8], Frame: b})
 		}
 		require.NoError(t, l.Send(pkts))
 		for j := range buf {

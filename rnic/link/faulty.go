@@ -86,6 +86,9 @@ func (f *faulty) Send(batch []Packet) error {
 }
 
 func (f *faulty) sendOne(p *Packet, now time.Time) {
+	plain := *p
+	plain.Frame = nil // it may leave twice, or changed
+	p = &plain
 	d, first := f.decide.decide(), *p
 	if f.rules != nil {
 		f.obey(&d, &first, now)

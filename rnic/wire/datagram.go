@@ -28,6 +28,11 @@ type Datagram struct {
 	// bytes with zeros, as the BTH's pad count in Head says.
 	Payload []byte
 
+	// Frame, unless it is nil, is where Head and Payload lie one behind the
+	// other, with room for pad and ICRC behind them: a link may finish a packet
+	// there that it sends once.
+	Frame []byte
+
 	// Elsewhere says where Payload lies, if that is in a program's memory.
 	Elsewhere
 

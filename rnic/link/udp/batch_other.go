@@ -44,15 +44,16 @@ func (t *sender) sendOne(p *link.Packet) error {
 		t.s.refused.Unreachable.Add(1)
 		return nil
 	}
-	t.buf = appendWhole(t.buf[:0], p, peer.flow, 0)
+	var whole []byte
+	whole, t.buf = finish(t.buf[:0], p, peer.flow, 0)
 	if t.s.tap != nil {
-		t.s.tap.Datagram(link.Outbound, t.s.local, p.Peer, 0, t.buf, nil, nil)
+		t.s.tap.Datagram(link.Outbound, t.s.local, p.Peer, 0, whole, nil, nil)
 	}
 	to := netip.AddrPortFrom(p.Peer.Addr().Unmap(), p.Peer.Port())
 	if to.Addr().IsLinkLocalUnicast() && to.Addr().Is6() {
 		to = netip.AddrPortFrom(to.Addr().WithZone(t.s.local.Addr().Zone()), to.Port())
 	}
-	_, err := t.s.conn.WriteToUDPAddrPort(t.buf, to)
+	_, err := t.s.conn.WriteToUDPAddrPort(whole, to)
 	if errors.Is(err, net.ErrClosed) {
 		return err
 	}

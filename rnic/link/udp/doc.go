@@ -6,8 +6,9 @@
 // Sending (sender_mmsg.go), a batch is cut into runs of equally long packets to
 // one peer (segments). A run is one message, which the kernel or the card cuts
 // into datagrams again (GSO, UDP_SEGMENT); all messages of a batch go in one
-// sendmmsg. Payloads are taken from where they lie; headers, pads and ICRCs are
-// small and gathered.
+// sendmmsg. Packets are finished where they lie, one behind the other
+// (link.Packet.Frame), so that a run is one piece of memory to the kernel;
+// others are copied first.
 //
 // Receiving (receiver_mmsg.go), recvmmsg reads messages into the link's own
 // buffers. A message may be many datagrams of one sender that the kernel

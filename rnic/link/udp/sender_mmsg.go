@@ -9,10 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// copyLimit is up to how many bytes a piece of a packet is copied next to its
-// neighbours: cheaper than an entry in a scatter list.
-const copyLimit = 256
-
 // chunk is how many bytes are finished before the kernel is called: they are
 // still in the processor's cache when it copies them, and the peer gets to work
 // earlier.
@@ -24,8 +20,7 @@ const chunk = 64 << 10
 //	       that it refuses
 //	build  cuts the batch into runs that can leave together (segments), each a
 //	       message
-//	add    puts a run's packets into a message: payloads from where they lie,
-//	       headers, trailers and small payloads next to each other in frame
+//	add    puts a run's packets into a message, finished where they lie
 //	flush  makes the system call
 //
 // Everything that the kernel reads is laid out once.
@@ -40,9 +35,10 @@ type sender struct {
 	env   [batchSize]envelope
 	first [batchSize]int // the message's first packet in the batch
 	size  [batchSize]int // and how many it has
-	iov   [3 * batchSize]unix.Iovec
-	frame []byte
-	flip  []byte // whole packets in which a bit is inverted
+	iov   [batchSize]unix.Iovec
+
+	copies []byte // packets that are not finished where they lie
+	piece  []byte // what the message's last entry of iov names
 
 	next, end int // messages that are to be sent
 	iovs      int // entries of iov in use
@@ -64,7 +60,6 @@ func (t *sender) init(s *socket) {
 	if s.offload.gso {
 		t.limit = maxSegments
 	}
-	t.frame = make([]byte, 0, batchSize*(2*copyLimit+maxTrailer))
 	for i := range t.env {
 		t.env[i].attach(&t.hdr[i].Hdr)
 	}
@@ -112,7 +107,7 @@ func (t *sender) sendPlainly(batch []link.Packet) error {
 // forget drops the references to packets: their memory is not the link's.
 func (t *sender) forget() {
 	clear(t.iov[:t.iovs])
-	t.iovs = 0
+	t.iovs, t.piece = 0, nil
 }
 
 // run hands the messages that were built to the kernel.
@@ -133,7 +128,7 @@ func (t *sender) run() error {
 // kernel refuses are built again.
 func (t *sender) build(batch []link.Packet, limit int) int {
 	t.end, t.iovs = 0, 0
-	t.frame, t.flip = t.frame[:0], t.flip[:0]
+	t.copies = t.copies[:0]
 	at := 0
 	for bytes := 0; at < len(batch) && bytes < chunk; {
 		first := &batch[at]
@@ -173,30 +168,14 @@ func (t *sender) add(run []link.Packet, to *peer, size int) {
 	h, e := &t.hdr[t.end].Hdr, &t.env[t.end]
 	t.end++
 	begin := t.iovs
-	framed := len(t.frame) // the bytes of frame behind it have no entry yet
+	t.piece = nil
 	for i := range run {
 		p := &run[i]
-		if p.Flip != 0 {
-			framed = t.cut(framed)
-			at := len(t.flip)
-			t.flip = appendWhole(t.flip, p, to.flow, uint16(i))
-			t.show(p, i, t.flip[at:], nil, nil)
-			t.refer(t.flip[at:])
-			continue
-		}
-		at := len(t.frame)
-		if len(p.Head) <= copyLimit && len(p.Payload) <= copyLimit {
-			t.frame = appendWhole(t.frame, p, to.flow, uint16(i))
-			t.show(p, i, t.frame[at:], nil, nil)
-			continue
-		}
-		framed = t.put(p.Head, framed)
-		framed = t.put(p.Payload, framed)
-		at = len(t.frame)
-		t.frame = appendTrailer(t.frame, p, to.flow, uint16(i))
-		t.show(p, i, p.Head, p.Payload, t.frame[at:])
+		var whole []byte
+		whole, t.copies = finish(t.copies, p, to.flow, uint16(i))
+		t.show(p, i, whole)
+		t.refer(whole)
 	}
-	t.cut(framed)
 	h.Iov = &t.iov[begin]
 	h.SetIovlen(t.iovs - begin)
 	h.Namelen = putAddr(&e.addr, run[0].Peer, t.zone)
@@ -209,40 +188,29 @@ func (t *sender) add(run []link.Packet, to *peer, size int) {
 	}
 }
 
-// put adds a piece of a packet to the message.
-func (t *sender) put(b []byte, framed int) int {
-	if len(b) <= copyLimit {
-		t.frame = append(t.frame, b...)
-		return framed
-	}
-	framed = t.cut(framed)
-	t.refer(b)
-	return framed
-}
-
-// cut makes an entry of what is in frame since framed.
-func (t *sender) cut(framed int) int {
-	if b := t.frame[framed:]; len(b) > 0 {
-		t.refer(b)
-	}
-	return len(t.frame)
-}
-
+// refer adds bytes to the message: to its last piece, if they lie behind that.
 func (t *sender) refer(b []byte) {
-	point(&t.iov[t.iovs], b)
+	last := t.piece
+	if n := len(last); n > 0 && cap(last) > n && &last[:n+1][n] == &b[0] {
+		t.piece = last[:n+len(b)]
+		t.iovs--
+	} else {
+		t.piece = b
+	}
+	point(&t.iov[t.iovs], t.piece)
 	t.iovs++
 }
 
 // show lets the tap, if there is one, see a datagram that leaves. A datagram of
 // a GSO send that the kernel refuses is shown a second time, as it leaves then.
-func (t *sender) show(p *link.Packet, id int, head, payload, tail []byte) {
+func (t *sender) show(p *link.Packet, id int, whole []byte) {
 	if t.s.tap == nil {
 		return
 	}
 	if !t.s.local.Addr().Is4() {
 		id = 0
 	}
-	t.s.tap.Datagram(link.Outbound, t.s.local, p.Peer, uint16(id), head, payload, tail)
+	t.s.tap.Datagram(link.Outbound, t.s.local, p.Peer, uint16(id), whole, nil, nil)
 }
 
 // flush sends what is left. It returns false when the socket's buffer is full:

@@ -7,21 +7,25 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// maxTrailer is the most that the link adds to a packet: pad and ICRC.
-const maxTrailer = 3 + wire.ICRCLen
-
-// appendTrailer appends to b what the link adds to p, up to three bytes of pad
-// and the ICRC, for a packet that leaves with IPv4 identification id.
-func appendTrailer(b []byte, p *link.Packet, flow wire.Flow, id uint16) []byte {
-	at := len(b)
-	pad := wire.PadLen(len(p.Payload))
-	if pad == 0 && p.Sum.Known {
-		return wire.AppendICRC(b, flow.ICRCOfSum(id, p.Head, p.Sum, len(p.Payload)))
+// finish returns the datagram that p becomes when it leaves with IPv4
+// identification id: in its frame, or, if it has none or a bit of it is to be
+// inverted, behind what is in buf, which it returns grown.
+func finish(buf []byte, p *link.Packet, flow wire.Flow, id uint16) (whole, grown []byte) {
+	if p.Frame == nil || p.Flip != 0 {
+		at := len(buf)
+		buf = appendWhole(buf, p, flow, id)
+		return buf[at:], buf
 	}
-	for range pad {
-		b = append(b, 0)
+	n, end := len(p.Head)+len(p.Payload), len(p.Frame)-wire.ICRCLen
+	clear(p.Frame[n:end])
+	var icrc uint32
+	if n == end && p.Sum.Known {
+		icrc = flow.ICRCOfSum(id, p.Head, p.Sum, len(p.Payload))
+	} else {
+		icrc = flow.ICRC(id, p.Frame[:end])
 	}
-	return wire.AppendICRC(b, flow.ICRC(id, p.Head, p.Payload, b[at:]))
+	wire.AppendICRC(p.Frame[:end], icrc)
+	return p.Frame, buf
 }
 
 // appendWhole appends the whole datagram that p becomes, the bit that p.Flip
@@ -29,9 +33,7 @@ func appendTrailer(b []byte, p *link.Packet, flow wire.Flow, id uint16) []byte {
 func appendWhole(b []byte, p *link.Packet, flow wire.Flow, id uint16) []byte {
 	at := len(b)
 	b = append(append(b, p.Head...), p.Payload...)
-	for range wire.PadLen(len(p.Payload)) {
-		b = append(b, 0)
-	}
+	b = append(b, wire.Pad(wire.PadLen(len(p.Payload)))...)
 	b = wire.AppendICRC(b, flow.ICRC(id, b[at:]))
 	if p.Flip != 0 {
 		whole := b[at:]
