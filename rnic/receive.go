@@ -42,7 +42,7 @@ func (d *Device) deliver(in []link.Packet) {
 	r.now = now
 	request := -1 // the packet that waits for the ACK behind it
 	next := &r.parsed[0]
-	for i := range in {
+	for i := 0; i < len(in); i++ {
 		if err := parse(next, &in[i]); err != nil {
 			e, _ := err.(wire.Error)
 			d.count.malformed[e]++
@@ -52,20 +52,24 @@ func (d *Device) deliver(in []link.Packet) {
 		if waits {
 			first := r.other(p)
 			if p.Opcode == wire.RCAck && p.DestQPN == first.DestQPN {
-				d.deliverOne(&in[i], p)
+				d.deliverOne(in[i:i+1], p)
 				continue
 			}
-			d.deliverOne(&in[request], first)
-			request = -1
+			n := d.deliverOne(in[request:], first)
+			end := request + n
+			if request = -1; end > i {
+				i = end - 1
+				continue
+			}
 		}
 		if p.Opcode.IsRequest() {
 			request, next = i, r.other(p)
 			continue
 		}
-		d.deliverOne(&in[i], p)
+		d.deliverOne(in[i:i+1], p)
 	}
 	if request >= 0 {
-		d.deliverOne(&in[request], r.other(next))
+		d.deliverOne(in[request:], r.other(next))
 	}
 }
 
@@ -87,12 +91,13 @@ func parse(p *wire.Packet, in *link.Packet) error {
 	return err
 }
 
-// deliverOne hands a packet to its queue pair.
-func (d *Device) deliverOne(in *link.Packet, p *wire.Packet) {
-	now := d.rx.now
+// deliverOne hands p, the first packet of all, to its queue pair, and with it
+// those that are its train (engine.QP.ReceiveTrain), and returns how many.
+func (d *Device) deliverOne(all []link.Packet, p *wire.Packet) (n int) {
+	now, in := d.rx.now, &all[0]
 	if in.Group.IsValid() {
 		d.deliverGroup(in, p)
-		return
+		return 1
 	}
 	q := d.find(p.DestQPN)
 	if q == nil {
@@ -103,20 +108,24 @@ func (d *Device) deliverOne(in *link.Packet, p *wire.Packet) {
 		case !d.guesses.RefusePacket(now, in.Peer, p):
 			d.gsi.receive(now, in, p)
 		}
-		return
+		return 1
 	}
 	if q.source.Near && !in.Near { // a peer may lose its ring
 		q.source.Near = d.near.Hears(q.near)
 	}
 	if !q.source.Admits(in) {
 		q.engine.Counters().DropPeer++
-		return
+		return 1
 	}
 	// A full buffer is shown to soft devices alone: others have not asked.
 	p.FECN = p.FECN || in.Marked || in.Crowded && p.Selective
 	q.engine.Receive(now, in.Peer.Addr(), p)
 	q.observe(now, in, p)
 	d.schedule(q)
+	if rc, ok := q.engine.(*engine.QP); ok {
+		n = rc.ReceiveTrain(now, p, all)
+	}
+	return 1 + n
 }
 
 // find returns the queue pair of a number, or nil. It is often the last one.

@@ -67,8 +67,22 @@ func (b *Batch) payload(op wire.Opcode, n int) []byte {
 // payload. The batch is not full.
 func (b *Batch) add(peer netip.AddrPort, p *wire.Packet, payload []byte) {
 	p.Pad = wire.PadLen(len(payload))
-	head := p.AppendHeaders(b.arena[b.used:b.used])
-	frame := b.arena[b.used:][:len(head)+len(payload)+int(p.Pad)+wire.ICRCLen]
+	b.append(peer, p.AppendHeaders(b.arena[b.used:b.used]), payload)
+}
+
+// addNext appends a packet like the last one, with the PSN behind its, and a
+// payload as long, which came from payload. The batch is not full.
+func (b *Batch) addNext(payload []byte) {
+	last := b.last()
+	head := append(b.arena[b.used:b.used], last.Head...)
+	wire.NextPSN(head)
+	b.append(last.Peer, head, payload)
+}
+
+// append is add for headers that lie where the next packet does.
+func (b *Batch) append(peer netip.AddrPort, head, payload []byte) {
+	n := len(head) + len(payload)
+	frame := b.arena[b.used:][:n+int(wire.PadLen(len(payload)))+wire.ICRCLen]
 	b.used += len(frame)
 	b.Packets = append(b.Packets, wire.Datagram{Peer: peer, Head: head[:len(head):len(head)], Payload: payload, Frame: frame})
 }

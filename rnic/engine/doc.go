@@ -52,6 +52,13 @@
 // early only if its PSN lies 4096 or more from the expected one: the time-wait
 // state is to keep those away.
 //
+// # Trains
+//
+// Packets from the middle of a message that follow one another are a train
+// (train.go). The requester decides once how many may leave, and the responder
+// checks the first of them and what tells the others from it (Follows of
+// wire.Datagram). On the wire, and to the queue pairs, they are single packets.
+//
 // # Private MTU
 //
 // Between them messages may also have packets as long as the path carries

@@ -233,6 +233,7 @@ func (q *QP) writeData(now Time, b *Batch, w *sendWR, off uint64, n int) bool {
 	q.out.AckReq = last || q.req.probe || q.req.since >= q.ackInterval()
 	q.emit(now, b, payload, 1)
 	q.finish(b, sum)
+	q.sendTrain(now, b, w)
 	return true
 }
 

@@ -22,11 +22,20 @@ func (q *QP) execute(p *wire.Packet) {
 	}
 }
 
+// store stores the payload of a packet of a SEND or WRITE.
+func (q *QP) store(p *wire.Packet, last bool) error {
+	r := &q.rsp
+	if p.Opcode.IsSend() {
+		return q.cfg.Regions.Scatter(q.cfg.PD, r.recv.SGE, r.done, p.Payload, last)
+	}
+	return q.cfg.Regions.Write(q.cfg.PD, r.remote.RKey, r.remote.VA+r.done, p.Payload, last)
+}
+
 // executeSend stores one packet of a SEND in the receive.
 func (q *QP) executeSend(p *wire.Packet) {
 	r := &q.rsp
 	last := p.Opcode.EndsMessage()
-	err := q.cfg.Regions.Scatter(q.cfg.PD, r.recv.SGE, r.done, p.Payload, last)
+	err := q.store(p, last)
 	if !p.Settle() {
 		return
 	}
@@ -37,7 +46,7 @@ func (q *QP) executeSend(p *wire.Packet) {
 	r.done += uint64(len(p.Payload))
 	r.during = wire.OpSend
 	if !last {
-		q.executed(p)
+		q.executed(p, 1)
 		return
 	}
 	if p.Opcode.HasInvalidate() && q.cfg.Regions.Invalidate(q.cfg.PD, uint32(q.cfg.QPN), p.IETH.RKey) != nil {
@@ -51,7 +60,7 @@ func (q *QP) executeSend(p *wire.Packet) {
 // The requester is not at fault as far as the wire knows: it gets its ACK, with
 // the MSN where it was (rxe_resp.c, recorded from Linux 6.1).
 func (q *QP) failInvalidate(p *wire.Packet) {
-	q.executed(p)
+	q.executed(p, 1)
 	q.completeReceive(abi.WCRemInvReqErr)
 	q.rsp.during = wire.OpNone
 	q.enterError()
@@ -61,7 +70,7 @@ func (q *QP) failInvalidate(p *wire.Packet) {
 func (q *QP) executeWrite(p *wire.Packet) {
 	r := &q.rsp
 	last := p.Opcode.EndsMessage()
-	err := q.cfg.Regions.Write(q.cfg.PD, r.remote.RKey, r.remote.VA+r.done, p.Payload, last)
+	err := q.store(p, last)
 	if !p.Settle() {
 		return
 	}
@@ -80,15 +89,15 @@ func (q *QP) executeWrite(p *wire.Packet) {
 		q.completeMessage(p, abi.WCRecvRDMAWithImm)
 		return
 	}
-	q.executed(p)
+	q.executed(p, 1)
 }
 
-// executed notes that a packet of a SEND or WRITE was carried out. One ACK
-// stands for all that is carried out until it leaves (IBA 9.7.5.1.2).
-func (q *QP) executed(p *wire.Packet) {
+// executed notes that n packets of a SEND or WRITE, all as p, were carried out.
+// One ACK stands for all that is carried out until it leaves (IBA 9.7.5.1.2).
+func (q *QP) executed(p *wire.Packet, n int) {
 	r := &q.rsp
-	q.expect(1)
-	r.unacked += len(p.Payload) + packetCost
+	q.expect(seq(n))
+	r.unacked += n * (len(p.Payload) + packetCost)
 	if r.ack = r.ack || p.AckReq; r.ack {
 		r.ackTo = r.next - 1
 	}
@@ -109,7 +118,7 @@ func (q *QP) completeMessage(p *wire.Packet, op abi.WCOpcode) {
 	if r.holds {
 		q.pushReceive(p, op)
 	}
-	q.executed(p)
+	q.executed(p, 1)
 }
 
 // executeRead remembers a READ request; Transmit answers it.

@@ -67,6 +67,14 @@ func (h *BTH) Append(b []byte) []byte {
 	return binary.BigEndian.AppendUint32(b, bit(h.AckReq, 31)|private|uint32(h.PSN&mask24))
 }
 
+// NextPSN gives a packet's headers, which begin with the BTH, the PSN behind
+// theirs.
+func NextPSN(head []byte) {
+	b := head[8:BTHLen]
+	n := binary.BigEndian.Uint32(b)
+	binary.BigEndian.PutUint32(b, n&^mask24|(n+1)&mask24)
+}
+
 // bit returns v as bit n.
 func bit(v bool, n uint) uint32 {
 	if v {

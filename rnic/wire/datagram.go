@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/binary"
 	"net/netip"
 
 	"github.com/rdmashim/rdmashim/rnic/crc"
@@ -61,4 +62,20 @@ type Datagram struct {
 	// Far keeps the packet from a near way (Near): its queue pair began
 	// without, and another way might overtake packets under way.
 	Far bool
+}
+
+// Follows reports whether a received packet whose headers are a BTH could be
+// the next of last's message: it came from there in the same way, is as long,
+// and its BTH differs in the PSN alone, which is the one behind, and in AckReq,
+// which it lacks.
+func (d *Datagram) Follows(last *Datagram) bool {
+	const ackReq = 1 << 31
+	if len(d.Head) != len(last.Head) || len(d.Head) < BTHLen || d.Payload != nil || last.Payload != nil {
+		return false
+	}
+	n := binary.BigEndian.Uint32(last.Head[8:]) &^ ackReq
+	return binary.BigEndian.Uint32(d.Head[8:]) == n&^mask24|(n+1)&mask24 &&
+		binary.BigEndian.Uint64(d.Head) == binary.BigEndian.Uint64(last.Head) &&
+		d.Peer == last.Peer && d.Group == last.Group &&
+		d.Near == last.Near && d.Marked == last.Marked && d.Crowded == last.Crowded
 }
