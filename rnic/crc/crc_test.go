@@ -62,7 +62,7 @@ func TestConstants(t *testing.T) {
 		return uint64(p) << 1
 	}
 	for d, want := range map[int][2]uint64{
-		2048: {0x11542778a, 0x1322d1430}, 512: {0x154442bd4, 0x1c6e41596}, 128: {0x1751997d0, 0x0ccaa009e},
+		2048: {0x11542778a, 0x1322d1430}, 256: {0x0f1da05aa, 0x15a546366}, 128: {0x1751997d0, 0x0ccaa009e},
 	} {
 		require.Equal(t, want, [2]uint64{power(d + 32), power(d - 32)}, "%d", d)
 	}

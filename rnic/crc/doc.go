@@ -14,11 +14,10 @@
 // hash/crc32.
 //
 // Bytes are folded (Gopal et al., Fast CRC Computation for Generic Polynomials
-// Using PCLMULQDQ, Intel 2009): four accumulators of 64 bytes each take the
+// Using PCLMULQDQ, Intel 2009): eight accumulators of 32 bytes each take the
 // place of 256 bytes, and are moved over the next 256 by multiplying them with
-// x^2048. One accumulator, as in hash/crc32, waits for each product; four keep
-// the multiplier busy. The rest, 16 bytes with the same remainder, goes through
-// tables.
+// x^2048. Few accumulators wait for each product; eight keep the multiplier
+// busy. The rest, 16 bytes with the same remainder, goes through tables.
 //
 // The sum of bytes that are copied is a register that begins with 0, since the
 // bytes before them are not known then: the headers come later, and the IPv4

@@ -4,7 +4,12 @@ import "golang.org/x/sys/cpu"
 
 // Fast says that Update and Copy fold, so that Copy costs hardly more than a
 // copy.
-var Fast = cpu.X86.HasAVX512F && cpu.X86.HasAVX512VPCLMULQDQ && cpu.X86.HasPCLMULQDQ
+var Fast = cpu.X86.HasAVX2 && cpu.X86.HasPCLMULQDQ && multipliesWide()
+
+// multipliesWide reports VPCLMULQDQ (CPUID 7.0, ECX bit 10), also of processors
+// without AVX-512, of which x/sys tells nothing. A processor with AVX2 has that
+// leaf.
+func multipliesWide() bool
 
 // fold moves the register r over n bytes, a multiple of block, and returns what
 // has the same remainder.
