@@ -57,7 +57,7 @@ func (d *Device) deliver(in []link.Packet) {
 			}
 			n := d.deliverOne(in[request:], first)
 			end := request + n
-			if request = -1; end > i {
+			if request = -1; end > i { // in[i] was of its train
 				i = end - 1
 				continue
 			}
