@@ -31,14 +31,13 @@ var explained = map[string]string{
 	"64 B, polling":       "a switch",
 	"ping-pong, polling,": "kernel rxe against perftest: bandwidth",
 	"over a veth":         "over one veth in the guest",
-	", path with":         "Paths: READ with MTU 9000",
+	", path with":         "Paths: losses",
 	", veth with":         "Veths with MTU 1500",
 	"WRITE 64 B rate":     "WRITE 64 B rate, 16 a post",
 	"ping-pong, waiting":  "Programs that wait",
 	"at full depth":       "64 at full depth",
 	"shm,":                "Shared memory",
 	"supervised":          "Supervised programs",
-	"PollCQ loops":        "PollCQ loops on `sim`",
 }
 
 // TestSuiteDocs: the table of docs/speed.md has the suite's rows in their
