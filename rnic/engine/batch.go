@@ -16,10 +16,10 @@ const (
 // and then calls Reset. The packets' bytes lie in memory that the batch owns.
 //
 // Packets lie in arena one behind the other, as they are on the wire, with room
-// for pad and ICRC: a link can send a run of them as it lies. Payloads of
-// aligned bytes and more begin at a cache line, since the kernel copies to and
-// from others more slowly than that many entries of a list cost. There is
-// always room for one of the longest packets, or the batch is full.
+// for pad and ICRC: a link can send a run of them as it lies. A long payload
+// begins at a cache line (aligned): the kernel fills other places more slowly,
+// by more than an entry for each packet costs. There is always room for one of
+// the longest packets, or the batch is full.
 type Batch struct {
 	Packets []wire.Datagram
 	arena   []byte

@@ -58,8 +58,8 @@ func (q *QP) trainLength(w *sendWR) int {
 
 // ReceiveTrain takes the packets behind the first of in that are its train, and
 // returns how many. The first is p, which was the last that Receive took: to
-// the queue pair it is as if that had taken the others, too. P is lost. Next:
-// as after Receive.
+// the queue pair it is as if that had taken the others, too. Afterwards p has
+// another's payload. Next: as after Receive.
 func (q *QP) ReceiveTrain(now Time, p *wire.Packet, in []wire.Datagram) (n int) {
 	r, x := &q.rsp, q.extension
 	carriedOut := q.genuine && q.state != abi.QPSErr && p.Opcode.Operation() == r.during && p.PSN == (r.next-1).psn()
