@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -188,12 +189,27 @@ func newDevice() (device, addr string) {
 	return "soft:" + addr, addr
 }
 
-// freePort is a TCP port for a server to listen on.
+// ports counts the ports that freePort has tried.
+var ports = func() *atomic.Uint32 {
+	n := new(atomic.Uint32)
+	n.Store(rand.Uint32())
+	return n
+}()
+
+// freePort is a TCP port for a server to listen on. It lies beneath those that
+// the system gives away by itself: between here and the server it would give
+// one of them to another program's connection.
 func freePort(t *testing.T) string {
-	l, err := net.Listen("tcp", ":0")
-	require.NoError(t, err)
-	defer l.Close()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	const least, count = 10_000, 22_000
+	for range count {
+		port := strconv.Itoa(least + int(ports.Add(1)%count))
+		if l, err := net.Listen("tcp", ":"+port); err == nil {
+			l.Close()
+			return port
+		}
+	}
+	require.FailNow(t, "no port is free")
+	return ""
 }
 
 // listens waits until a program listens on a TCP port, without connecting to
