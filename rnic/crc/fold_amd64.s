@@ -20,13 +20,47 @@ GLOBL over128<>(SB), RODATA, $16
 	VPXOR      tmp, acc, acc       \
 	VPXOR      data, acc, acc
 
-// COPY copies 32 bytes at off, and leaves them in data.
+// LOAD reads 32 bytes at off. COPY copies them as well.
+#define LOAD(off, data) \
+	VMOVDQU off(SI), data
+
 #define COPY(off, data) \
-	VMOVDQU off(SI), data \
+	LOAD(off, data) \
 	VMOVDQU data, off(DI)
 
-// JOIN makes the lane X1 of Y1 to Y8.
-#define JOIN \
+// BEGIN gets the first block into Y1 to Y8, by LOAD or COPY.
+#define BEGIN(GET) \
+	GET(0, Y1)   \
+	GET(32, Y2)  \
+	GET(64, Y3)  \
+	GET(96, Y4)  \
+	GET(128, Y5) \
+	GET(160, Y6) \
+	GET(192, Y7) \
+	GET(224, Y8) \
+	VBROADCASTI128 over2048<>(SB), Y0
+
+// TURN gets another block, and adds it.
+#define TURN(GET) \
+	GET(0, Y10)         \
+	FOLD(Y1, Y9, Y10)   \
+	GET(32, Y12)        \
+	FOLD(Y2, Y11, Y12)  \
+	GET(64, Y14)        \
+	FOLD(Y3, Y13, Y14)  \
+	GET(96, Y10)        \
+	FOLD(Y4, Y9, Y10)   \
+	GET(128, Y12)       \
+	FOLD(Y5, Y11, Y12)  \
+	GET(160, Y14)       \
+	FOLD(Y6, Y13, Y14)  \
+	GET(192, Y10)       \
+	FOLD(Y7, Y9, Y10)   \
+	GET(224, Y12)       \
+	FOLD(Y8, Y11, Y12)
+
+// END returns the lane that Y1 to Y8 make.
+#define END \
 	VBROADCASTI128 over256<>(SB), Y0 \
 	FOLD(Y1, Y9, Y2)                 \
 	FOLD(Y1, Y9, Y3)                 \
@@ -41,7 +75,10 @@ GLOBL over128<>(SB), RODATA, $16
 	VPCLMULQDQ $0x00, X0, X1, X1     \
 	VPXOR      X9, X1, X1            \
 	VPXOR      X2, X1, X1            \
-	VZEROUPPER
+	VZEROUPPER                       \
+	MOVQ   X1, lo+24(FP)             \
+	PEXTRQ $1, X1, hi+32(FP)         \
+	RET
 
 // func fold(p *byte, n int, r uint32) (lo, hi uint64)
 TEXT ·fold(SB), NOSPLIT, $0-40
@@ -49,75 +86,32 @@ TEXT ·fold(SB), NOSPLIT, $0-40
 	MOVQ n+8(FP), CX
 	MOVL r+16(FP), AX
 	VMOVD AX, X9
-	VPXOR (SI), Y9, Y1
-	VMOVDQU 32(SI), Y2
-	VMOVDQU 64(SI), Y3
-	VMOVDQU 96(SI), Y4
-	VMOVDQU 128(SI), Y5
-	VMOVDQU 160(SI), Y6
-	VMOVDQU 192(SI), Y7
-	VMOVDQU 224(SI), Y8
-	VBROADCASTI128 over2048<>(SB), Y0
+	BEGIN(LOAD)
+	VPXOR Y9, Y1, Y1
 	JMP next
 turn:
-	FOLD(Y1, Y9, (SI))
-	FOLD(Y2, Y10, 32(SI))
-	FOLD(Y3, Y11, 64(SI))
-	FOLD(Y4, Y12, 96(SI))
-	FOLD(Y5, Y13, 128(SI))
-	FOLD(Y6, Y14, 160(SI))
-	FOLD(Y7, Y15, 192(SI))
-	FOLD(Y8, Y9, 224(SI))
+	TURN(LOAD)
 next:
 	ADDQ $256, SI
 	SUBQ $256, CX
 	JNZ  turn
-	JOIN
-	MOVQ   X1, lo+24(FP)
-	PEXTRQ $1, X1, hi+32(FP)
-	RET
+	END
 
 // func foldCopy(dst, src *byte, n int) (lo, hi uint64)
 TEXT ·foldCopy(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI
 	MOVQ n+16(FP), CX
-	COPY(0, Y1)
-	COPY(32, Y2)
-	COPY(64, Y3)
-	COPY(96, Y4)
-	COPY(128, Y5)
-	COPY(160, Y6)
-	COPY(192, Y7)
-	COPY(224, Y8)
-	VBROADCASTI128 over2048<>(SB), Y0
+	BEGIN(COPY)
 	JMP next
 turn:
-	COPY(0, Y10)
-	FOLD(Y1, Y9, Y10)
-	COPY(32, Y12)
-	FOLD(Y2, Y11, Y12)
-	COPY(64, Y14)
-	FOLD(Y3, Y13, Y14)
-	COPY(96, Y10)
-	FOLD(Y4, Y9, Y10)
-	COPY(128, Y12)
-	FOLD(Y5, Y11, Y12)
-	COPY(160, Y14)
-	FOLD(Y6, Y13, Y14)
-	COPY(192, Y10)
-	FOLD(Y7, Y9, Y10)
-	COPY(224, Y12)
-	FOLD(Y8, Y11, Y12)
+	TURN(COPY)
 next:
 	ADDQ $256, SI
 	ADDQ $256, DI
 	SUBQ $256, CX
 	JNZ  turn
-	JOIN
-	MOVQ   X1, lo+24(FP)
-	PEXTRQ $1, X1, hi+32(FP)
-	RET
+	END
 
 // func clmul(a, b uint32) uint64
 TEXT ·clmul(SB), NOSPLIT, $0-16

@@ -86,10 +86,9 @@ func (f *faulty) Send(batch []Packet) error {
 }
 
 func (f *faulty) sendOne(p *Packet, now time.Time) {
-	plain := *p
-	plain.Frame = nil // it may leave twice, or changed
-	p = &plain
-	d, first := f.decide.decide(), *p
+	whole := *p
+	whole.Frame = nil // it may leave twice, or changed
+	d, first := f.decide.decide(), whole
 	if f.rules != nil {
 		f.obey(&d, &first, now)
 	}
@@ -117,7 +116,7 @@ func (f *faulty) sendOne(p *Packet, now time.Time) {
 		// The second copy is whole: it is for its number that the receiver
 		// must refuse it.
 		f.duped++
-		f.pass(p, now)
+		f.pass(&whole, now)
 	}
 }
 
