@@ -116,12 +116,10 @@ func (d *Device) privateRoom(peer netip.Addr, asked abi.MTU, near bool) int {
 
 // tune limits a queue pair's window to the capacity of a socket's buffer: a
 // late receiver loses any more, and it is sent again for nothing. The peer's
-// buffer is taken to be like ours. Linux charges a datagram of 4,164 bytes
-// 8,448 (measured by where a window begins to lose packets: at 0.47 of the
-// buffer none, at 0.75 every tenth).
+// buffer is taken to be like ours.
 func tune(t engine.Tuning, caps link.Caps) engine.Tuning {
-	if t.MaxWindow == 0 && caps.RecvBuffer > 0 {
-		t.MaxWindow = min(max(caps.RecvBuffer*15/32, 2*4096), 1<<20)
+	if t.MaxWindow == 0 && caps.Window > 0 {
+		t.MaxWindow = min(max(caps.Window, 2*4096), 1<<20)
 		t.LongWindow = max(t.LongWindow, engine.LongWindow)
 	}
 	if t.AckDelay == 0 {
@@ -137,7 +135,7 @@ func pathLimit(t engine.Tuning, caps link.Caps) int {
 	if t.MaxWindow != 0 {
 		return 0
 	}
-	return caps.RecvBuffer * 15 / 32
+	return caps.Window
 }
 
 // ackDelay bounds how long an acknowledgement waits to be piggybacked on a

@@ -69,18 +69,18 @@ func TestActiveMTU(t *testing.T) {
 }
 
 func TestWindowFollowsTheBuffer(t *testing.T) {
-	window := func(set, buffer int) int {
-		return tune(engine.Tuning{MaxWindow: set}, link.Caps{RecvBuffer: buffer}).MaxWindow
+	window := func(set, room int) int {
+		return tune(engine.Tuning{MaxWindow: set}, link.Caps{Window: room}).MaxWindow
 	}
 	require.Equal(t, 0, window(0, 0), "the engine's default")
-	require.Equal(t, 99840, window(0, 212992))
+	require.Equal(t, 99840, window(0, 99840))
 	require.Equal(t, 1<<20, window(0, 8<<20))
 	require.Equal(t, 8192, window(0, 4096))
-	require.Equal(t, 5000, window(5000, 212992))
+	require.Equal(t, 5000, window(5000, 99840))
 
-	require.Equal(t, 99840, pathLimit(engine.Tuning{}, link.Caps{RecvBuffer: 212992}))
-	require.Equal(t, 8<<20*15/32, pathLimit(engine.Tuning{}, link.Caps{RecvBuffer: 8 << 20}))
-	require.Zero(t, pathLimit(engine.Tuning{MaxWindow: 5000}, link.Caps{RecvBuffer: 212992}))
+	require.Equal(t, 99840, pathLimit(engine.Tuning{}, link.Caps{Window: 99840}))
+	require.Equal(t, 8<<20, pathLimit(engine.Tuning{}, link.Caps{Window: 8 << 20}))
+	require.Zero(t, pathLimit(engine.Tuning{MaxWindow: 5000}, link.Caps{Window: 99840}))
 	require.Zero(t, pathLimit(engine.Tuning{}, link.Caps{}), "no buffer, no limit")
 }
 

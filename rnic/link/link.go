@@ -38,9 +38,9 @@ type Caps struct {
 	NetDev  string
 	IfIndex int
 	// RecvBuffer is the bytes of memory that were granted for packets on their
-	// way here; 0 where that means nothing. Linux charges about two bytes for
-	// each byte of payload.
-	RecvBuffer int
+	// way here; 0 where that means nothing. Window is how many bytes of packets
+	// find room in it, as the system charges them.
+	RecvBuffer, Window int
 }
 
 // Link carries packets. Send, Recv and Wait may run at the same time; each is

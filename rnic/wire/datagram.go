@@ -52,7 +52,7 @@ type Datagram struct {
 
 	// Marked says of a received packet that it met a queue: its IP header has
 	// CE (RFC 3168). Crowded says that the receive buffer was more than half
-	// full when it came.
+	// full when it came, of several peers' packets.
 	Marked, Crowded bool
 
 	// Near says of a received packet that it came by a near way, whose peers

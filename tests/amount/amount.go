@@ -38,3 +38,12 @@ func Rest(t testing.TB) {
 		t.Skip("tools/test --all runs it; RDMASHIM_TESTS=all does, too")
 	}
 }
+
+// Unraced skips, under the race detector, a test in which it would see nothing
+// new: of one goroutine, of other programs, or of what other tests run as well.
+func Unraced(t testing.TB) {
+	t.Helper()
+	if Race {
+		t.Skip("the race detector sees nothing new; run it without -race")
+	}
+}

@@ -43,7 +43,7 @@ var singles = map[string]string{
 	"completer_retry_err":        "Times that a requester went back to send again, whatever the reason.",
 	"retransmit_timeouts":        "Times that it did because nothing was heard for a retransmission timeout.",
 	"implied_nak_seq":            "Responses that showed that one before them was lost.",
-	"np_ecn_marked_roce_packets": "Packets received that a switch marked, or that met a receive buffer more than half full.",
+	"np_ecn_marked_roce_packets": "Packets received that a switch marked, or that met a receive buffer that several peers had more than half full.",
 	"np_cnp_sent":                "Congestion notification packets sent to devices other than soft ones.",
 	"rp_cnp_handled":             "Congestion notification packets, and packets with BECN, received and obeyed.",
 	"duplicate_request":          "Requests received more than once.",

@@ -13,15 +13,17 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// pour sends n packets of 4 KiB, waits until they are in the other's buffer,
-// and receives them.
-func pour(t *testing.T, from, to link.Link, n int) (got []link.Packet) {
+// pour sends n packets of 4 KiB, from each link a share, waits until they are
+// in the other's buffer, and receives them.
+func pour(t *testing.T, from []link.Link, to link.Link, n int) (got []link.Packet) {
 	t.Helper()
 	batch := make([]link.Packet, n)
 	for i := range batch {
 		batch[i] = link.Packet{Peer: to.Caps().Local, Head: head(wire.PSN(i), 4096), Payload: fill(4096, 1)}
 	}
-	require.NoError(t, from.Send(batch))
+	for i, l := range from {
+		require.NoError(t, l.Send(batch[i*n/len(from):(i+1)*n/len(from)]))
+	}
 	require.Eventually(t, func() bool {
 		waiting := uint32(0)
 		require.NoError(t, to.(*socket).raw.Control(func(fd uintptr) { _, waiting, _ = overflows(fd) }))
@@ -52,31 +54,39 @@ func TestMarks(t *testing.T) {
 				require.NoError(t, unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_TOS, set))
 			}))
 		}
-		for _, p := range pour(t, from, to, 8) {
+		for _, p := range pour(t, []link.Link{from}, to, 8) {
 			require.False(t, p.Marked)
 			require.False(t, p.Crowded)
 		}
 		tos(ecnCE)
-		for _, p := range pour(t, from, to, 8) {
+		for _, p := range pour(t, []link.Link{from}, to, 8) {
 			require.True(t, p.Marked)
 			require.False(t, p.Crowded)
 		}
 	}
 }
 
-// Packets that fill more than half of the receive buffer say so.
+// Packets of several peers that fill more than half of the receive buffer say
+// so; those of one do not, as long as they fit.
 func TestCrowded(t *testing.T) {
-	from, err := Listen(loopback4, Options{NoGSO: true})
-	require.NoError(t, err)
-	defer from.Close()
+	var from [2]link.Link
+	for i := range from {
+		l, err := Listen(loopback4, Options{NoGSO: true})
+		require.NoError(t, err)
+		defer l.Close()
+		from[i] = l
+	}
 	to, err := Listen(loopback4, Options{Buffer: 64 << 10, NoGRO: true})
 	require.NoError(t, err)
 	defer to.Close()
 	half := to.Caps().RecvBuffer / 2
-	for _, p := range pour(t, from, to, half/8448-1) {
+	for _, p := range pour(t, from[:], to, half/8448-1) {
 		require.False(t, p.Crowded)
 	}
-	for _, p := range pour(t, from, to, half/8192+1) {
+	for _, p := range pour(t, from[:1], to, half/8192+1) {
+		require.False(t, p.Crowded)
+	}
+	for _, p := range pour(t, from[:], to, half/8192+1) {
 		require.True(t, p.Crowded)
 	}
 }

@@ -96,3 +96,13 @@ type granted struct {
 	recv    int
 	offload offload
 }
+
+// window is how many bytes of packets the receive buffer holds, with the 256
+// that a requester counts for each (engine.Tuning). Linux charges merged ones
+// with no more than that, others with up to twice as much.
+func (g granted) window() int {
+	if g.offload.gso && g.offload.gro { // so are the peer's, as a rule
+		return g.recv / 8 * 7
+	}
+	return g.recv / 32 * 15
+}

@@ -42,7 +42,7 @@ type receiver struct {
 	from     netip.AddrPort
 	cutOff   bool // its end is missing
 	marked   bool // it met congestion
-	crowded  bool // the buffer was more than half full before the last call
+	crowded  bool // the buffer was too full before the last call (isCrowded)
 
 	try func(fd uintptr)
 	err error
@@ -118,23 +118,27 @@ func (r *receiver) recvmmsg(fd uintptr) {
 	}
 }
 
-// isCrowded reports whether the receive buffer was more than half full. Packets
-// just read were in it: the kernel charges a datagram with two bytes for each
-// of its own, merged ones with a quarter more. A read that may have left some
-// asks the kernel how full the buffer is still.
+// isCrowded reports whether the packets of several peers filled more than half
+// of the receive buffer, or a peer's all of it: that one keeps to its window.
+// Packets just read were in it: the kernel charges a datagram with two bytes
+// for each of its own, merged ones with a quarter more. A read that may have
+// left some asks the kernel how full the buffer is still.
 func (r *receiver) isCrowded(fd uintptr) bool {
-	half, held := r.s.caps.RecvBuffer/2, 0
+	most, held := r.s.caps.RecvBuffer, 0
 	for i := range r.got {
 		n := int(r.hdr[i].Len)
 		if held += n + n/4; n <= slotSize {
 			held += n - n/4
 		}
+		if r.env[i].addr != r.env[0].addr {
+			most = r.s.caps.RecvBuffer / 2
+		}
 	}
-	if r.got < r.most || held > half {
-		return held > half
+	if r.got < r.most || held > most {
+		return held > most
 	}
 	_, left, ok := overflows(fd)
-	return ok && int(left) > half
+	return ok && int(left) > most
 }
 
 // next returns the next datagram of what was read.

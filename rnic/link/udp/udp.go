@@ -54,6 +54,7 @@ func newLink(conn *net.UDPConn, got granted) (*socket, error) {
 		NetDev:     name,
 		IfIndex:    index,
 		RecvBuffer: got.recv,
+		Window:     got.window(),
 	}}
 	if local.Addr().Is6() {
 		_ = raw.Control(func(fd uintptr) { setGroupInterface(fd, index) })

@@ -63,6 +63,9 @@ const (
 	// pathTrips is how many round trips a measurement lasts at least: a window
 	// that grows needs some ten.
 	pathTrips = 25
+	// usualBuffer is what Linux lets any user have of a socket's buffer, in
+	// bytes, unless net.core.rmem_max was raised.
+	usualBuffer = 212992
 	// shareTurns is how many times as long flows run that share a link: they
 	// are to find their shares first.
 	shareTurns = 5
@@ -92,9 +95,14 @@ func (s *suite) pathTable() (table []comparison) {
 			return rdmaOn(ctx, n, flow{op: perf.Write, size: mebibyte, flying: vethFlying}, s.turn)
 		}))
 		work := "WRITE 1 MiB, veth with " + p.name
+		small := work + ", buffers as any user's"
+		asAny := s.onPath(p, func(ctx context.Context, n *network) (figures, error) {
+			return rdmaOn(ctx, n, flow{op: perf.Write, size: mebibyte, flying: vethFlying, buffer: usualBuffer}, s.turn)
+		})
 		table = append(table,
 			comparison{work, "MB/s", pick(work, ours, rate(megabyte)), pick("Go TCP, same veth", tcp, rate(megabyte)), p.target, false},
-			comparison{work + ", processor time", "ms/GB", pick(work, ours, cost(1e3*gigabyte)), pick("Go TCP, same veth", tcp, cost(1e3*gigabyte)), p.cpu, true})
+			comparison{work + ", processor time", "ms/GB", pick(work, ours, cost(1e3*gigabyte)), pick("Go TCP, same veth", tcp, cost(1e3*gigabyte)), p.cpu, true},
+			comparison{small, "MB/s", pick(small, asAny, rate(megabyte)), pick("buffers of 4 MiB", ours, rate(megabyte)), 0.8, false})
 	}
 	return append(append(table, s.shareTable()...), s.directoryTable()...)
 }
@@ -205,13 +213,17 @@ type flow struct {
 	op           perf.Op
 	size, flying int
 	port         int // of both devices; 0: the usual one
+	buffer       int // of their sockets, in bytes; 0: as the device chooses
 }
 
 // start opens a device for the flow on an end of the network.
 func (f flow) start(end *netpath.End) (device *uapi.Device, err error) {
-	spec := "soft:" + end.Addr4.String()
+	spec := "soft:" + end.Addr4.String() + "?"
 	if f.port != 0 {
-		spec += fmt.Sprintf("?port=%d", f.port)
+		spec += fmt.Sprintf("port=%d&", f.port)
+	}
+	if f.buffer != 0 {
+		spec += fmt.Sprintf("buffer=%d&", f.buffer)
 	}
 	err = end.Do(func() (err error) {
 		device, err = uapi.Open(spec, uapi.OpenConfig{})

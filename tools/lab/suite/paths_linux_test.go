@@ -8,14 +8,17 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/amount"
 )
 
 // TestPaths: every operation, and TCP, move bytes on the first path and on one
 // with faults; the veths and the links that are shared are measured, too. The
 // laboratory's TestSuiteDirectory has the rest.
 func TestPaths(t *testing.T) {
+	amount.Unraced(t)
 	table := (&suite{}).pathTable()
-	spoilt, others := len(paths), 2*len(veths)+5
+	spoilt, others := len(paths), 3*len(veths)+5
 	for _, p := range paths {
 		if p.reads {
 			spoilt++

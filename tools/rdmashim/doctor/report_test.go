@@ -60,6 +60,7 @@ func TestContextEnds(t *testing.T) {
 // TestSoftLimits breaks the limits that the system sets a soft device.
 func TestSoftLimits(t *testing.T) {
 	for _, c := range []breakage{
+		{"asked for", "buffers", func(b *bench) { b.Buffers = func(int) (int, int, error) { return 212992, 212992, nil } }, Options{Device: "soft?buffer=106496&port=0"}, Pass, "as the device's name asks", ""},
 		{"small buffers", "buffers", func(b *bench) { b.Buffers = func(int) (int, int, error) { return 212992, 212992, nil } }, Options{}, Warn, "208 KiB to receive", "sysctl -w net.core.rmem_max=4194304 net.core.wmem_max=4194304   (or mtu=1024"},
 		{"small send buffer", "buffers", func(b *bench) { b.Buffers = func(n int) (int, int, error) { return n, 212992, nil } }, Options{}, Warn, "208 KiB to send", "wmem_max"},
 		{"only for the privileged", "buffers", func(b *bench) {

@@ -36,6 +36,7 @@ func TestParseDevice(t *testing.T) {
 		"soft?loss=1%&reorder=0.1&dup=100%&corrupt=0&delay=2ms&seed=7&port=0&mtu=1024": {Kind: Soft, options: options{
 			loss: 0.01, reorder: 0.1, dup: 1, delay: 2 * time.Millisecond, seed: 7, port: 0, mtu: 1024, stats: true}},
 		"sim?pcap=/tmp/a b.pcapng": {Kind: Sim, options: options{port: -1, pcap: "/tmp/a b.pcapng"}},
+		"soft?buffer=212992":       {Kind: Soft, options: options{port: -1, stats: true, buffer: 212992}},
 		"soft?gso=off&gro=off":     {Kind: Soft, options: options{port: -1, stats: true, noGSO: true, noGRO: true}},
 		"soft?gso=on&gro=on":       {Kind: Soft, options: none},
 		"sim?extensions=off":       {Kind: Sim, options: options{port: -1, noExtensions: true}},
@@ -99,6 +100,9 @@ func TestParseDeviceRefuses(t *testing.T) {
 		"soft?mtu=1500":           "256, 512",
 		"soft?gso=no":             "not on or off",
 		"sim?gso=off":             "unknown option",
+		"soft?buffer=208k":        "write buffer=212992",
+		"soft?buffer=0":           "write buffer=212992",
+		"soft?buffer=4294967296":  "write buffer=212992",
 		"soft?stats=no":           "not on or off",
 		"rxe0?stats=on":           "unknown option",
 		"sim?net=":                "1 … 128",

@@ -28,6 +28,7 @@ type options struct {
 	mtu                         int    // bytes, 0 not given
 	guid                        uint64 // the node's, 0 a random one
 	unbound                     bool   // it does not take its UDP port
+	buffer                      int    // bytes to ask for a socket's buffers, 0 not given
 	noGSO, noGRO                bool
 	noShm                       bool // devices of this host are reached by UDP as well
 	noExtensions                bool // soft devices are spoken with as any other
@@ -67,6 +68,7 @@ var optionTable = []option{
 	{"guid", "0200:0000:0000:0001", "soft sim", setGUID},
 	{"bind", "on or off", "soft", func(s *Spec, v string) error { return setSwitch(&s.unbound, v, "off") }},
 	{"shm", "on or off", "soft", func(s *Spec, v string) error { return setSwitch(&s.noShm, v, "off") }},
+	{"buffer", "bytes, as 212992", "soft", setBuffer},
 	{"gso", "off", "soft", func(s *Spec, v string) error { return setSwitch(&s.noGSO, v, "off") }},
 	{"gro", "off", "soft", func(s *Spec, v string) error { return setSwitch(&s.noGRO, v, "off") }},
 	{"pcap", "FILE", "soft sim", setPcap},
@@ -205,6 +207,15 @@ func setMTU(s *Spec, text string) error {
 		return fmt.Errorf("not a path MTU: 256, 512, 1024, 2048 or 4096")
 	}
 	s.mtu = v
+	return nil
+}
+
+func setBuffer(s *Spec, text string) error {
+	v, err := strconv.ParseUint(text, 10, 31)
+	if err != nil || v == 0 {
+		return fmt.Errorf("not a number of bytes; write buffer=212992")
+	}
+	s.buffer = int(v)
 	return nil
 }
 

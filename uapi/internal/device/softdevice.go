@@ -43,7 +43,7 @@ func startSoft(spec Spec, at netip.AddrPort, name string, log *slog.Logger) (*De
 		}
 		spec.pcap, bound = "", netip.AddrPortFrom(at.Addr(), 0)
 	}
-	l, err := udp.Listen(bound, udp.Options{NoGSO: spec.noGSO, NoGRO: spec.noGRO})
+	l, err := udp.Listen(bound, udp.Options{NoGSO: spec.noGSO, NoGRO: spec.noGRO, Buffer: spec.buffer})
 	if err != nil {
 		return nil, err
 	}
