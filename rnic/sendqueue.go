@@ -110,6 +110,7 @@ func (q *QP) pull(now engine.Time) (more bool) {
 			return false
 		}
 		q.taken++
+		q.stream.took(q.d.wqe.sqe.Length)
 	}
 	return false
 }

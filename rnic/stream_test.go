@@ -60,7 +60,6 @@ func TestPairsAreNoStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, _ := countedPair(t)
 		q := a.qp.qp
-		q.flying.Store(true)
 		now := engine.Time(0)
 		rings := func(pause time.Duration) bool {
 			now += engine.Time(pause)
@@ -70,15 +69,37 @@ func TestPairsAreNoStream(t *testing.T) {
 			q.stream.last.Store(int64(now))
 			return true
 		}
-		for range 10 {
-			require.True(t, rings(time.Second))
-			require.True(t, rings(ring.StreamGap))
+		for _, size := range []int{64, 16 << 10, 64 << 10} {
+			q.flying.Store(true)
+			q.stream.size.Store(int64(size))
+			gap := ring.StreamGap(size)
+			for range 10 {
+				require.True(t, rings(time.Second))
+				require.True(t, rings(gap))
+			}
+			require.False(t, rings(gap))
+			require.True(t, rings(gap+1))
+			require.True(t, rings(gap))
+			q.flying.Store(false)
+			require.True(t, rings(gap), "nothing would end the wait")
 		}
-		require.False(t, rings(ring.StreamGap))
-		require.True(t, rings(2*ring.StreamGap))
-		require.True(t, rings(ring.StreamGap))
-		q.flying.Store(false)
-		require.True(t, rings(ring.StreamGap), "nothing would end the wait")
+		a.Close()
+		b.Close()
+	})
+}
+
+// The bytes that wait are bounded, too: of long messages few wait.
+func TestStreamIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, _ := countedPair(t)
+		q := a.qp.qp
+		for size, most := range map[uint32]int{0: 64, 64: 64, 4 << 10: 64, 16 << 10: 16, 48 << 10: 5, 1 << 31: 1} {
+			q.stream.took(size)
+			require.Equal(t, most, q.stream.most(), size)
+			q.leaveNote()
+			require.Equal(t, int64(1)+int64(q.sq.Spare(most-1)), q.stream.from.Load())
+			q.served(0)
+		}
 		a.Close()
 		b.Close()
 	})

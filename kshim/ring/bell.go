@@ -17,11 +17,21 @@ import (
 // other's store.
 const bellWord = abi.QueueBufConsumerIndex + 4
 
-// StreamGap is the longest pause between two doorbells of a stream, at the
-// device that leaves the second one waiting, and at the client, whose second
-// post needs no doorbell if the device spares it: a program that does something
-// else in between sends at once.
-const StreamGap = 5 * time.Microsecond
+// StreamGap is the longest pause between two doorbells of a stream whose
+// messages have n bytes each, at the device that leaves the second one waiting,
+// and at the client, whose second post needs no doorbell if the device spares
+// it: a program that does something else in between sends at once. To prepare a
+// KiB takes up to a microsecond, as long as TLS needs for it.
+func StreamGap(n int) time.Duration {
+	if n > longStream {
+		n = 0
+	}
+	return 5*time.Microsecond + time.Duration(n)*time.Nanosecond
+}
+
+// longStream is the length in bytes of messages that gain from others in the
+// same send. Longer ones fill it.
+const longStream = 48 << 10
 
 // Spare lets the producer publish up to n more slots without a doorbell. The
 // caller is sure to call Ring, and then to look at the queue. It may be called

@@ -15,8 +15,8 @@ import (
 // open.
 func (qp *QP) Post(batch []SendWR) (int, error) {
 	qp.sq.mu.Lock()
-	n, err := qp.putSends(batch)
-	spared := n > 0 && qp.send.spared(n)
+	n, bytes, err := qp.putSends(batch)
+	spared := n > 0 && qp.send.spared(n, bytes)
 	qp.sq.mu.Unlock()
 	if n > 0 && !spared {
 		if bellErr := qp.send.bell.ring(); bellErr != nil && err == nil {
@@ -29,18 +29,18 @@ func (qp *QP) Post(batch []SendWR) (int, error) {
 	return n, err
 }
 
-func (qp *QP) putSends(batch []SendWR) (n int, err error) {
+func (qp *QP) putSends(batch []SendWR) (n, bytes int, err error) {
 	if qp.sq.dead != nil {
-		return 0, qp.fail("post send", qp.sq.dead)
+		return 0, 0, qp.fail("post send", qp.sq.dead)
 	}
 	switch qp.State() {
 	case abi.QPSReset, abi.QPSInit, abi.QPSRTR:
 		// The kernel would refuse the doorbell, but find the request later.
-		return 0, qp.sendState
+		return 0, 0, qp.sendState
 	}
 	room, err := qp.send.p.Free()
 	if err != nil {
-		return 0, qp.fail("post send", err)
+		return 0, 0, qp.fail("post send", err)
 	}
 	for ; n < len(batch); n++ {
 		if qp.sq.full() || n >= room {
@@ -54,12 +54,13 @@ func (qp *QP) putSends(batch []SendWR) (n int, err error) {
 			break
 		}
 		qp.sq.entries[qp.sq.head&qp.sq.mask] = entry{wcOpcodes[wr.Opcode], length}
+		bytes += int(length)
 		qp.sq.add(wr.ID)
 	}
 	if n > 0 {
 		qp.send.p.Publish(n)
 	}
-	return n, err
+	return n, bytes, err
 }
 
 // putSend checks a request and writes it as the i-th of a batch. The lengths of

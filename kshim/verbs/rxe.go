@@ -165,16 +165,16 @@ type sendQueue struct {
 
 var start = time.Now()
 
-// spared reports whether the last n requests that were published need no
-// doorbell.
-func (s *sendQueue) spared(n int) bool {
+// spared reports whether the last n requests that were published, with messages
+// of so many bytes together, need no doorbell.
+func (s *sendQueue) spared(n, bytes int) bool {
 	spared := s.p.Spared(n)
 	if s.spares = s.spares || spared; !s.spares {
 		return false // a kernel that never does costs no look at the clock
 	}
 	last := s.posted
 	s.posted = time.Since(start)
-	return spared && s.posted-last <= ring.StreamGap
+	return spared && s.posted-last <= ring.StreamGap(bytes)
 }
 
 func (s *sendQueue) close() {

@@ -90,7 +90,7 @@ func (c *Config) Check() error {
 	case c.Ring != 0 && (c.Ring < core.MinRing || c.Ring > core.MaxRing || bits.OnesCount(uint(c.Ring)) != 1):
 		return wrong("Ring", "%d bytes; make it a power of two from 16 KiB to 64 MiB", c.Ring)
 	case c.MaxChunk < 0:
-		return wrong("MaxChunk", "%d bytes; make it positive, or 0 for 64 KiB", c.MaxChunk)
+		return wrong("MaxChunk", "%d bytes; make it positive, or 0 for 256 KiB", c.MaxChunk)
 	case c.Mode != Messages && c.Session != Session{}:
 		return wrong("Session", "%+v; only Messages have one", c.Session)
 	case c.Mode != Messages && c.Admit != nil:
