@@ -39,7 +39,7 @@ type Config struct {
 	EnableDatagrams bool
 
 	// MaxRecordSize bounds records in bytes; 16382, which fits a record of
-	// TLS, and 65528 on RDMA.
+	// TLS, and 262136 on RDMA. A datagram has at most 16382, if it is not set.
 	MaxRecordSize int
 	// Draft is the QMux draft to speak: 2 by default, or 1.
 	Draft int
@@ -49,9 +49,10 @@ type Config struct {
 func streams(n int64) uint64 { return uint64(max(0, cmp.Or(n, 100))) }
 
 // rdmaRecord is the longest record on RDMA: with its Size, and the 4 bytes of
-// an immediate, it is a chunk of a message ring of whole packets, which the
-// device moves as one message. Four bytes more would make it two.
-const rdmaRecord = 64<<10 - 8
+// an immediate, it is the longest chunk of a message ring
+// (msgring.DefaultMaxChunk) of whole packets, which the device moves as one
+// message. Four bytes more would make it two.
+const rdmaRecord = 256<<10 - 8
 
 // Check returns EINVAL, with the name of the field, for a configuration that
 // Client and Server refuse.
@@ -90,8 +91,8 @@ func (cfg *Config) core(server bool, conn net.Conn) core.Config {
 		IdleTimeout:     core.Duration(cmp.Or(cfg.MaxIdleTimeout, 30*time.Second)),
 		KeepAlive:       core.Duration(cfg.KeepAlivePeriod),
 	}
-	if cfg.EnableDatagrams {
-		c.MaxDatagram = c.MaxRecord
+	if cfg.EnableDatagrams { // 128 of them may wait
+		c.MaxDatagram = cmp.Or(cfg.MaxRecordSize, wire.DefaultMaxRecord)
 	}
 	return c
 }

@@ -16,7 +16,7 @@ import (
 
 const (
 	readSize  = 64 << 10 // bytes that one Read of the byte stream may bring
-	writeSize = 64 << 10 // bytes: records that go in one Write, if more than one
+	writeSize = 64 << 10 // bytes: records that go in one Write, core.Buffer at least
 )
 
 // Conn is a connection. Its methods may be called concurrently.
@@ -183,9 +183,11 @@ func (c *Conn) dispatch() {
 		case core.EventClosed:
 			c.cancel(c.failed())
 			c.interrupt()
+			do := rouse
 			if t := c.turn(); t.leader != noStream {
-				c.carry(t.recall())
+				do |= t.recall()
 			}
+			c.carry(do)
 			for _, s := range c.streams {
 				s.send.update()
 				poke(s.receive.ready)

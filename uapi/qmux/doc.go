@@ -39,8 +39,9 @@
 //
 // The state of a connection is a core.Conn behind one lock. One goroutine at a
 // time sends the records that it has, and one gives it the bytes that arrive. A
-// Write lends its bytes and sends them itself, out of the program's memory, if
-// it finds nobody sending (send.go, outgoing.go); the writer sends all else. A
+// Write lends its bytes and sends them itself if no goroutine sends (send.go,
+// outgoing.go); the writer sends all else. Either sends long data out of the
+// memory of the Write, which waits for that. A
 // Read takes what is there or waits; of Reads that wait one after another, each
 // reads the byte stream itself (receive.go, readturn.go). The reader does when
 // none has for two milliseconds, or when another call waits: whatever the

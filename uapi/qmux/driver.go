@@ -5,41 +5,44 @@ package qmux
 func (c *Conn) transmit() {
 	defer close(c.written)
 	o := &c.outgoing
+	var err error // of the last send
 	for {
-		n, idle, ended := 0, false, false
+		idle, ended := false, false
 		over := c.step(func() {
 			if idle = o.by != nil; idle {
 				return
 			}
-			o.taken = true
-			o.allocate(c)
-			for k := 1; k > 0 && o.err == nil && len(o.rest) == 0 && len(o.buf)-n >= c.core.Buffer(); n += k {
-				k = c.core.Transmit(c.now(), o.buf[n:])
+			if o.err == nil {
+				c.sent(err)
+				c.obey()
+				err = nil // of an interrupt, perhaps
+			}
+			switch {
+			case o.err != nil:
+			case len(o.rest) > 0:
+				o.list, o.rest = append(o.pieces[:0], o.rest), nil
+			default:
+				c.collect(nil)
 			}
 			ended = c.core.OutputEnded()
-			idle = !ended && n == 0 && o.err == nil && len(o.rest) == 0
+			idle = !ended && len(o.list) == 0 && o.err == nil
 			o.taken = !idle
 		})
-		if idle {
+		switch {
+		case idle:
 			<-c.wake
 			continue
-		}
-		err, b := o.err, o.buf[:n]
-		if len(o.rest) > 0 {
-			b, o.rest = o.rest, nil
-		}
-		switch {
-		case err != nil || len(b) == 0:
+		case o.err != nil:
+			c.awaitReader(o.err)
+			return
+		case len(o.list) == 0:
 		case o.gather == nil:
-			_, err = c.conn.Write(b)
+			_, err = c.conn.Write(o.list[0])
 		default: // on RDMA as one chunk
-			o.list = append(o.pieces[:0], b)
 			_, err = o.gather(&o.list)
 		}
 		switch {
-		case err != nil:
-			c.awaitReader(err)
-			return
+		case err != nil: // known to the others in the next round
 		case over:
 			c.close()
 			return

@@ -6,3 +6,11 @@ func (s *Stream) Leads() bool {
 	defer s.receive.c.mu.Unlock()
 	return s.receive.c.incoming.turn.leader == s.receive.id
 }
+
+// Unsent is how many bytes of the Write that waits are in no record.
+func (s *SendStream) Unsent() int {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	n, _ := s.c.core.Unsent(s.id)
+	return n
+}

@@ -6,19 +6,20 @@ import (
 )
 
 // outgoing is the turn to write to the byte stream. The writer has it, or a
-// Write, which sends what there is itself, its own bytes out of the program's
-// memory.
+// Write, which sends what there is itself. Long data goes out of the program's
+// memory, whichever goroutine sends it: its Write returns behind that.
 //
 // taken and the fields up to rest are guarded by the connection's lock; the
 // others are used by the goroutine that has the turn.
 type outgoing struct {
 	gather func(*net.Buffers) (int64, error) // nil: only the writer sends
 
-	taken       bool        // a goroutine has the turn
-	by          *SendStream // of the Write that has it, nil: the writer has
-	interrupted bool        // by must give the turn up
-	err         error       // that a Write met, for the writer
-	rest        []byte      // of records, that a Write left to the writer
+	taken       bool          // a goroutine has the turn
+	by          *SendStream   // of the Write that has it, nil: the writer has
+	lenders     []*SendStream // whose memory is being sent
+	interrupted bool          // the sending must end
+	err         error         // of the byte stream, for the writer
+	rest        []byte        // of records, that an interrupt left to the writer
 
 	buf    []byte // records, or their heads
 	pieces [maxPieces][]byte
@@ -47,7 +48,7 @@ func gatherer(conn net.Conn) func(*net.Buffers) (int64, error) {
 // allocate makes the memory for records. The core is locked.
 func (o *outgoing) allocate(c *Conn) {
 	if o.buf == nil {
-		o.buf = make([]byte, max(writeSize, c.core.Buffer()))
+		o.buf = make([]byte, writeSize)
 	}
 }
 
@@ -87,30 +88,52 @@ func (c *Conn) next(s *SendStream) (mine, last bool) {
 }
 
 // collect fills the list with records that are due, and reports whether the
-// Write of s has no more for any. The core is locked.
+// Write of s, which has the turn, has no more for any; s is nil for the writer.
+// The core is locked.
 func (c *Conn) collect(s *SendStream) (last bool) {
 	o := &c.outgoing
 	o.allocate(c)
 	o.list = o.pieces[:0]
-	last = isClosed(s.deadline.wait())
+	last = s != nil && isClosed(s.deadline.wait())
+	begin := 0 // of the last piece, which is in buf
 	for at, total := 0, 0; !last && len(o.list)+1 < len(o.pieces) && total < sendSize && len(o.buf)-at >= c.core.Buffer(); {
-		n, lent := c.core.TransmitLent(c.now(), o.buf[at:], s.id)
+		n, lent := c.record(o.buf[at:])
 		if n == 0 {
 			break
 		}
-		o.list = append(o.list, o.buf[at:at+n:at+n])
-		if len(lent) > 0 {
-			o.list = append(o.list, lent)
+		if at == begin {
+			o.list = append(o.list, nil)
 		}
 		at, total = at+n, total+n+len(lent)
-		left, _ := c.core.Unsent(s.id)
-		last = left == 0
+		o.list[len(o.list)-1] = o.buf[begin:at:at]
+		if len(lent) > 0 {
+			o.list, begin = append(o.list, lent), at
+		}
+		if s != nil {
+			left, _ := c.core.Unsent(s.id)
+			last = left == 0
+		}
 	}
 	return last
 }
 
-// sent notes how records of a Write went, and reports whether it may send more.
-// The writer sends the rest that an interrupt left. The core is locked.
+// record is the next record: n bytes in buf, and those that a Write lends.
+func (c *Conn) record(buf []byte) (n int, lent []byte) {
+	o := &c.outgoing
+	if o.gather == nil {
+		return c.core.Transmit(c.now(), buf), nil
+	}
+	n, lent, of := c.core.TransmitLent(c.now(), buf)
+	if lent != nil {
+		s := &c.streams[of].send
+		s.lends = true
+		o.lenders = append(o.lenders, s)
+	}
+	return n, lent
+}
+
+// sent notes how records went, and reports whether a Write may send more. The
+// writer sends the rest that an interrupt left. The core is locked.
 func (c *Conn) sent(err error) bool {
 	o := &c.outgoing
 	if err != nil && o.interrupted {
@@ -119,7 +142,16 @@ func (c *Conn) sent(err error) bool {
 		}
 		err = nil
 	}
+	o.list = nil
 	clear(o.pieces[:])
+	for _, s := range o.lenders {
+		s.lends = false
+		if left, _ := c.core.Unsent(s.id); s != o.by && (left == 0 || s.err != nil) {
+			poke(s.ready)
+		}
+	}
+	clear(o.lenders)
+	o.lenders = o.lenders[:0]
 	o.err = err
 	return err == nil && !o.interrupted
 }
@@ -128,30 +160,40 @@ func (c *Conn) sent(err error) bool {
 // is locked.
 func (c *Conn) leave() {
 	o := &c.outgoing
-	if o.interrupted {
-		o.interrupted = false
-		_ = c.conn.SetWriteDeadline(time.Time{})
-	}
+	c.obey()
 	o.by, o.taken = nil, len(o.rest) > 0 || o.err != nil
 	if o.taken || c.core.OutputEnded() {
 		poke(c.wake)
 	}
 }
 
-// interrupt ends a Write's sending, which waits for the byte stream perhaps.
-// The core is locked.
+// interrupt ends a sending out of the program's memory, or by a Write, which
+// waits for the byte stream perhaps. The core is locked.
 func (c *Conn) interrupt() {
-	if o := &c.outgoing; o.by != nil && !o.interrupted {
+	if o := &c.outgoing; (o.by != nil || len(o.lenders) > 0) && !o.interrupted {
 		o.interrupted = true
 		_ = c.conn.SetWriteDeadline(time.Now())
 	}
 }
 
-// late ends a Write that sends when its deadline passes.
+// obey is behind an interrupt. The core is locked.
+func (c *Conn) obey() {
+	if c.outgoing.interrupted {
+		c.outgoing.interrupted = false
+		_ = c.conn.SetWriteDeadline(time.Time{})
+	}
+}
+
+// late ends the sending for a Write when its deadline passes.
 func (s *SendStream) late() {
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
-	if s.c.outgoing.by == s {
+	s.interrupt()
+}
+
+// interrupt ends the sending that the Write of s waits for. The core is locked.
+func (s *SendStream) interrupt() {
+	if s.lends || s.c.outgoing.by == s {
 		s.c.interrupt()
 	}
 }

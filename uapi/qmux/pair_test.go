@@ -14,11 +14,14 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/qmux"
 )
 
-// transports are what the tests run on.
-var transports = []struct {
+// transport makes byte streams.
+type transport struct {
 	name    string
 	connect func(t testing.TB) (client, server net.Conn)
-}{
+}
+
+// transports are what the tests run on.
+var transports = []transport{
 	{"pipe", func(testing.TB) (net.Conn, net.Conn) { return net.Pipe() }},
 	{"tcp", tcp},
 	{"tls", func(t testing.TB) (net.Conn, net.Conn) { return secure(t, "test", "test") }},

@@ -16,8 +16,9 @@ var errClosed = fmt.Errorf("qmux: write on a closed stream: %w", net.ErrClosed)
 
 // SendStream is the sending half of a stream.
 //
-// err is why it has ended, and lost how many bytes of the Write that waits were
-// not sent then; both, and the context, are guarded by the connection's lock.
+// err is why it has ended, lost how many bytes of the Write that waits were not
+// sent then, and lends whether its memory is being sent. These and the context
+// are guarded by the connection's lock.
 type SendStream struct {
 	c        *Conn
 	id       StreamID
@@ -27,6 +28,7 @@ type SendStream struct {
 
 	err    error
 	lost   int
+	lends  bool
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 }
@@ -59,8 +61,8 @@ func (s *SendStream) Write(p []byte) (int, error) {
 	}
 	for {
 		late := s.deadline.wait()
-		left, err := s.left(&waits)
-		if left == 0 || err != nil {
+		left, lends, err := s.left(&waits)
+		if !lends && (left == 0 || err != nil) {
 			return len(p) - left, err
 		}
 		select {
@@ -85,28 +87,36 @@ func (s *SendStream) lend(p []byte) error {
 	return nil
 }
 
-// left is how many bytes of the last Write are not sent, for which it waits.
-// With an error they never will be.
-func (s *SendStream) left(waits *bool) (int, error) {
+// left is how many bytes of the last Write are not sent, for which it waits,
+// and whether it lends others. With an error they never will be sent.
+func (s *SendStream) left(waits *bool) (n int, lends bool, err error) {
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
-	n, _ := s.c.core.Unsent(s.id)
+	n, _ = s.c.core.Unsent(s.id)
 	s.c.await(waits, n > 0 && s.lost == 0)
 	if s.lost > 0 {
-		return s.lost, s.err
+		return s.lost, s.lends, s.err
 	}
-	return n, nil
+	return n, s.lends, nil
 }
 
-// withdraw ends a Write at its deadline.
+// withdraw ends a Write at its deadline, once no other goroutine sends its
+// memory.
 func (s *SendStream) withdraw(p []byte, waits *bool) (n int, err error) {
+	lends := false
 	s.c.do(func() {
 		s.c.await(waits, false)
 		n = len(p) - s.lost - s.c.core.Withdraw(s.id)
 		if err = s.err; err == nil && n < len(p) {
 			err = os.ErrDeadlineExceeded
 		}
+		lends = s.lends
+		s.interrupt() // late came before that, perhaps
 	})
+	for lends {
+		<-s.ready
+		_, lends, _ = s.left(waits)
+	}
 	return n, err
 }
 
@@ -119,16 +129,16 @@ func (s *SendStream) update() {
 			s.end(translate(err, s.c.broken))
 		}
 	}
-	poke(s.ready)
+	if !s.lends { // else when it does no more
+		poke(s.ready)
+	}
 }
 
 // end notes why the half has ended. The core is locked.
 func (s *SendStream) end(err error) {
 	if s.err == nil {
 		s.err = err
-		if s.c.outgoing.by == s {
-			s.c.interrupt()
-		}
+		s.interrupt()
 	}
 	if s.cancel != nil {
 		s.cancel(s.err)

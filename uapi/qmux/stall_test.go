@@ -5,7 +5,9 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,18 +16,15 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/qmux"
 )
 
-// pieces is a pipe that takes several slices at once, as TCP does. What it is
-// about to send is told to begun.
+// pieces is a pipe that takes several slices at once, as TCP does. before sees
+// each that it is about to send.
 type pieces struct {
 	net.Conn
-	begun chan struct{}
+	before func([]byte)
 }
 
 func (p pieces) Write(b []byte) (int, error) {
-	select {
-	case p.begun <- struct{}{}:
-	default:
-	}
+	p.before(b)
 	return p.Conn.Write(b)
 }
 
@@ -56,8 +55,9 @@ func (v valve) Read(p []byte) (int, error) {
 }
 
 // TestWriteEndsWhileTheByteStreamIsFull: a Write whose bytes the byte stream
-// does not take ends by its deadline, by a cancel and by the connection's end.
-// The memory is the program's again then, and what counts as written arrives.
+// does not take ends by its deadline, by a cancel and by the connection's end,
+// whether it sends them, the Write of another stream or the writer. The memory
+// is the program's again then, and what counts as written arrives.
 func TestWriteEndsWhileTheByteStreamIsFull(t *testing.T) {
 	for _, row := range []struct {
 		name string
@@ -70,58 +70,156 @@ func TestWriteEndsWhileTheByteStreamIsFull(t *testing.T) {
 		{"close", func(c *qmux.Conn, _ *qmux.SendStream) { go c.CloseWithError(9, "") },
 			&qmux.ApplicationError{ErrorCode: 9}},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			x, y := net.Pipe()
-			begun, full := make(chan struct{}, 1), valve{y, new(sync.Mutex), new(int)}
-			a, b := both(t, pieces{x, begun}, full, nil)
-			s, err := a.OpenUniStreamSync(soon(t))
-			require.NoError(t, err)
-			_, err = s.Write([]byte("first"))
-			require.NoError(t, err)
-			r, err := b.AcceptUniStream(soon(t))
-			require.NoError(t, err)
-			_, err = io.ReadFull(r, make([]byte, 5))
-			require.NoError(t, err)
-			full.shut.Lock()
-			data := make([]byte, 1<<20)
-			for i := range data {
-				data[i] = byte(i * 31 >> 4)
-			}
-			lent := bytes.Clone(data)
-			select {
-			case <-begun:
-			default:
-			}
-			type result struct {
-				n   int
-				err error
-			}
-			written := make(chan result, 1)
-			go func() {
-				n, err := s.Write(lent)
-				written <- result{n, err}
-			}()
-			<-begun
-			row.end(a, s)
-			w := <-written
-			require.ErrorIs(t, w.err, row.err)
-			require.Less(t, w.n, len(data))
-			clear(lent)
-			full.shut.Unlock()
-			if row.name != "deadline" {
-				return
-			}
-			require.NoError(t, s.SetWriteDeadline(time.Time{}))
-			rest := make(chan error, 1)
-			go func() {
-				_, err := s.Write(data[w.n:])
-				s.Close()
-				rest <- err
-			}()
-			got, err := io.ReadAll(r)
-			require.NoError(t, err)
-			require.NoError(t, <-rest)
-			require.True(t, bytes.Equal(data, got))
-		})
+		for _, sender := range []string{"itself", "another", "the writer"} {
+			t.Run(row.name+"/"+sender, func(t *testing.T) { endFull(t, sender, row.end, row.err) })
+		}
 	}
+}
+
+func endFull(t *testing.T, sender string, end func(*qmux.Conn, *qmux.SendStream), cause error) {
+	data := make([]byte, 1<<20)
+	for i := range data {
+		data[i] = byte(i * 31 >> 4)
+	}
+	lent := bytes.Clone(data)
+	x, y := net.Pipe()
+	full := valve{y, new(sync.Mutex), new(int)}
+	begun, lending := make(chan struct{}, 1), make(chan struct{})
+	var once sync.Once
+	a, b := both(t, pieces{x, func(p []byte) {
+		select {
+		case begun <- struct{}{}:
+		default:
+		}
+		if sender != "itself" && &p[0] == &lent[0] {
+			once.Do(func() {
+				full.shut.Lock()
+				close(lending)
+			})
+		}
+	}}, full, nil)
+	s, r := greeted(t, a, b)
+	o, rest := greeted(t, a, b)
+	full.shut.Lock()
+	select {
+	case <-begun:
+	default:
+	}
+	if sender != "itself" {
+		go o.Write(make([]byte, 1<<20))
+		go io.Copy(io.Discard, rest)
+		<-begun
+	}
+	type result struct {
+		n   int
+		err error
+	}
+	written := make(chan result, 1)
+	go func() {
+		n, err := s.Write(lent)
+		written <- result{n, err}
+	}()
+	if sender == "itself" {
+		<-begun
+	} else {
+		for s.Unsent() == 0 {
+			runtime.Gosched()
+		}
+		if sender == "the writer" {
+			o.SetWriteDeadline(time.Now())
+		}
+		full.shut.Unlock()
+		<-lending
+	}
+	end(a, s)
+	w := <-written
+	require.ErrorIs(t, w.err, cause)
+	require.Less(t, w.n, len(data))
+	clear(lent)
+	full.shut.Unlock()
+	if cause != os.ErrDeadlineExceeded {
+		return
+	}
+	require.NoError(t, s.SetWriteDeadline(time.Time{}))
+	again := make(chan error, 1)
+	go func() {
+		_, err := s.Write(data[w.n:])
+		s.Close()
+		again <- err
+	}()
+	got, err := io.ReadAll(r)
+	require.NoError(t, err)
+	require.NoError(t, <-again)
+	require.True(t, bytes.Equal(data, got))
+}
+
+// greeted opens a stream of a, of which b has read a first word.
+func greeted(t *testing.T, a, b *qmux.Conn) (*qmux.SendStream, *qmux.ReceiveStream) {
+	s, err := a.OpenUniStreamSync(soon(t))
+	require.NoError(t, err)
+	_, err = s.Write([]byte("first"))
+	require.NoError(t, err)
+	r, err := b.AcceptUniStream(soon(t))
+	require.NoError(t, err)
+	_, err = io.ReadFull(r, make([]byte, 5))
+	require.NoError(t, err)
+	return s, r
+}
+
+// stubborn is pieces that an interrupt does not end: they send all, and say
+// then that it was too late.
+type stubborn struct {
+	pieces
+	late *atomic.Bool
+}
+
+func (c stubborn) SetWriteDeadline(at time.Time) error {
+	c.late.Store(!at.IsZero())
+	return nil
+}
+
+func (c stubborn) WriteBuffers(b *net.Buffers) (int64, error) {
+	n, err := c.pieces.WriteBuffers(b)
+	if err == nil && c.late.Load() {
+		err = os.ErrDeadlineExceeded
+	}
+	return n, err
+}
+
+// TestInterruptInVain: an interrupt of the writer that comes behind all bytes
+// is no error of the byte stream.
+func TestInterruptInVain(t *testing.T) {
+	x, y := net.Pipe()
+	data := bytes.Repeat([]byte("abcdefgh"), 1<<10)
+	begun, waits, lending, late := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
+	a, b := both(t, stubborn{pieces{x, func(p []byte) {
+		switch {
+		case &p[0] == &data[0]:
+			close(lending)
+			<-late
+		case len(p) > 1000: // the datagram
+			close(begun)
+			<-waits
+		}
+	}}, new(atomic.Bool)}, y, &qmux.Config{EnableDatagrams: true})
+	s, r := greeted(t, a, b)
+	require.NoError(t, a.SendDatagram(make([]byte, 1000))) // by the writer
+	<-begun
+	written := make(chan error, 1)
+	go func() {
+		_, err := s.Write(data)
+		written <- err
+	}()
+	for s.Unsent() == 0 {
+		runtime.Gosched()
+	}
+	close(waits)
+	<-lending
+	s.SetWriteDeadline(time.Now())
+	close(late)
+	require.NoError(t, <-written)
+	require.NoError(t, s.Close())
+	got, err := io.ReadAll(r)
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(data, got))
 }

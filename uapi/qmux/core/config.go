@@ -73,7 +73,7 @@ const (
 	maxWaste      = 10_000     // frames a second that change nothing
 	pingEvery     = Second     // between the pings that measure the round trip
 	maxIdle       = 1 << 40    // milliseconds: 34 years
-	leastLent     = 512        // bytes of data that are worth a piece of their own
+	leastLent     = 4 << 10    // bytes of data that are worth a piece of their own
 )
 
 // check returns the configuration with its defaults, or what is wrong with it.

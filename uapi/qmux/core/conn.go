@@ -27,8 +27,9 @@ type Conn struct {
 	tail  tail       // of the record being received
 	began bool       // the own parameters were sent
 
-	lender *stream // whose data the record being sent need not copy
-	lent   []byte  // … that it does not
+	least  int     // bytes of data that the record being sent need not copy
+	lent   []byte  // … which it does not
+	lender *stream // … and whose they are
 
 	streams map[wire.StreamID]*stream
 	kinds   [4]kind // by the low two bits of the streams' IDs

@@ -14,7 +14,7 @@ type datagrams struct {
 // MaxDatagram is the longest datagram that the peer takes, in bytes of payload;
 // -1 if it takes none, and before its parameters are here.
 func (c *Conn) MaxDatagram() int {
-	frame := int(min(c.peer.MaxDatagramFrameSize, uint64(c.room())))
+	frame := int(min(c.peer.MaxDatagramFrameSize, uint64(c.laid())))
 	n := frame - 2 // the type, and a length of one byte
 	if n >= 1<<6 {
 		n = max(1<<6-1, frame-3)

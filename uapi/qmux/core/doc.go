@@ -13,7 +13,7 @@
 //	Receive         bytes of the peer arrived → Events, Transmit, NextTimeout
 //	ReceiveEnd      the peer's stream ended → Events, Transmit
 //	Transmit        writes the next record that may leave now → itself, Events, NextTimeout
-//	TransmitLent    the same, with the data of a Write in its own memory
+//	TransmitLent    the same, with long data in the memory of its Write
 //	NextTimeout     when HandleTimeout must be called
 //	HandleTimeout   that time has come → Events, Transmit, NextTimeout
 //	Events          which of the program's calls are worth making again
@@ -27,7 +27,7 @@
 //     place in the scheduler (scheduler.go).
 //  2. Transmit fills a record: control frames, datagrams, then the streams'
 //     bytes, as far as credit goes (transmit.go). TransmitLent copies no long
-//     data of the Write whose goroutine it is.
+//     data.
 //  3. The peer's Receive finds the record, wherever the byte stream was cut
 //     (receive.go), checks order, final size and credit, and keeps the data
 //     (receivehalf.go, fifo.go), or puts it where AwaitRead says. Data that

@@ -1,21 +1,19 @@
 package core
 
 import (
+	"bytes"
 	"fmt"
-
-	"github.com/rdmashim/rdmashim/uapi/qmux/wire"
 )
 
 // transmit puts one record into a side's pipe, after a look at it.
 func (w *world) transmit(s *side) bool {
 	expected := s.c.HasOutput()
-	var lender wire.StreamID
-	if l := w.pick(s); l != nil {
-		lender = l.id
-	}
-	n, lent := s.c.TransmitLent(w.now, w.buf, lender)
+	n, lent, of := s.c.transmit(w.now, w.buf, 1<<w.IntN(13))
 	if len(lent) > 0 {
 		w.tally.Lent++
+		if !bytes.Contains(s.out[of].lent, lent) {
+			panic("lent by another stream")
+		}
 	}
 	n += copy(w.buf[n:], lent)
 	if n > 0 && !expected {

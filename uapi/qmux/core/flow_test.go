@@ -2,6 +2,7 @@ package core
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -166,7 +167,7 @@ func TestWithdraw(t *testing.T) {
 // TestRecordFilled: a record is as long as the peer permits, to the byte, and
 // no longer (moq #347: a private bound of 16352 was an outage).
 func TestRecordFilled(t *testing.T) {
-	for _, size := range []int{wire.DefaultMaxRecord, 65532} {
+	for _, size := range []int{wire.DefaultMaxRecord, longestLaid} {
 		p := ready(t, func(cfg *Config) { cfg.MaxRecord = size })
 		id := p.open(p.a, true)
 		p.write(p.a, id, strings.Repeat("x", 200_000), false)
@@ -181,6 +182,46 @@ func TestRecordFilled(t *testing.T) {
 	// Before the peer's parameters are here only the default may be assumed.
 	p := newPair(t, func(cfg *Config) { cfg.MaxRecord = 65532 })
 	require.Equal(t, wire.DefaultMaxRecord, p.a.room())
+}
+
+// TestLongRecord: lent data makes a record as long as the peer permits, out of
+// the same buffer, and a datagram is never longer than that.
+func TestLongRecord(t *testing.T) {
+	const size = 256<<10 - 8
+	p := ready(t, func(cfg *Config) {
+		cfg.MaxRecord, cfg.MaxDatagram = size, size
+		cfg.StreamWindow, cfg.Window = 1<<20, 1<<20
+	})
+	buf := make([]byte, p.a.Buffer())
+	require.Less(t, len(buf), 64<<10)
+	id := p.open(p.a, true)
+	text := strings.Repeat("0123456789", 60_000)
+	p.write(p.a, id, text, false)
+	for _, lends := range []bool{true, false, true} {
+		if lends {
+			n, lent, of := p.a.TransmitLent(p.now, buf)
+			require.Equal(t, id, of)
+			require.Equal(t, size+wire.VarintLen(size), n+len(lent))
+			p.give(p.b, append(slices.Clone(buf[:n]), lent...))
+			continue
+		}
+		n := p.a.Transmit(p.now, buf)
+		require.Equal(t, longestLaid+wire.VarintLen(longestLaid), n)
+		p.give(p.b, buf[:n])
+	}
+	require.Nil(t, p.b.Cause())
+	p.run()
+	p.expect(p.b, id, text, nil)
+
+	longest := p.a.MaxDatagram()
+	require.ErrorIs(t, p.a.SendDatagram(make([]byte, longest+1)), ErrTooLong)
+	require.NoError(t, p.a.SendDatagram(make([]byte, longest)))
+	n := p.a.Transmit(p.now, buf)
+	require.Greater(t, n, longest)
+	p.give(p.b, buf[:n])
+	d, ok := p.b.ReceiveDatagram()
+	require.True(t, ok)
+	require.Len(t, d, longest)
 }
 
 // TestEverySize sends data of every length that may meet the end of a record.

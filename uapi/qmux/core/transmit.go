@@ -1,41 +1,54 @@
 package core
 
-import "github.com/rdmashim/rdmashim/uapi/qmux/wire"
+import (
+	"math"
 
-// Buffer is the least length of Transmit's buffer: a record and its Size.
-func (c *Conn) Buffer() int { return c.cfg.MaxRecord + wire.VarintLen(uint64(c.cfg.MaxRecord)) }
+	"github.com/rdmashim/rdmashim/uapi/qmux/wire"
+)
+
+// longestLaid bounds in bytes what a record has in Transmit's buffer. The lent
+// data at its end may be more.
+const longestLaid = 64<<10 - 8
+
+// Buffer is the least length of Transmit's buffer: a record, as far as it is
+// laid there, and its Size.
+func (c *Conn) Buffer() int {
+	return min(c.cfg.MaxRecord, longestLaid) + wire.VarintLen(uint64(c.cfg.MaxRecord))
+}
 
 // Transmit writes the next record, its Size included, to the start of buf and
 // returns its length: 0 if nothing is to be sent now. The record counts as
 // sent. buf has Buffer bytes or more. Control frames go first, then datagrams,
 // then streams by priority, those of one priority a record each.
 func (c *Conn) Transmit(now Time, buf []byte) int {
-	n, _ := c.transmit(now, buf, nil)
+	n, _, _ := c.transmit(now, buf, math.MaxInt)
 	return n
 }
 
 // TransmitLent is Transmit, and leaves out the data at the record's end if it
-// is of that stream and long: lent is the memory of its Write, which follows
-// the n bytes on the byte stream. It counts as sent, but the Write's caller
-// must leave it alone until the byte stream has it.
-func (c *Conn) TransmitLent(now Time, buf []byte, id wire.StreamID) (n int, lent []byte) {
-	return c.transmit(now, buf, c.streams[id])
+// is long: lent is the memory of the Write of that stream, which follows the n
+// bytes on the byte stream. It counts as sent, but the Write's caller must
+// leave it alone until the byte stream has it.
+func (c *Conn) TransmitLent(now Time, buf []byte) (n int, lent []byte, of wire.StreamID) {
+	return c.transmit(now, buf, leastLent)
 }
 
-// transmit is Transmit, or TransmitLent if there is a lender.
-func (c *Conn) transmit(now Time, buf []byte, lender *stream) (n int, lent []byte) {
+// transmit is TransmitLent, where data of least bytes is long.
+func (c *Conn) transmit(now Time, buf []byte, least int) (n int, lent []byte, of wire.StreamID) {
 	if c.outEnded {
-		return 0, nil
+		return 0, nil, 0
 	}
 	room := c.room()
 	k := wire.VarintLen(uint64(room))
-	c.lender, c.lent = lender, nil
-	body := c.fill(now, buf[k:k:k+room])
-	lent = c.lent
-	c.lender, c.lent = nil, nil
+	c.least = least
+	body := c.fill(now, buf[k:k:k+c.laid()])
+	if lent = c.lent; lent != nil {
+		of = c.lender.id
+		c.lent, c.lender = nil, nil
+	}
 	n = len(body) + len(lent)
 	if n == 0 {
-		return 0, nil
+		return 0, nil, 0
 	}
 	if m := wire.VarintLen(uint64(n)); m < k {
 		copy(buf[m:], body)
@@ -45,7 +58,7 @@ func (c *Conn) transmit(now Time, buf []byte, lender *stream) (n int, lent []byt
 	c.counters.RecordsSent++
 	c.counters.BytesSent += uint64(k + n)
 	c.timers.sent(c, now)
-	return k + len(body), lent
+	return k + len(body), lent, of
 }
 
 // HasOutput reports whether Transmit may have a record. It errs only by true.
@@ -75,6 +88,9 @@ func (c *Conn) room() int {
 	}
 	return int(min(c.peer.MaxRecordSize, uint64(c.cfg.MaxRecord)))
 }
+
+// laid is how many bytes of frames a record may have in Transmit's buffer.
+func (c *Conn) laid() int { return min(c.room(), longestLaid) }
 
 // fill appends the frames that are due to b, as far as its capacity goes.
 func (c *Conn) fill(now Time, b []byte) []byte {
@@ -233,19 +249,22 @@ func (c *Conn) fillStreams(b []byte) []byte {
 		}
 		h := &s.send
 		f := wire.Frame{Type: wire.StreamType(h.credit.sent > 0, false, false), Stream: s.id, Offset: h.credit.sent}
-		room := cap(b) - len(b) - f.Length()
+		head := len(b) + f.Length()
+		room := cap(b) - head
 		if room <= 0 {
 			c.sched.unpop(s)
 			break
 		}
-		n := int(min(uint64(len(h.lent)), uint64(room), h.credit.left(), c.credit.left()))
+		n := int(min(uint64(len(h.lent)), uint64(c.room()-head), h.credit.left(), c.credit.left()))
+		lend := n >= c.least
+		if !lend {
+			n = min(n, room)
+		}
 		fin := h.fin && n == len(h.lent)
-		full := n+wire.VarintLen(uint64(n)) > room // it ends the record, and needs no length
-		lend := s == c.lender && n >= leastLent
-		full = full || lend
+		full := lend || n+wire.VarintLen(uint64(n)) > room // it ends the record, and needs no length
 		f.Type = wire.StreamType(f.Offset > 0, !full, fin)
 		if lend {
-			c.lent = h.lent[:n:n]
+			c.lent, c.lender = h.lent[:n:n], s
 		} else {
 			f.Data = h.lent[:n]
 		}
