@@ -109,7 +109,7 @@ type finalAcks struct {
 // together. Preconditions, here and below: mu is held.
 func (d *Device) keepFinalAck(q *QP, ahead int) {
 	rc, ok := q.engine.(*engine.QP)
-	if !ok || d.check() != nil || d.lossless(q) {
+	if !ok || q.left || d.check() != nil || d.lossless(q) {
 		return
 	}
 	now := d.now()
@@ -131,10 +131,19 @@ func (d *Device) keepFinalAck(q *QP, ahead int) {
 // finalAckBeforeDREQ is keepFinalAck for the queue pair of a connection that
 // ends: the peer flushes at a DREQ what it has not been acknowledged.
 func (d *Device) finalAckBeforeDREQ(id wire.CommID) {
-	if q := d.qps[d.gsi.cm.QPN(id)]; q != nil {
+	if q := d.qps[d.gsi.cm.QPN(id)]; q != nil && !q.left {
 		q.sendOwed()
 		d.keepFinalAck(q, dreqCopies)
 	}
+}
+
+// peerLeft is at the peer's DREQ or DREP: its queue pair is in ERR and waits
+// for nothing (cma.c: rdma_disconnect).
+func (d *Device) peerLeft(n wire.QPN) {
+	if q := d.qps[n]; q != nil {
+		q.left = true
+	}
+	d.final.drop(func(p *finalAck) bool { return p.num == n })
 }
 
 // keepFinalAcks is keepFinalAck for the queue pairs of a device that closes.

@@ -183,6 +183,7 @@ func (d *Device) dispatch(e cm.Event) {
 		out = answered(&e)
 	}
 	ev.Event(out)
+	d.drive.Woke()
 }
 
 // estimate gives a queue pair its first guess of the round trip: how long the
@@ -253,6 +254,7 @@ func (d *Device) request(e cm.Event) {
 		return
 	}
 	users.conns[e.Conn] = ev
+	d.drive.Woke()
 }
 
 func peerParam(a *cm.Attr) driver.CMPeerParam {

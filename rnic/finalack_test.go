@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 	"github.com/rdmashim/rdmashim/rnic/cm"
@@ -23,8 +24,9 @@ import (
 type deaf struct {
 	link.Link
 	mu   sync.Mutex
-	lose int // guarded by mu: so many are still to be lost
-	acks int // guarded by mu: that passed
+	hold chan struct{} // guarded by mu: Send waits for its end
+	lose int           // guarded by mu: so many are still to be lost
+	acks int           // guarded by mu: that passed
 }
 
 func (l *deaf) Caps() link.Caps {
@@ -35,6 +37,11 @@ func (l *deaf) Caps() link.Caps {
 
 func (l *deaf) Send(batch []link.Packet) error {
 	l.mu.Lock()
+	if hold := l.hold; hold != nil {
+		l.mu.Unlock()
+		<-hold
+		l.mu.Lock()
+	}
 	defer l.mu.Unlock()
 	var rest []link.Packet
 	for _, p := range batch {
@@ -55,6 +62,12 @@ func (l *deaf) loses(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lose = n
+}
+
+func (l *deaf) holds(c chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hold = c
 }
 
 func (l *deaf) passed() int {
@@ -118,6 +131,37 @@ func TestLastAckLost(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestLastAckBehindASend: the worker sleeps while another goroutine sends,
+// though a last acknowledgement is due. All its copies leave behind that.
+func TestLastAckBehindASend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		line, receiver, sender := finalAckPair(t)
+		other, peer := newQP(t, receiver.Device, receiver.pd, qpOptions{}), newQP(t, sender.Device, sender.pd, qpOptions{})
+		other.connectTo(peer, defaults())
+		peer.connectTo(other, defaults())
+		before := line.passed()
+		require.NoError(t, receiver.qp.qp.Destroy())
+		require.Equal(t, before+1, line.passed())
+		hold := make(chan struct{})
+		line.holds(hold)
+		go other.post(write(receiver, sender, 4, 0, 0, 8))
+		synctest.Wait() // until it is held
+		receiver.mu.Lock()
+		now := receiver.now()
+		receiver.final.list[0].at, receiver.final.next = now, now // the next is due
+		receiver.alarm.at = noAlarm                               // as when it rings
+		receiver.serveChanged(workerBatches)
+		sending, alarm := receiver.sending, receiver.alarm.at
+		receiver.mu.Unlock()
+		line.holds(nil)
+		close(hold)
+		require.True(t, sending)
+		require.Greater(t, alarm, now, "the worker would wake at once")
+		require.NoError(t, receiver.Close()) // waits for the copies
+		require.Equal(t, before+finalAckCopies, line.passed())
+	})
 }
 
 // TestRepeatToDestroyed: a sender that repeats its request to a queue pair that
@@ -198,26 +242,84 @@ func TestNextConnectionHasNoCopies(t *testing.T) {
 // there before.
 func TestLastAckLostBeforeDREQ(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		net := sim.NewNetwork(sim.Options{})
-		inner, err := net.Attach(netip.AddrPort{})
-		require.NoError(t, err)
-		line := &deaf{Link: inner}
-		a, b := newCMHost(t, net, link.Faults{}, cm.Config{}), newCMHostOn(t, line, link.Faults{}, cm.Config{})
-		qa, qb := a.qp(), b.qp()
-		id, passive := connectedByAddress(t, a, b, qa, qb)
-		_, err = qb.PostRecv([]verbs.RecvWR{{ID: 1}})
-		require.NoError(t, err)
-		line.loses(dreqCopies) // all copies but the last
-		_, err = qa.Post([]verbs.SendWR{{ID: 2, Opcode: abi.WRSend, Flags: abi.SendSignaled}})
-		require.NoError(t, err)
+		c := newEnded(t)
+		c.line.loses(dreqCopies) // all copies but the last
+		c.deliver(t)
+		require.NoError(t, c.passive.Disconnect())
+		<-c.active.Context().Done()
+		require.NoError(t, c.qa.Modify(&verbs.QPAttr{State: abi.QPSErr}, abi.QPMaskState))
 		var wc [1]verbs.WC
-		_, err = b.cq.Wait(t.Context(), wc[:])
-		require.NoError(t, err)
-		require.NoError(t, passive.Disconnect())
-		<-id.Context().Done()
-		require.NoError(t, qa.Modify(&verbs.QPAttr{State: abi.QPSErr}, abi.QPMaskState))
-		_, err = a.cq.Wait(t.Context(), wc[:])
+		_, err := c.a.cq.Wait(t.Context(), wc[:])
 		require.NoError(t, err)
 		require.Equal(t, abi.WCSuccess, wc[0].Status)
 	})
+}
+
+// TestNoCopiesBehindDREQ: a peer that has ended the connection, or has agreed
+// to its end, waits for no acknowledgement: copies of it end, or none are sent.
+func TestNoCopiesBehindDREQ(t *testing.T) {
+	for name, ends := range map[string]func(c *ended, destroy func(copies bool)){
+		"the peer's, copies under way": func(c *ended, destroy func(bool)) {
+			destroy(true)
+			require.NoError(t, c.active.Disconnect())
+			<-c.passive.Context().Done()
+		},
+		"the peer's, none begun": func(c *ended, destroy func(bool)) {
+			require.NoError(t, c.active.Disconnect())
+			<-c.passive.Context().Done()
+			destroy(false)
+		},
+		"its own, of a connection without owner": func(c *ended, destroy func(bool)) {
+			require.NoError(t, c.passive.Destroy())
+			synctest.Wait() // for the DREP
+			destroy(false)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newEnded(t)
+				c.deliver(t)
+				ends(c, func(copies bool) {
+					before := c.line.passed()
+					require.NoError(t, c.qb.Destroy())
+					require.Equal(t, copies, c.line.passed() > before)
+				})
+				before := c.line.passed()
+				require.NoError(t, c.b.dev.Close()) // waits for copies
+				require.Equal(t, before, c.line.passed())
+			})
+		})
+	}
+}
+
+// ended is a connection through the manager that a test ends. b sends through a
+// deaf link.
+type ended struct {
+	line    *deaf
+	a, b    *cmHost
+	qa, qb  *verbs.QP
+	active  *rdmacm.ID
+	passive *rdmacm.Request
+}
+
+func newEnded(t *testing.T) *ended {
+	net := sim.NewNetwork(sim.Options{})
+	inner, err := net.Attach(netip.AddrPort{})
+	require.NoError(t, err)
+	c := &ended{line: &deaf{Link: inner}}
+	c.a, c.b = newCMHost(t, net, link.Faults{}, cm.Config{}), newCMHostOn(t, c.line, link.Faults{}, cm.Config{})
+	c.qa, c.qb = c.a.qp(), c.b.qp()
+	c.active, c.passive = connectedByAddress(t, c.a, c.b, c.qa, c.qb)
+	return c
+}
+
+// deliver sends a message to b, and returns when b has it.
+func (c *ended) deliver(t *testing.T) {
+	_, err := c.qb.PostRecv([]verbs.RecvWR{{ID: 1}})
+	require.NoError(t, err)
+	_, err = c.qa.Post([]verbs.SendWR{{ID: 2, Opcode: abi.WRSend, Flags: abi.SendSignaled}})
+	require.NoError(t, err)
+	var wc [1]verbs.WC
+	_, err = c.b.cq.Wait(t.Context(), wc[:])
+	require.NoError(t, err)
 }

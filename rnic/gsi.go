@@ -24,6 +24,7 @@ type gsi struct {
 // knows.
 func newGSI(c cm.Config, d *Device, random cm.Random) gsi {
 	c.CAGUID, c.Random, c.UDPPort, c.MTU = d.guid, random, d.caps.Local.Port(), uint8(d.mtu)
+	c.PeerLeft = d.peerLeft
 	return gsi{
 		cm: cm.New(c), sink: d.dispatch,
 		users: cmUsers{listeners: make(map[cm.ListenerID]driver.CMListenEvents), conns: make(map[wire.CommID]driver.CMEvents)},

@@ -68,6 +68,7 @@ func (q *QP) Modify(a *abi.ModifyQP, mask abi.QPAttrMask) error {
 		}
 		q.takeWay(near)
 		d.final.forget(q.num, attr.Peer, q.engine.Attr().DestQPN)
+		q.left = false
 	}
 	if to == abi.QPSReset {
 		q.reset()

@@ -42,6 +42,7 @@ type QP struct {
 	taken  int  // entries of the send ring that the engine has and that are not retired
 	broken bool // an index in a ring made no sense: nothing is read from the rings any more
 	gone   bool // destroyed
+	left   bool // the peer has ended the connection, or agreed to its end
 
 	draining bool // in SQD, and the end of it was not reported yet
 	last     bool // in ERR, and QP_LAST_WQE_REACHED was reported

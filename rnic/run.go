@@ -139,9 +139,13 @@ func newAlarm() alarm {
 	return a
 }
 
-// setAlarm lets the worker run in time for the first timeout.
+// setAlarm lets the worker run in time for the first timeout. A goroutine that
+// sends sees to final acknowledgements by itself, and sets it behind that.
 func (d *Device) setAlarm(now engine.Time) {
-	t := min(d.timers.first(), d.gsi.first(), d.final.next)
+	t := min(d.timers.first(), d.gsi.first())
+	if !d.sending {
+		t = min(t, d.final.next)
+	}
 	if t >= d.alarm.at || d.closed {
 		return // it runs earlier, and sets the next one then
 	}

@@ -23,7 +23,12 @@ type Config struct {
 	// Random draws communication identifiers, transactions and PSNs, which no
 	// attacker shall guess: a generator whose outputs do not show its state. It
 	// must not be nil.
-	Random  Random
+	Random Random
+	// PeerLeft, if not nil, is called when the peer's DREQ or DREP ends a
+	// connection: the peer's queue pair waits for nothing any more. The
+	// connection may have lost its owner before.
+	PeerLeft func(own wire.QPN)
+
 	CAGUID  uint64 // the device's node GUID, which tells it from all others
 	UDPPort uint16 // where the device receives; 0: 4791
 

@@ -113,6 +113,14 @@ func (m *Manager) gaveUp(c *conn, now Time) {
 	}
 }
 
+// peerLeft ends a connection at the peer's DREQ or DREP.
+func (m *Manager) peerLeft(c *conn, now Time) {
+	if m.cfg.PeerLeft != nil {
+		m.cfg.PeerLeft(c.localQPN)
+	}
+	m.disconnected(c, now, Event{})
+}
+
 // disconnected ends a connection.
 func (m *Manager) disconnected(c *conn, now Time, e Event) {
 	m.enterTimeWait(c, now)

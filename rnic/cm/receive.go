@@ -180,7 +180,7 @@ func (m *Manager) receiveDREQ(now Time, msg *message) {
 	drep := datagram(c.attr.Peer, msg.tid, wire.AttrDREP, &wire.DREP{CommIDs: c.ids()})
 	m.out = append(m.out, drep)
 	if !again {
-		m.disconnected(c, now, Event{})
+		m.peerLeft(c, now)
 	}
 }
 
@@ -192,7 +192,7 @@ func (m *Manager) receiveDREP(now Time, msg *message) {
 	switch {
 	case c == nil:
 	case c.state == DreqSent:
-		m.disconnected(c, now, Event{})
+		m.peerLeft(c, now)
 	default:
 		m.counters.Duplicates++
 	}

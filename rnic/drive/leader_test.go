@@ -207,6 +207,47 @@ func TestLeaderLetsOthersRun(t *testing.T) {
 	})
 }
 
+// A goroutine that waits for a connection and not for a completion runs as soon
+// as the program that drives the device has woken it, on one processor.
+func TestWokenGoroutineRuns(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for name, drive := range map[string]func(t *testing.T, d *device, w *waiter){
+		"a program polls": func(_ *testing.T, d *device, w *waiter) {
+			for !d.take(w.n) {
+				d.Progress()
+			}
+		},
+		"a program leads": func(t *testing.T, d *device, w *waiter) {
+			d.waiters.crowd.alone = crowdFew // it seldom looks for others
+			require.NoError(t, w.wait(t.Context()))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, nil, func(t *testing.T, d *device, w *waiter) {
+				const rounds = 100
+				late := 0
+				for range rounds {
+					var ran atomic.Bool
+					d.another = func() {
+						go ran.Store(true)
+						d.next = func() {
+							if !ran.Load() {
+								late++
+							}
+							d.send(w.n)
+						}
+					}
+					d.send(len(d.queues))
+					drive(t, d, w)
+				}
+				// One in 61 times Go's scheduler takes the goroutine that has
+				// just yielded.
+				require.Less(t, late, rounds/10)
+			})
+		})
+	}
+}
+
 // flooded is a link that can bring rubbish without end.
 type flooded struct {
 	link.Link

@@ -8,11 +8,13 @@ import (
 // Listen is the listener: it receives whenever no program does, until the link
 // is closed.
 func (d *Driver) Listen() {
+	pause := time.NewTimer(PollPause)
+	pause.Stop()
 	for {
 		err := d.link.Wait()
 		d.wakeups.Add(1)
 		if err == nil {
-			if !d.standBack() {
+			if !d.standBack(pause) {
 				return
 			}
 			d.Receiver.Lock()
@@ -28,9 +30,8 @@ func (d *Driver) Listen() {
 }
 
 // standBack returns when no program drives the device; false when the device is
-// closed. Meanwhile the listener is parked.
-func (d *Driver) standBack() bool {
-	var t *time.Timer
+// closed. Meanwhile the listener is parked, with the timer for its rests.
+func (d *Driver) standBack(pause *time.Timer) bool {
 	for {
 		switch d.own.owner() {
 		case listening:
@@ -48,11 +49,7 @@ func (d *Driver) standBack() bool {
 				continue
 			}
 		}
-		if t == nil {
-			t = time.NewTimer(PollPause)
-			defer t.Stop()
-		}
-		if !d.rest(t) {
+		if !d.rest(pause) {
 			return false
 		}
 	}
@@ -60,20 +57,21 @@ func (d *Driver) standBack() bool {
 
 // rest lets the parked listener wait for a while; false when the device is
 // closed.
-func (d *Driver) rest(t *time.Timer) bool {
+func (d *Driver) rest(pause *time.Timer) bool {
 	o := &d.own
 	if d.leaderRests() {
 		o.untimed.Store(true)
 		defer o.untimed.Store(false)
 	}
 	if by := o.owner(); o.untimed.Load() && (by == leading || by == waiting) {
-		t.Stop() // the leader looks at untimed when it leaves
+		pause.Stop() // the leader looks at untimed when it leaves
 	} else {
-		t.Reset(PollPause)
+		pause.Reset(PollPause)
 	}
 	select {
-	case <-t.C:
+	case <-pause.C:
 	case <-o.unpark:
+		pause.Stop()
 	case <-d.quit:
 		return false
 	}

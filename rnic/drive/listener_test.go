@@ -28,6 +28,39 @@ func TestListenerAcknowledgesFirst(t *testing.T) {
 	})
 }
 
+// The listener does not spin behind a packet that has woken a goroutine of the
+// program's, which is ready on the same processor.
+func TestListenerDoesNotSpinBehindAnEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pair := linktest.Sim(t)
+		d := newDevice(t, pair[0], pair[1], 1)
+		d.another = func() {}
+		synctest.Wait() // it waits, and so wakes once for each packet
+		for range 3 {   // so soon one after the other that it would
+			d.send(len(d.queues))
+			synctest.Wait()
+			require.LessOrEqual(t, d.vain.Load(), int32(1))
+		}
+		d.close()
+	})
+}
+
+// Programs that poll for a moment each, as on a busy machine, let the listener
+// stand back often: that allocates nothing.
+func TestStandingBackAllocatesNothing(t *testing.T) {
+	pair := linktest.Sim(t)
+	d := &device{}
+	d.Init(d, pair[0], make(chan struct{}))
+	defer d.End()
+	pause := time.NewTimer(PollPause)
+	require.Zero(t, testing.AllocsPerRun(20, func() {
+		d.polling.polls.Add(spinning)
+		d.polling.at.Store(int64(d.now()))
+		d.standBack(pause)
+		d.Arm()
+	}))
+}
+
 // A link that breaks is the listener's to deal with, also when it is parked
 // because a program polls or leads. The program neither polls nor waits in
 // vain.

@@ -48,7 +48,7 @@ func (d *Driver) Progress() bool {
 	if empty%yieldEvery == yieldEvery-1 && !waits && (long || d.contention.still.Load()) {
 		d.giveWay()
 	}
-	if empty%goschedEvery == goschedEvery-1 {
+	if empty%goschedEvery == goschedEvery-1 || did && d.waiters.woke.Swap(false) {
 		runtime.Gosched()
 	}
 	return did

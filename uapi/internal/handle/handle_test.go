@@ -6,28 +6,31 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// TestHandlesAreNeverMistaken: of more objects than fit in 20 bits, all have
+// had a handle of their own.
 func TestHandlesAreNeverMistaken(t *testing.T) {
 	var table Table[int]
 	seen := make(map[int]bool)
-	for i := range 1000 {
+	for i := range 1<<20 + 16 {
 		v := i
 		told := 0
 		h := table.Put(&v, func(handle int) { told = handle })
-		require.Positive(t, h)
-		require.Equal(t, h, told)
-		require.False(t, seen[h], "handle %d was handed out twice", h)
+		if h <= 0 || h != told || seen[h] || *table.Get(h) != i {
+			t.Fatalf("handle %d of object %d, which was told %d; handed out before: %v", h, i, told, seen[h])
+		}
 		seen[h] = true
-		require.Equal(t, i, *table.Get(h))
-		require.True(t, table.Remove(h))
-		require.False(t, table.Remove(h))
-		require.Nil(t, table.Get(h))
+		if !table.Remove(h) || table.Remove(h) || table.Get(h) != nil {
+			t.Fatalf("handle %d stays, or goes twice", h)
+		}
 	}
 	for _, h := range []int{0, -1, 1 << 23, 1<<31 - 1, -1 << 31} {
 		require.Nil(t, table.Get(h))
 		require.False(t, table.Remove(h))
 	}
 	for h := range seen {
-		require.Nil(t, table.Get(h))
+		if table.Get(h) != nil {
+			t.Fatalf("handle %d is of another object", h)
+		}
 	}
 }
 
