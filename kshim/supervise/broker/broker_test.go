@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
@@ -49,6 +50,18 @@ var programs = map[string]func(){
 		other, _ := strconv.Atoi(os.Args[2])
 		fmt.Println(ask(0, steal, uintptr(other)))
 		fmt.Println(ask(0, steal, uintptr(os.Getppid())))
+	},
+	"masked": func() {
+		if os.Args[2] == "mask" {
+			runtime.LockOSThread()
+			winch := unix.Sigset_t{Val: [16]uint64{1 << (unix.SIGWINCH - 1)}}
+			_ = unix.PthreadSigmask(unix.SIG_BLOCK, &winch, nil)
+			_ = unix.Exec(self, []string{os.Args[0], os.Args[1], "look"}, os.Environ())
+		}
+		w := newWitness()
+		fmt.Println(w.underWay(unix.SIGWINCH))
+		_ = unix.Kill(os.Getpid(), unix.SIGWINCH)
+		fmt.Println(w.take(unix.SIGWINCH), w.take(unix.SIGWINCH))
 	},
 	"survive": survive,
 	"bereft": func() {
@@ -237,7 +250,7 @@ func TestNested(t *testing.T) {
 // TestStop: the command stops with the program and continues with it, and the
 // program with the command.
 func TestStop(t *testing.T) {
-	r := do(t, nil, "sh", "-c", `echo $$; kill -STOP $$; echo again; kill -TSTP $$; echo once more; kill -STOP $$; exit 3`)
+	r := do(t, nil, "sh", "-c", `echo $$; kill -STOP $$; echo again; kill -TSTP $$; echo once more; read x; kill -STOP $$; exit 3`)
 	program := must.Get(strconv.Atoi(r.line()))(t)
 	command := r.Process.Pid
 	stops := func() {
@@ -251,6 +264,9 @@ func TestStop(t *testing.T) {
 	stops()
 	require.NoError(t, unix.Kill(-command, unix.SIGCONT)) // all, as a shell
 	r.says("once more")
+	// It stops when this signal has come to all of the group: Linux drops the
+	// keeper's SIGSTOP at a SIGCONT behind it.
+	must.Get(io.WriteString(r.in, "\n"))(t)
 	stops()
 	require.NoError(t, unix.Kill(program, unix.SIGCONT)) // the program alone
 	r.exits(3)
@@ -457,6 +473,14 @@ func TestNoRun(t *testing.T) {
 	_, err = Run(Config{})
 	require.ErrorIs(t, err, unix.EINVAL)
 	require.Contains(t, err.Error(), variable)
+}
+
+// TestMaskedSignal: one that the parent blocked, as perf does SIGWINCH, is seen
+// in Go's threads, and is not taken for one that is on its way.
+func TestMaskedSignal(t *testing.T) {
+	program := exec.Command(must.Get(os.Executable())(t), "masked", "mask")
+	program.Env = append(os.Environ(), part+"=program")
+	require.Equal(t, "false\ntrue false\n", string(must.Get(program.CombinedOutput())(t)))
 }
 
 // TestKeptSignals: those that Go or a fault raises are not sent on.

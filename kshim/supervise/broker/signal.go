@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -14,6 +13,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/kshim/supervise/notif"
 )
 
 // kept are the signals that are not sent on: those that nothing can catch,
@@ -52,12 +53,16 @@ func defaultAction(s syscall.Signal) {
 // witness is a member of the process group that catches the signals, and so
 // knows which of the command's were the group's.
 type witness struct {
-	caught chan os.Signal
-	seen   map[os.Signal]bool
+	caught  chan os.Signal
+	seen    map[os.Signal]bool
+	blocked uint64 // the signals that Go's threads block as a rule, since the parent did
 }
 
 func newWitness() *witness {
-	w := &witness{catch(), map[os.Signal]bool{}}
+	runtime.LockOSThread()
+	own, _ := os.ReadFile("/proc/thread-self/status")
+	runtime.UnlockOSThread()
+	w := &witness{catch(), map[os.Signal]bool{}, signalSet(own, "SigBlk")}
 	signal.Notify(w.caught, probe)
 	return w
 }
@@ -82,7 +87,7 @@ func (w *witness) flush(s syscall.Signal) {
 		w.seen[<-w.caught] = true
 	}
 	for range 10_000 {
-		if !underWay(s) {
+		if !w.underWay(s) {
 			break
 		}
 		runtime.Gosched()
@@ -98,20 +103,23 @@ func (w *witness) flush(s syscall.Signal) {
 	}
 }
 
-var signalSets = regexp.MustCompile(`(?:SigPnd|ShdPnd|SigBlk):\t([0-9a-f]{16})`)
-
 // underWay reports whether Linux has a signal for this process that no thread
-// has taken yet, or a thread is in the handler, where it is blocked.
-func underWay(s syscall.Signal) bool {
+// has taken yet, or a thread is in the handler, where it is blocked: of one
+// that is blocked anyway the handler cannot be seen.
+func (w *witness) underWay(s syscall.Signal) bool {
 	threads, _ := filepath.Glob("/proc/self/task/*/status")
 	for _, t := range threads {
 		status, _ := os.ReadFile(t)
-		for _, m := range signalSets.FindAllSubmatch(status, -1) {
-			set, err := strconv.ParseUint(string(m[1]), 16, 64)
-			if err == nil && set&(1<<(s-1)) != 0 {
-				return true
-			}
+		set := signalSet(status, "SigPnd") | signalSet(status, "ShdPnd") | signalSet(status, "SigBlk")&^w.blocked
+		if set&(1<<(s-1)) != 0 {
+			return true
 		}
 	}
 	return false
+}
+
+// signalSet is a set of signals in /proc/PID/status, the lowest bit for 1.
+func signalSet(status []byte, field string) uint64 {
+	set, _ := strconv.ParseUint(notif.Field(status, field), 16, 64)
+	return set
 }
