@@ -125,7 +125,7 @@ func (r *moduleReader) add(name string) error {
 	}
 	file, ok := r.paths[name]
 	if !ok {
-		return fmt.Errorf("%s has no %s", r.dir, name)
+		return fmt.Errorf("%s has no %s", filepath.Base(r.dir), name) // the directory may be one of our own
 	}
 	data, err := readModule(filepath.Join(r.dir, filepath.FromSlash(file)))
 	if err != nil {

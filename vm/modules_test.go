@@ -78,6 +78,9 @@ func TestReadModules(t *testing.T) {
 	require.NotContains(t, at, "kernel/net/udp_tunnel.ko", "a part of the kernel is not loaded")
 	require.Contains(t, string(set.dep), "kernel/drivers/rdma_rxe.ko: kernel/core/ib-uverbs.ko kernel/core/ib_core.ko\n")
 	require.Contains(t, string(set.dep), "kernel/core/ib_core.ko:\n")
+
+	_, err := readModules(dir, []string{"nosuch"})
+	require.ErrorContains(t, err, "("+filepath.Base(dir)+" has no nosuch)")
 }
 
 func TestReadModulesErrors(t *testing.T) {
