@@ -36,10 +36,10 @@ type listed struct {
 
 // TestOtherSystems checks the types of all packages and their tests as other
 // systems have them. A build needs what they import compiled, fifteen times the
-// work; tools/test has one such for a processor and one for a system.
+// work: TestRelease has that of linux/arm64, the workflow "test" those of all.
 func TestOtherSystems(t *testing.T) {
 	amount.Rest(t)
-	for _, target := range []string{"linux/386", "darwin/arm64", "freebsd/amd64"} {
+	for _, target := range []string{"linux/arm64", "linux/386", "darwin/arm64", "freebsd/amd64", "windows/amd64"} {
 		t.Run(target, func(t *testing.T) { checkTypes(t, target) })
 	}
 }

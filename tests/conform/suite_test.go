@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/tests/leak"
 )
 
@@ -30,7 +31,10 @@ func suite() []test {
 // leastTests is how many the suite must have.
 const leastTests = 150
 
-func TestEmulatorSim(t *testing.T) { runSuite(t, emulatorSim(t), suite()) }
+func TestEmulatorSim(t *testing.T) {
+	amount.Unraced(t)
+	runSuite(t, emulatorSim(t), suite())
+}
 
 func TestEmulatorUDP(t *testing.T) { runSuite(t, emulatorUDP(t), suite()) }
 

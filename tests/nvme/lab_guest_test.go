@@ -118,7 +118,7 @@ func connect(t *testing.T, namespaces int, options string) (controller string, d
 		for n := 1; n <= namespaces; n++ {
 			found, _ := filepath.Glob(filepath.Join("/sys/class/nvme", controller, fmt.Sprintf("nvme*n%d", n)))
 			for _, f := range found {
-				if d := "/dev/" + filepath.Base(f); exists(d) {
+				if d := "/dev/" + filepath.Base(f); opens(d) {
 					devices = append(devices, d)
 				}
 			}
@@ -126,6 +126,16 @@ func connect(t *testing.T, namespaces int, options string) (controller string, d
 		return len(devices) == namespaces
 	}, patience, 20*time.Millisecond, "block devices of %s", controller)
 	return controller, devices
+}
+
+// opens reports whether a device can be opened: Linux shows one before it can
+// (device_add_disk in block/genhd.c), and answers ENXIO until then.
+func opens(device string) bool {
+	f, err := os.Open(device)
+	if err == nil {
+		f.Close()
+	}
+	return err == nil
 }
 
 func exists(file string) bool { _, err := os.Stat(file); return err == nil }

@@ -4,12 +4,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/amount"
 )
 
 // TestSeedReplaysExactly: a seed is a run, on a busy machine as on a quiet one:
 // the trace, a digest of every packet with its time and of every completion, is
 // the same.
 func TestSeedReplaysExactly(t *testing.T) {
+	amount.Unraced(t)
 	t.Parallel()
 	const n = 60
 	first := make(map[uint64]Report)

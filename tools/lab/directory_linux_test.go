@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/tests/netns"
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/tools/lab/suite"
@@ -15,6 +16,7 @@ import (
 // TestSuiteDirectory: processes of two network namespaces WRITE through a
 // directory that they share, and over the veth, of which the suite makes sure.
 func TestSuiteDirectory(t *testing.T) {
+	amount.Unraced(t)
 	if !netns.Own(t) {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/tools/lab/suite"
 )
@@ -95,7 +96,10 @@ func suiteRows(t *testing.T, run string, n int, env ...string) (rows []suite.Row
 }
 
 // TestSuiteTransports: the rows that docs/transports.md has.
-func TestSuiteTransports(t *testing.T) { suiteRows(t, "^registration", 15) }
+func TestSuiteTransports(t *testing.T) {
+	amount.Unraced(t)
+	suiteRows(t, "^registration", 15)
+}
 
 // TestSuiteHost: rows of programs that wait, and of shared memory, beside
 // sockets and copies.

@@ -373,6 +373,7 @@ func turnModels() map[string]turnModel {
 // one goroutine reads at a time, no call waits in vain, and no interrupt hits a
 // goroutine that is not recalled.
 func TestReadTurn(t *testing.T) {
+	amount.Unraced(t)
 	for name, m := range turnModels() {
 		if name == "deadlines of two" && amount.Of(0, 1) == 0 {
 			continue // in --all, since it is the largest
@@ -383,6 +384,7 @@ func TestReadTurn(t *testing.T) {
 
 // TestReadTurnMistakes: a model finds each mistake that is planted.
 func TestReadTurnMistakes(t *testing.T) {
+	amount.Unraced(t)
 	defer func() { mistake = "" }()
 	for planted, model := range map[string]string{
 		"the deadline stays":               "one Read",

@@ -18,6 +18,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/udp"
+	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/netns"
 	"github.com/rdmashim/rdmashim/uapi"
@@ -28,6 +29,7 @@ import (
 // addresses, take a bounded part of the listener's process, and honest clients
 // are served among them. Then all is given back.
 func TestHalfOpen(t *testing.T) {
+	amount.Unraced(t)
 	if !netns.Own(t) {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/tests/explore"
 )
 
@@ -176,6 +177,7 @@ func producers(n int, v variant) world {
 }
 
 func TestAsleepExplored(t *testing.T) {
+	amount.Unraced(t)
 	for n := 1; n <= mostProducers; n++ {
 		t.Logf("%d producers: %d states", n, explore.Check(t, producers(n, variant{}), 1_000_000))
 	}

@@ -4,11 +4,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/amount"
 )
 
 // Both ways to take completions come to an end and take some time, and idle
 // queue pairs little.
 func TestInOneProcess(t *testing.T) {
+	amount.Unraced(t)
 	for _, events := range []bool{false, true} {
 		v, err := simPingPong(t.Context(), events)
 		require.NoError(t, err)

@@ -118,6 +118,7 @@ type work struct {
 }
 
 // moving moves a message of size bytes over each of so many streams at once.
+// Several have moved one before that counts: windows have grown then.
 func moving(size, streams int) work {
 	return work{size * streams, func(ctx context.Context, c *carrier) (func(int, *figures) error, error) {
 		all := make([]stream, streams)
@@ -128,13 +129,19 @@ func moving(size, streams int) work {
 			}
 		}
 		message := make([]byte, size)
-		return func(n int, f *figures) error {
-			return f.both(all[0], n*size*streams, func() error {
-				return together(streams, func(i int) error {
-					_, err := give(all[i], order{n: uint64(n), size: uint32(size)}, message, nil)
-					return err
-				})
+		move := func(n int) error {
+			return together(streams, func(i int) error {
+				_, err := give(all[i], order{n: uint64(n), size: uint32(size)}, message, nil)
+				return err
 			})
+		}
+		if streams > 1 {
+			if err := move(1); err != nil {
+				return nil, err
+			}
+		}
+		return func(n int, f *figures) error {
+			return f.both(all[0], n*size*streams, func() error { return move(n) })
 		}, nil
 	}}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/amount"
 )
 
 // sharked is a packet as tshark sees it: every field's name, and its values in
@@ -269,6 +270,7 @@ func compare(t *testing.T, path string) (lines []Line, whole int) {
 }
 
 func TestDumpAgainstTshark(t *testing.T) {
+	amount.Unraced(t)
 	names, err := filepath.Glob(filepath.Join(root, "tests", "testdata", "*.pcap"))
 	require.NoError(t, err)
 	require.NotEmpty(t, names)
@@ -289,6 +291,7 @@ func TestDumpAgainstTshark(t *testing.T) {
 
 // A device's own capture, faults and all: tshark sees what dump sees.
 func TestDeviceAgainstTshark(t *testing.T) {
+	amount.Unraced(t)
 	path := filepath.Join(t.TempDir(), "device.pcapng")
 	c := traffic(t, "pcap="+path, "seed=7&loss=5%&reorder=5%&dup=2%&corrupt=2%", 300_000)
 	lines, whole := compare(t, path)

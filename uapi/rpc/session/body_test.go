@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session"
 )
@@ -75,7 +76,7 @@ func TestBodies(t *testing.T) {
 // TestBodiesAndCuts cuts connections while bodies are READ: each call is
 // executed once, and has its answer, unless the server has not kept it.
 func TestBodiesAndCuts(t *testing.T) {
-	for seed := range uint64(5) {
+	for seed := range uint64(amount.Of(2, 5)) {
 		var ran atomic.Int32
 		pair(t, "loss=1%&seed=4", func(ctx context.Context, r *session.Request) session.Reply {
 			ran.Add(1)

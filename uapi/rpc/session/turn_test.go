@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/tests/explore"
 )
 
@@ -334,6 +335,7 @@ var (
 // In any order of their steps, one goroutine at most reads, and each caller
 // gets the message that came for it, though the reader's timer never fires.
 func TestTurn(t *testing.T) {
+	amount.Unraced(t)
 	for name, m := range map[string]model{
 		"a caller":                         {callers: []modelCaller{{calls: 3}}},
 		"two callers":                      {callers: []modelCaller{twice, twice}},
@@ -355,6 +357,7 @@ func TestTurn(t *testing.T) {
 
 // Each of these mistakes is found.
 func TestTurnPlanted(t *testing.T) {
+	amount.Unraced(t)
 	defer func() { modelTable, mistake = &transitions, "" }()
 	for name, plant := range map[string]func(*moveTable){
 		"a claim overrides the reader":                         func(m *moveTable) { m[claim][listening] = transition{true, leading, false} },
