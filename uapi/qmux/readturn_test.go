@@ -42,6 +42,7 @@ type turnCall struct {
 	gives   bool // its deadline may pass
 	silent  bool // its deadline passes: no message comes
 	passed  bool
+	seen    bool // passed, as it was before the Read locked the core
 	late    bool // the deadline's function has not run yet
 	result  result
 }
@@ -78,6 +79,8 @@ const (
 
 // mistake is one that the model makes, if any. It is part of no state.
 var mistake string
+
+const tooEarly = "the deadline is looked at before the core is locked"
 
 func (m turnModel) other() int { return len(m.calls) - 1 }
 
@@ -149,9 +152,12 @@ func (m turnModel) with(label string, change func(*turnModel) string) explore.St
 	if m.reader == readerReads {
 		reading++
 	}
-	for _, c := range m.calls {
+	for i, c := range m.calls {
 		if c.at == leads {
 			reading++
+		}
+		if mistake == tooEarly && c.at != looks {
+			m.calls[i].seen = c.passed
 		}
 	}
 	if reading > 1 {
@@ -225,7 +231,7 @@ func (m turnModel) callSteps(i int, add, outside func(string, func(*turnModel) s
 			return ""
 		})
 	}
-	if (c.gives || c.silent) && !c.passed && (c.at == leads || c.at == waits) {
+	if (c.gives || c.silent) && !c.passed && c.at != begins && c.at != finished {
 		passes := outside
 		if c.silent {
 			passes = add
@@ -293,7 +299,11 @@ func (m *turnModel) look(i int) (problem string) {
 		c.leads = m.move().granted(s)
 	}
 	n := c.data > 0
-	again := !n && !m.closed && !m.turn.ended && !c.passed
+	passed := c.passed
+	if mistake == tooEarly {
+		passed = c.seen
+	}
+	again := !n && !m.closed && !m.turn.ended && !passed
 	if n {
 		c.data--
 	}
@@ -392,6 +402,7 @@ func TestReadTurnMistakes(t *testing.T) {
 		"the deadline ends no lead":        "a deadline and a Read",
 		"a waiting call does not rouse":    "a Read and a call",
 		"a Read leaves and does not rouse": "deadlines of two",
+		tooEarly:                           "a deadline and a Read",
 	} {
 		mistake = planted
 		_, found := explore.Find(turnModels()[model], 2_000_000)

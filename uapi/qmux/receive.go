@@ -32,12 +32,12 @@ func (s *ReceiveStream) Read(p []byte) (n int, err error) {
 		return 0, err
 	}
 	c := s.c
-	leads, waits := false, false
+	leads, waits, passed := false, false, false
 	var failed error
 	for {
 		late := s.deadline.wait()
-		passed := isClosed(late)
 		c.do(func() {
+			passed = isClosed(late) // now: late recalls none but the Read that leads
 			c.await(&waits, false)
 			if leads {
 				c.hasRead(failed)

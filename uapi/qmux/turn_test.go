@@ -112,6 +112,24 @@ func TestReadsLead(t *testing.T) {
 	}
 }
 
+// TestDeadlineOfTheLead: a deadline that passes while the Read that leads has
+// read, and has not locked the core, ends that Read.
+func TestDeadlineOfTheLead(t *testing.T) {
+	x, y := net.Pipe()
+	a, b := both(t, x, y, nil)
+	echo(t, b)
+	for range 20 {
+		s, ended := leading(t, a)
+		s.ExpireRead(func() {
+			go y.Write(nil) // a Read of the pipe brings nothing
+			for range 1000 {
+				runtime.Gosched()
+			}
+		})
+		require.ErrorIs(t, <-ended, os.ErrDeadlineExceeded)
+	}
+}
+
 // TestTheReaderTakesOver: when the Read that led is gone, and no call waits,
 // the connection hears its peer all the same; and a close ends a Read that
 // leads.
