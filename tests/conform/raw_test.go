@@ -115,23 +115,9 @@ func (w *raw) call(cmd abi.Command, req abi.Struct) error {
 // command carries a write() command by ioctl, with the driver's part of its
 // response.
 func (w *raw) command(cmd abi.Command, req abi.Struct, reqSize int, resp abi.Struct, respSize int, uhw abi.Struct, uhwSize int) error {
-	in := w.mem[rawIn : rawIn+reqSize]
+	in := make([]byte, reqSize)
 	req.Put(in)
-	core := attr(abi.AttrCoreIn, reqSize, w.addr+rawIn)
-	if reqSize <= abi.AttrInlineMax {
-		var b [8]byte
-		copy(b[:], in)
-		core.Data = le.Uint64(b[:])
-	}
-	attrs := []abi.IoctlAttr{core, attr(abi.AttrWriteCmd, 8, uint64(cmd))}
-	if respSize > 0 {
-		attrs = append(attrs, attr(abi.AttrCoreOut, respSize, w.addr+rawOut))
-	}
-	if uhwSize > 0 {
-		attrs = append(attrs, attr(abi.AttrUHWOut, uhwSize, w.addr+rawUHW))
-	}
-	clear(w.mem[rawOut:])
-	if err := w.ioctl(abi.ObjectDevice, abi.MethodInvokeWrite, nil, attrs...); err != nil {
+	if err := w.invoke(cmd, shape{in: in, core: respSize, hw: uhwSize}); err != nil {
 		return err
 	}
 	if uhwSize > 0 {

@@ -93,11 +93,13 @@ func (r *rig) must(err error) {
 // errOf is the error of a call whose value does not count.
 func errOf[T any](_ T, err error) error { return err }
 
-// errnos are those that the observations name.
-var errnos = []struct {
+type namedErrno struct {
 	errno syscall.Errno
 	name  string
-}{
+}
+
+// errnos are those that the observations name.
+var errnos = []namedErrno{
 	{syscall.EACCES, "EACCES"}, {syscall.EADDRINUSE, "EADDRINUSE"}, {syscall.EADDRNOTAVAIL, "EADDRNOTAVAIL"}, {syscall.EAGAIN, "EAGAIN"},
 	{syscall.ECONNABORTED, "ECONNABORTED"}, {syscall.ECONNREFUSED, "ECONNREFUSED"}, {syscall.ECONNRESET, "ECONNRESET"}, {syscall.ENOTCONN, "ENOTCONN"}, {syscall.EAFNOSUPPORT, "EAFNOSUPPORT"}, {syscall.EBADF, "EBADF"}, {syscall.EBUSY, "EBUSY"},
 	{syscall.EEXIST, "EEXIST"}, {syscall.EFAULT, "EFAULT"}, {syscall.EINVAL, "EINVAL"}, {syscall.EIO, "EIO"},

@@ -24,7 +24,7 @@ var recordTo = flag.String("record", "", "write the observations to this directo
 func suite() []test {
 	return slices.Concat(
 		deviceTests, memoryTests, queueTests, stateTests, attrTests, dataTests, errorTests, limitTests, eventTests, abiTests, abiFileTests, uapiTests, uapiChangeTests, uapiDomainTests, uapiSharedTests, uapiWaitTests, uapiWindowTests,
-		changeTests, datagramTests, sharedTests, unreliableTests, windowTests, multicastTests, tableTests(), moduleTests, cmTests, cmConnectionTests, cmDatagramTests, cmGroupTests, cmQueryTests, cmOlderTests, cmStateTests(),
+		changeTests, datagramTests, sharedTests, unreliableTests, windowTests, multicastTests, tableTests(&coverage{}), moduleTests, cmTests, cmConnectionTests, cmDatagramTests, cmGroupTests, cmQueryTests, cmOlderTests, cmStateTests(),
 	)
 }
 

@@ -32,16 +32,16 @@ const (
 	methodOutSize = 256
 )
 
-// args makes the attributes of a good call, in the table's order.
-func (x *methodExample) args(e *abi.Entry, s *stand) []abi.IoctlAttr {
-	var data map[string]uint64
+// args makes the attributes of a good call, in the table's order, but for what
+// change spoils, which may be nil.
+func (x *methodExample) args(e *abi.Entry, s *stand, change func(*stand, map[string]uint64)) []abi.IoctlAttr {
+	data := map[string]uint64{}
 	if x.data != nil {
 		data = x.data(s)
 	}
-	return x.attrs(e, s, data)
-}
-
-func (x *methodExample) attrs(e *abi.Entry, s *stand, data map[string]uint64) []abi.IoctlAttr {
+	if change != nil {
+		change(s, data)
+	}
 	var list []abi.IoctlAttr
 	for i, a := range e.Attrs {
 		size, sized := x.sizes[a.Name]
@@ -66,7 +66,7 @@ func (t *tableCase) method(x *methodExample) {
 	ask := func(spoil func(s *stand, list []abi.IoctlAttr) []abi.IoctlAttr) string {
 		return t.check(form, func(s *stand) error {
 			clear(s.mem[rawOut:])
-			list := x.args(t.entry, s)
+			list := x.args(t.entry, s, nil)
 			if spoil != nil {
 				list = spoil(s, list)
 			}
@@ -93,7 +93,7 @@ func (t *tableCase) method(x *methodExample) {
 			defer w.f.Close()
 			spare := *s
 			spare.raw = w
-			return w.ioctl(t.entry.Object, t.entry.Method, nil, x.args(t.entry, &spare)...)
+			return w.ioctl(t.entry.Object, t.entry.Method, nil, x.args(t.entry, &spare, nil)...)
 		}))
 	}
 	for _, wrong := range x.wrong {
@@ -102,14 +102,7 @@ func (t *tableCase) method(x *methodExample) {
 			if wrong.prepare != nil {
 				wrong.prepare(s)
 			}
-			data := map[string]uint64{}
-			if x.data != nil {
-				data = x.data(s)
-			}
-			if wrong.data != nil {
-				wrong.data(s, data)
-			}
-			return s.ioctl(t.entry.Object, t.entry.Method, nil, x.attrs(t.entry, s, data)...)
+			return s.ioctl(t.entry.Object, t.entry.Method, nil, x.args(t.entry, s, wrong.data)...)
 		}))
 		t.drop()
 	}
@@ -123,7 +116,7 @@ func given1(given bool) string {
 }
 
 func (x *methodExample) given(e *abi.Entry, s *stand, a *abi.Attr) bool {
-	return slices.ContainsFunc(x.args(e, s), func(v abi.IoctlAttr) bool { return v.AttrID == a.ID })
+	return slices.ContainsFunc(x.args(e, s, nil), func(v abi.IoctlAttr) bool { return v.AttrID == a.ID })
 }
 
 // attribute spoils one attribute in every way.

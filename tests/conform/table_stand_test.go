@@ -3,8 +3,6 @@
 package conform
 
 import (
-	"encoding/binary"
-
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/abi/abitest"
 )
@@ -114,7 +112,7 @@ type shape struct {
 func (s *stand) send(e *abi.Entry, form string, p shape) error {
 	switch {
 	case form == "ioctl":
-		return s.invoke(e, p)
+		return s.invoke(e.Command, p)
 	case e.Form == abi.FormExtended:
 		return s.writeExtended(e, p)
 	default:
@@ -136,12 +134,12 @@ func (s *stand) writePlain(e *abi.Entry, p shape) error {
 	return err
 }
 
-func (s *stand) respond(p shape) uint64 {
+func (w *raw) respond(p shape) uint64 {
 	if p.nowhere {
 		return noAddress
 	}
-	clear(s.mem[rawOut:])
-	return s.addr + rawOut
+	clear(w.mem[rawOut:])
+	return w.addr + rawOut
 }
 
 func (s *stand) writeExtended(e *abi.Entry, p shape) error {
@@ -158,28 +156,29 @@ func (s *stand) writeExtended(e *abi.Entry, p shape) error {
 	return err
 }
 
-func (s *stand) invoke(e *abi.Entry, p shape) error {
-	core := attr(abi.AttrCoreIn, len(p.in), s.addr+rawIn)
-	copy(s.mem[rawIn:rawOut], p.in)
+// invoke carries a command by ioctl.
+func (w *raw) invoke(cmd abi.Command, p shape) error {
+	core := attr(abi.AttrCoreIn, len(p.in), w.addr+rawIn)
+	copy(w.mem[rawIn:rawOut], p.in)
 	switch {
 	case p.unread:
 		core.Data = noAddress
 	case len(p.in) <= abi.AttrInlineMax:
 		var b [8]byte
 		copy(b[:], p.in)
-		core.Data = binary.LittleEndian.Uint64(b[:])
+		core.Data = le.Uint64(b[:])
 	}
-	attrs := []abi.IoctlAttr{core, attr(abi.AttrWriteCmd, 8, uint64(e.Command))}
-	at := s.respond(p)
+	attrs := []abi.IoctlAttr{core, attr(abi.AttrWriteCmd, 8, uint64(cmd))}
+	at := w.respond(p)
 	if p.core > 0 {
 		attrs = append(attrs, attr(abi.AttrCoreOut, p.core, at))
 	}
 	if p.hwIn > 0 {
-		clear(s.mem[rawUHW : rawUHW+p.hwIn])
-		attrs = append(attrs, attr(abi.AttrUHWIn, p.hwIn, s.addr+rawUHW))
+		clear(w.mem[rawUHW : rawUHW+p.hwIn])
+		attrs = append(attrs, attr(abi.AttrUHWIn, p.hwIn, w.addr+rawUHW))
 	}
 	if p.hw > 0 {
-		attrs = append(attrs, attr(abi.AttrUHWOut, p.hw, s.addr+rawUHW))
+		attrs = append(attrs, attr(abi.AttrUHWOut, p.hw, w.addr+rawUHW))
 	}
-	return s.ioctl(abi.ObjectDevice, abi.MethodInvokeWrite, nil, attrs...)
+	return w.ioctl(abi.ObjectDevice, abi.MethodInvokeWrite, nil, attrs...)
 }

@@ -17,8 +17,8 @@ import (
 
 // tableTests are made from the schema of everything that can be asked for: a
 // case for each supported entry, in each form, and one for all that are not
-// supported.
-func tableTests() []test {
+// supported. cover notes what they see.
+func tableTests(cover *coverage) []test {
 	var list []test
 	var refused []*abi.Entry
 	for _, e := range verbsEntries() {
@@ -26,12 +26,12 @@ func tableTests() []test {
 		case !e.Supported():
 			refused = append(refused, e)
 		case e.Form == abi.FormIoctl:
-			list = append(list, test{"method/" + e.Name, func(r *rig) { runMethod(r, e, &coverage{}) }})
+			list = append(list, test{"method/" + e.Name, func(r *rig) { runMethod(r, e, cover) }})
 		default:
-			list = append(list, test{"command/" + e.Name, func(r *rig) { runCommand(r, e, &coverage{}) }})
+			list = append(list, test{"command/" + e.Name, func(r *rig) { runCommand(r, e, cover) }})
 		}
 	}
-	return append(list, test{"command/unsupported", func(r *rig) { runRefused(r, refused, &coverage{}) }})
+	return append(list, test{"command/unsupported", func(r *rig) { runRefused(r, refused, cover) }})
 }
 
 // verbsEntries are the commands and methods of uverbs devices.
@@ -146,14 +146,13 @@ func (c *coverage) note(entry, form string, err error) {
 // lacking lists the promises of the table that no call has shown.
 func (c *coverage) lacking(table []*abi.Entry) []string {
 	var list []string
-	for i := range table {
-		e := table[i]
+	for _, e := range table {
 		for _, form := range forms(e) {
 			key := e.Name + " by " + form
 			seen := c.seen[key]
 			refused := 0
 			for text, n := range seen {
-				if text != "ok" && slices.ContainsFunc(errnoNames(), func(name string) bool { return name == text }) {
+				if text != "ok" && slices.ContainsFunc(errnos, func(x namedErrno) bool { return x.name == text }) {
 					refused += n
 				}
 			}
@@ -170,36 +169,16 @@ func (c *coverage) lacking(table []*abi.Entry) []string {
 	return list
 }
 
-func errnoNames() []string {
-	var names []string
-	for _, e := range errnos {
-		names = append(names, e.name)
-	}
-	return names
-}
-
 // TestTableCoverage: each entry that the table lists as supported was seen to
 // succeed, and to fail with an errno, in each of its forms; an unsupported
 // entry has the errno that the table says.
 func TestTableCoverage(t *testing.T) {
 	sys := emulatorSim(t)
 	cover := &coverage{}
-	table := verbsEntries()
-	var refused []*abi.Entry
-	for i := range table {
-		e := table[i]
-		switch {
-		case !e.Supported():
-			refused = append(refused, e)
-			continue
-		case e.Form == abi.FormIoctl:
-			t.Run(e.Name, func(t *testing.T) { runMethod(newRig(t, sys), e, cover) })
-		default:
-			t.Run(e.Name, func(t *testing.T) { runCommand(newRig(t, sys), e, cover) })
-		}
+	for _, tc := range tableTests(cover) {
+		t.Run(tc.name, func(t *testing.T) { tc.run(newRig(t, sys)) })
 	}
-	t.Run("unsupported", func(t *testing.T) { runRefused(newRig(t, sys), refused, cover) })
-	require.Empty(t, cover.lacking(table))
+	require.Empty(t, cover.lacking(verbsEntries()))
 }
 
 // TestCoverageSeesGaps: the test above can fail.
@@ -207,8 +186,7 @@ func TestCoverageSeesGaps(t *testing.T) {
 	table := verbsEntries()
 	full := func() *coverage {
 		c := &coverage{}
-		for i := range table {
-			e := table[i]
+		for _, e := range table {
 			for _, form := range forms(e) {
 				if e.Supported() {
 					c.note(e.Name, form, nil)
