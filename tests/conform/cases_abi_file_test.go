@@ -103,8 +103,7 @@ var abiFileTests = []test{
 	{"abi/open", func(r *rig) {
 		k := r.process(0)
 		for _, name := range []string{"/dev/infiniband/uverbs99", "/sys/class/infiniband_verbs/nothing", "/sys/class/infiniband/nothing/node_type"} {
-			_, err := k.Open(name)
-			r.say("%s: %s", name, errText(err))
+			r.result(name, errOf(k.Open(name)))
 		}
 		r.result("a directory that is not there", errOf(k.ReadDir("/sys/class/infiniband/nothing")))
 	}},
@@ -112,17 +111,11 @@ var abiFileTests = []test{
 		k := r.process(0)
 		device := "/sys/class/infiniband/" + r.sys.device[0]
 		text := func(name string) string {
-			f, err := k.Open(name)
-			if err != nil {
-				return errText(err)
-			}
-			defer f.Close()
-			b := make([]byte, 256)
-			n, err := f.Read(context.Background(), b)
+			got, err := readAttribute(k, name)
 			if err != nil && !errors.Is(err, io.EOF) {
 				return errText(err)
 			}
-			return strings.TrimSpace(string(b[:n]))
+			return strings.TrimSpace(got)
 		}
 		r.say("abi_version: %s", text("/sys/class/infiniband_verbs/abi_version"))
 		r.say("node_type: %s", text(device+"/node_type"))

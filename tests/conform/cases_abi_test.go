@@ -119,14 +119,8 @@ var abiTests = []test{
 		r.result("DEALLOC_PD of a completion queue", dealloc(cq.handle))
 		r.result("DEALLOC_PD", dealloc(pd))
 		r.result("DEALLOC_PD again", dealloc(pd))
-		r.result("DESTROY_CQ of nothing", func() error {
-			_, err := (&rawCQ{w: w, handle: 0x7fff0000}).destroy()
-			return err
-		}())
-		r.result("DESTROY_QP of a completion queue", func() error {
-			_, err := (&rawQP{w: w, handle: cq.handle}).destroy()
-			return err
-		}())
+		r.result("DESTROY_CQ of nothing", errOf((&rawCQ{w: w, handle: 0x7fff0000}).destroy()))
+		r.result("DESTROY_QP of a completion queue", errOf((&rawQP{w: w, handle: cq.handle}).destroy()))
 		r.result("QUERY_QP of nothing", w.command(abi.CmdQueryQP, &abi.QueryQP{QPHandle: 0x7fff0000}, 16, &abi.QueryQPResp{}, 128, nil, 0))
 		r.result("MODIFY_QP of nothing", w.command(abi.CmdModifyQP, &abi.ModifyQP{QPHandle: 0x7fff0000, AttrMask: 1}, 112, nil, 0, nil, 0))
 		r.result("REQ_NOTIFY_CQ of nothing", w.command(abi.CmdReqNotifyCQ, &abi.ReqNotifyCQ{CQHandle: 0x7fff0000}, 8, nil, 0, nil, 0))

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
@@ -226,7 +225,7 @@ var cmConnectionTests = []test{
 		p := &cmPair{r: r, a: r.cmFile(0), b: c, at: at, listener: l}
 		one, two := p.dial("one"), p.dial("two")
 		r.must(one.connect(cmParam(cmQPN(), "one")))
-		r.must(c.f.(kshim.Waiter).WaitReadable(r.withDeadline()))
+		waits(c)
 		r.must(two.connect(cmParam(cmQPN(), "two")))
 		r.say("no answer: %t", p.a.idle())
 		c.sayEvent()
@@ -270,7 +269,7 @@ var cmConnectionTests = []test{
 		r.must(one.connect(cmParam(cmQPN(), "one")))
 		r.must(two.connect(cmParam(cmQPN(), "two")))
 		ev := p.b.sayEvent()
-		r.must(p.b.f.(kshim.Waiter).WaitReadable(r.withDeadline())) // the other is there
+		waits(p.b) // the other is there
 		pone := p.b.made("passive", ev)
 		r.result("DESTROY_ID", errOf(p.listener.destroy()))
 		p.a.sayEvent()

@@ -10,10 +10,7 @@ import (
 )
 
 // cmGroup is a membership of an id; its events have the uid of one.
-type cmGroup struct {
-	*cmID
-	of *cmID
-}
+type cmGroup struct{ *cmID }
 
 // join joins a group for sending and receiving.
 func (id *cmID) join(at netip.Addr) (*cmGroup, error) {
@@ -28,11 +25,16 @@ func (id *cmID) joinAs(at netip.AddrPort, size uint16, flag abi.UCMJoinFlag) (*c
 	if req.AddrSize = size; size == 0 {
 		req.AddrSize = right
 	}
+	return id.joined(abi.UCMCmdJoinMcast, &req, abi.UCMJoinMcastSize, &req.Response, req.UID)
+}
+
+// joined gives a command that joins a group, and the membership.
+func (id *cmID) joined(cmd abi.UCMCommand, in abi.Struct, size int, response *uint64, uid uint64) (*cmGroup, error) {
 	var resp abi.UCMCreateIDResp
-	if err := id.c.do(abi.UCMCmdJoinMcast, &req, abi.UCMJoinMcastSize, &req.Response, &resp, abi.UCMCreateIDRespSize); err != nil {
+	if err := id.c.do(cmd, in, size, response, &resp, abi.UCMCreateIDRespSize); err != nil {
 		return nil, err
 	}
-	g := &cmGroup{&cmID{c: id.c, name: id.name + "'s group", num: resp.ID, uid: req.UID, ud: true}, id}
+	g := &cmGroup{&cmID{c: id.c, name: id.name + "'s group", num: resp.ID, uid: uid, ud: true}}
 	id.c.ids[g.uid] = g.cmID
 	return g, nil
 }

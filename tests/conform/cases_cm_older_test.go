@@ -35,30 +35,12 @@ func (id *cmID) resolveIP(src, dst abi.SockaddrIn6) error {
 func (id *cmID) joinIP(at abi.SockaddrIn6) (*cmGroup, error) {
 	id.c.next++
 	req := abi.UCMJoinIPMcast{UID: id.c.next, ID: id.num, Addr: at}
-	var resp abi.UCMCreateIDResp
-	err := id.c.do(abi.UCMCmdJoinIPMcast, &req, abi.UCMJoinIPMcastSize, &req.Response, &resp, abi.UCMCreateIDRespSize)
-	if err != nil {
-		return nil, err
-	}
-	g := &cmGroup{&cmID{c: id.c, name: id.name + "'s group", num: resp.ID, uid: req.UID, ud: true}, id}
-	id.c.ids[g.uid] = g.cmID
-	return g, nil
+	return id.joined(abi.UCMCmdJoinIPMcast, &req, abi.UCMJoinIPMcastSize, &req.Response, req.UID)
 }
 
-// queryRoute returns as many bytes of the answer as were written.
+// queryRoute asks for an id's addresses and path; the option means nothing.
 func (id *cmID) queryRoute(room uint16) (answer []byte, err error) {
-	c := id.c
-	for i := range c.mem {
-		c.mem[i] = 0xee
-	}
-	body := make([]byte, abi.UCMQuerySize)
-	(&abi.UCMQuery{Response: c.addr, ID: id.num, Option: 77}).Put(body)
-	err = c.raw(abi.UCMCmdQueryRoute, uint16(len(body)), room, body)
-	n := len(c.mem)
-	for n > 0 && c.mem[n-1] == 0xee {
-		n--
-	}
-	return c.mem[:n], err
+	return id.queryInto(abi.UCMCmdQueryRoute, 77, room)
 }
 
 // sayRoute writes an id's addresses and path down, and whether QUERY says the

@@ -3,7 +3,6 @@
 package conform
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"net/netip"
@@ -15,20 +14,29 @@ import (
 
 // waits returns when an event waits in the file.
 func waits(c *cmFile) {
-	c.r.must(c.f.(kshim.Waiter).WaitReadable(context.Background()))
+	c.r.must(c.f.(kshim.Waiter).WaitReadable(c.r.withDeadline()))
 }
 
-// queryPath asks for an id's path records, with room for so many bytes.
+// queryPath asks for an id's path records.
 func (id *cmID) queryPath(room int) (answer []byte, err error) {
+	return id.queryInto(abi.UCMCmdQuery, abi.UCMQueryPath, uint16(room))
+}
+
+// queryInto gives a query with room for so many bytes of its answer, and
+// returns as many as were written.
+func (id *cmID) queryInto(cmd abi.UCMCommand, what abi.UCMQueryOption, room uint16) (answer []byte, err error) {
 	c := id.c
-	clear(c.mem)
 	for i := range c.mem {
 		c.mem[i] = 0xee
 	}
 	body := make([]byte, abi.UCMQuerySize)
-	(&abi.UCMQuery{Response: c.addr, ID: id.num, Option: abi.UCMQueryPath}).Put(body)
-	err = c.raw(abi.UCMCmdQuery, uint16(len(body)), uint16(room), body)
-	return c.mem, err
+	(&abi.UCMQuery{Response: c.addr, ID: id.num, Option: what}).Put(body)
+	err = c.raw(cmd, uint16(len(body)), room, body)
+	n := len(c.mem)
+	for n > 0 && c.mem[n-1] == 0xee {
+		n--
+	}
+	return c.mem[:n], err
 }
 
 // sayPath writes the path records of an id down.
@@ -38,12 +46,8 @@ func (r *rig) sayPath(id *cmID, room int) {
 		r.say("%s, room for %d bytes: %s", id.name, room, errText(err))
 		return
 	}
-	touched := len(answer)
-	for touched > 0 && answer[touched-1] == 0xee {
-		touched--
-	}
-	r.say("%s, room for %d bytes: %d paths, %d bytes", id.name, room, binary.LittleEndian.Uint32(answer), touched)
-	if touched < abi.UCMQueryPathRespSize+abi.UCMPathRecSize {
+	r.say("%s, room for %d bytes: %d paths, %d bytes", id.name, room, le.Uint32(id.c.mem), len(answer))
+	if len(answer) < abi.UCMQueryPathRespSize+abi.UCMPathRecSize {
 		return
 	}
 	var path abi.UCMPathRec

@@ -3,10 +3,8 @@
 package conform
 
 import (
-	"context"
 	"net/netip"
 
-	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/tests/must"
 )
@@ -29,10 +27,7 @@ var cmTests = []test{
 		r.result("CREATE_ID, too much room", c.raw(abi.UCMCmdCreateID, uint16(len(short)), 64, short))
 		(&abi.UCMCreateID{UID: 1, Response: 0xfff0_0000_0000_0000, PS: abi.UCMPSTCP, QPType: abi.QPTRC}).Put(short)
 		r.result("CREATE_ID, bad address", c.raw(abi.UCMCmdCreateID, uint16(len(short)), 4, short))
-		r.result("GET_EVENT, no event", func() error {
-			_, err := c.event()
-			return err
-		}())
+		r.result("GET_EVENT, no event", errOf(c.event()))
 		r.result("GET_EVENT, no room", c.raw(abi.UCMCmdGetEvent, 8, 16, make([]byte, 8)))
 	}),
 	{"cm/ids", func(r *rig) {
@@ -121,24 +116,19 @@ var cmTests = []test{
 	}},
 	{"cm/listen", func(r *rig) {
 		c := r.cmFile(1)
-		id := c.create("id")
-		r.result("LISTEN, not bound", id.listen(1))
-		id = c.create("id")
-		r.must(id.bind(r.cmAddr(1, 0)))
+		bound := func(at netip.AddrPort) *cmID {
+			id := c.create("id")
+			r.must(id.bind(at))
+			return id
+		}
+		r.result("LISTEN, not bound", c.create("id").listen(1))
+		id := bound(r.cmAddr(1, 0))
 		r.result("LISTEN", id.listen(1))
 		r.result("again", id.listen(1))
-		id = c.create("id")
-		r.must(id.bind(r.cmAddr(1, 0)))
-		r.result("LISTEN with backlog 0", id.listen(0))
-		id = c.create("id")
-		r.must(id.bind(r.cmAddr(1, 0)))
-		r.result("LISTEN with a large backlog", id.listen(1<<31))
-		id = c.create("id")
-		r.must(id.bind(netip.MustParseAddrPort("0.0.0.0:0")))
-		r.result("LISTEN on all devices", id.listen(1))
-		id = c.create("id")
-		r.must(id.bind(netip.MustParseAddrPort("[::]:0")))
-		r.result("LISTEN on all devices, IPv6", id.listen(1))
+		r.result("LISTEN with backlog 0", bound(r.cmAddr(1, 0)).listen(0))
+		r.result("LISTEN with a large backlog", bound(r.cmAddr(1, 0)).listen(1<<31))
+		r.result("LISTEN on all devices", bound(netip.MustParseAddrPort("0.0.0.0:0")).listen(1))
+		r.result("LISTEN on all devices, IPv6", bound(netip.MustParseAddrPort("[::]:0")).listen(1))
 	}},
 	onCM("cm/resolve", func(r *rig, c *cmFile) {
 		resolve := func(what string, src, dst netip.AddrPort) *cmID {
@@ -173,7 +163,7 @@ var cmTests = []test{
 		r.result("from a descriptor that is not open", errOf(id.migrate(to, 1<<20)))
 		r.result("from a file that has it not", errOf(id.migrate(to, to.fd())))
 		r.must(id.resolveAddr(netip.AddrPort{}, r.cmAddr(1, 1)))
-		r.must(from.f.(kshim.Waiter).WaitReadable(context.Background()))
+		waits(from)
 		r.must(other.resolveAddr(netip.AddrPort{}, r.cmAddr(1, 1)))
 		reported, err := id.migrate(to, from.fd())
 		r.result("with an event that waits", err)

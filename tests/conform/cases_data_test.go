@@ -223,24 +223,8 @@ var dataTests = append(sizeTests(), []test{
 		a.complete(wr)
 		b.recvs(1)
 	}),
-	{"read/one-at-a-time", func(r *rig) {
-		a, b := r.pair(func(c *config) { c.rdAtomic = 1 })
-		fill(b.buf[:16000], 37)
-		for i := range 8 {
-			a.post(a.rdma(abi.WRRDMARead, 2000*i, 2000, b, 2000*i))
-		}
-		a.sends(8)
-		r.saySame("target", b.buf[:16000], a.buf[:16000])
-	}},
-	{"read/many-at-a-time", func(r *rig) {
-		a, b := r.pair(func(c *config) { c.rdAtomic = 16 })
-		fill(b.buf[:32000], 38)
-		for i := range 16 {
-			a.post(a.rdma(abi.WRRDMARead, 2000*i, 2000, b, 2000*i))
-		}
-		a.sends(16)
-		r.saySame("target", b.buf[:32000], a.buf[:32000])
-	}},
+	{"read/one-at-a-time", func(r *rig) { r.reads(8, 1) }},
+	{"read/many-at-a-time", func(r *rig) { r.reads(16, 16) }},
 	onPair("read/fence", func(r *rig, a, b *end) {
 		fill(b.buf[:8000], 39)
 		fill(a.buf[:8000], 40)

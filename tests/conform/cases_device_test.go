@@ -3,6 +3,7 @@
 package conform
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -45,8 +46,7 @@ var deviceTests = []test{
 	}},
 	onDevice("device/port-unknown", func(r *rig, ctx *verbs.Context) {
 		for _, n := range []uint8{0, 2, 255} {
-			_, err := ctx.QueryPort(n)
-			r.say("port %d: %s", n, errText(err))
+			r.result(fmt.Sprintf("port %d", n), errOf(ctx.QueryPort(n)))
 		}
 	}),
 	onEnd("device/gids", func(r *rig, e *end) {

@@ -147,47 +147,17 @@ var errorTests = append(faultTests(), []test{
 			b.sayStateOnce(abi.QPSErr)
 		}
 	}},
-	{"error/no-receive", func(r *rig) {
-		a, b := r.pair(func(c *config) { c.rnrRetry, c.minRNR = 1, 1 })
-		a.complete(a.wr(abi.WRSend, 0, 64))
-		a.sayState()
-		b.sayState()
-	}},
-	{"error/no-receive-no-retry", func(r *rig) {
-		a, b := r.pair(func(c *config) { c.rnrRetry, c.minRNR = 0, 1 })
-		a.complete(a.wr(abi.WRSend, 0, 64))
-		a.sayState()
-		b.sayState()
-	}},
-	{"error/no-receive-for-write-imm", func(r *rig) {
-		a, b := r.pair(func(c *config) { c.rnrRetry, c.minRNR = 2, 1 })
-		a.complete(a.rdma(abi.WRRDMAWriteWithImm, 0, 64, b, 0))
-		a.sayState()
-		b.sayState()
-	}},
+	{"error/no-receive", func(r *rig) { r.noReceive(abi.WRSend, 1) }},
+	{"error/no-receive-no-retry", func(r *rig) { r.noReceive(abi.WRSend, 0) }},
+	{"error/no-receive-for-write-imm", func(r *rig) { r.noReceive(abi.WRRDMAWriteWithImm, 2) }},
 	{"error/no-receive-queue", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.recvWR, c.rnrRetry, c.minRNR = 0, 1, 1 })
 		a.complete(a.wr(abi.WRSend, 0, 64))
 		b.sayState()
 	}},
-	{"error/peer-gone", func(r *rig) {
-		a, b := r.pair(func(c *config) { c.timeout, c.retry = 12, 1 })
-		r.must(b.qp.Destroy())
-		a.complete(a.rdma(abi.WRRDMAWrite, 0, 64, b, 0))
-		a.sayState()
-	}},
-	{"error/peer-gone-read", func(r *rig) {
-		a, b := r.pair(func(c *config) { c.timeout, c.retry = 12, 1 })
-		r.must(b.qp.Destroy())
-		a.complete(a.rdma(abi.WRRDMARead, 0, 64, b, 0))
-		a.sayState()
-	}},
-	{"error/peer-gone-no-retry", func(r *rig) {
-		a, b := r.pair(func(c *config) { c.timeout, c.retry = 12, 0 })
-		r.must(b.qp.Destroy())
-		a.complete(a.rdma(abi.WRRDMAWrite, 0, 64, b, 0))
-		a.sayState()
-	}},
+	{"error/peer-gone", func(r *rig) { r.peerGone(abi.WRRDMAWrite, 1) }},
+	{"error/peer-gone-read", func(r *rig) { r.peerGone(abi.WRRDMARead, 1) }},
+	{"error/peer-gone-no-retry", func(r *rig) { r.peerGone(abi.WRRDMAWrite, 0) }},
 	{"error/peer-in-error", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.timeout, c.retry = 12, 1 })
 		b.to(abi.QPSErr)
@@ -260,9 +230,7 @@ var errorTests = append(faultTests(), []test{
 	}),
 	onPair("flush/unsignaled", func(r *rig, a, b *end) {
 		for range 3 {
-			wr := a.wr(abi.WRSend, 0, 64) // b has no receive
-			wr.Flags = 0
-			a.post(wr)
+			a.post(unsignaled(a.wr(abi.WRSend, 0, 64))) // b has no receive
 		}
 		pause()
 		a.to(abi.QPSErr)
@@ -336,6 +304,22 @@ func (r *rig) sayLocal(what string, request func(a, b *end) verbs.SendWR) {
 	a.complete(wr)
 	a.sayState()
 	b.sayState()
+}
+
+// noReceive posts a request that the peer has no receive for.
+func (r *rig) noReceive(op abi.WROpcode, retries uint8) {
+	a, b := r.pair(func(c *config) { c.rnrRetry, c.minRNR = retries, 1 })
+	a.complete(a.rdma(op, 0, 64, b, 0))
+	a.sayState()
+	b.sayState()
+}
+
+// peerGone posts a request to a queue pair that is no more.
+func (r *rig) peerGone(op abi.WROpcode, retries uint8) {
+	a, b := r.pair(func(c *config) { c.timeout, c.retry = 12, retries })
+	r.must(b.qp.Destroy())
+	a.complete(a.rdma(op, 0, 64, b, 0))
+	a.sayState()
 }
 
 // strangeMemory is the request with a local key of nothing.

@@ -3,6 +3,8 @@
 package conform
 
 import (
+	"fmt"
+
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 	"github.com/rdmashim/rdmashim/tests/must"
@@ -128,9 +130,7 @@ var limitTests = []test{
 	}),
 	onPair("limit/opcodes", func(r *rig, a, b *end) {
 		for _, op := range []abi.WROpcode{abi.WRBindMW, abi.WRTSO, abi.WRRDMAReadWithInv, abi.WRMaskedAtomicCmpAndSwp, abi.WRMaskedAtomicFetchAndAdd, 14, 99, 1 << 31} {
-			wr := a.rdma(op, 0, 8, b, 0)
-			n, err := a.qp.Post([]verbs.SendWR{wr})
-			r.say("%v: %d posted, %s", op, n, errText(err))
+			r.posted(op.String())(a.qp.Post([]verbs.SendWR{a.rdma(op, 0, 8, b, 0)}))
 		}
 		wr := a.rdma(abi.WRRDMAWrite, 0, 8, b, 0)
 		wr.Flags |= 1 << 20
@@ -140,8 +140,7 @@ var limitTests = []test{
 	{"limit/atomic-length", func(r *rig) {
 		for _, n := range []int{0, 4, 9, 16} {
 			a, b := r.pair()
-			got, err := a.qp.Post([]verbs.SendWR{a.rdma(abi.WRAtomicFetchAndAdd, 0, n, b, 0)})
-			r.say("%d bytes: %d posted, %s", n, got, errText(err))
+			r.posted(fmt.Sprintf("%d bytes", n))(a.qp.Post([]verbs.SendWR{a.rdma(abi.WRAtomicFetchAndAdd, 0, n, b, 0)}))
 		}
 	}},
 	onPair("limit/nothing", func(r *rig, a, _ *end) {

@@ -60,8 +60,7 @@ var memoryTests = []test{
 		for _, access := range []abi.AccessFlags{
 			abi.AccessOnDemand, abi.AccessLocalWrite | abi.AccessRelaxedOrdering, 1 << 8, 1 << 19, 1 << 31,
 		} {
-			_, err := pd.RegMR(make([]byte, 4096), access)
-			r.say("%v: %s", access, errText(err))
+			r.result(access.String(), errOf(pd.RegMR(make([]byte, 4096), access)))
 		}
 	}),
 	onDomain("mr/empty", func(r *rig, pd *verbs.PD) {
@@ -72,8 +71,7 @@ var memoryTests = []test{
 		mem := r.pages(2)
 		r.must(syscall.Mprotect(mem, syscall.PROT_READ))
 		for _, access := range []abi.AccessFlags{0, abi.AccessRemoteRead, abi.AccessLocalWrite, allAccess} {
-			_, err := pd.RegMR(mem, access)
-			r.say("%v: %s", access, errText(err))
+			r.result(access.String(), errOf(pd.RegMR(mem, access)))
 		}
 	}),
 	onDomain("mr/memory-that-is-not-there", func(r *rig, pd *verbs.PD) {
@@ -82,8 +80,7 @@ var memoryTests = []test{
 		r.must(syscall.Munmap(r.mapped[0]))
 		r.mapped = nil
 		for _, access := range []abi.AccessFlags{0, abi.AccessRemoteRead, abi.AccessLocalWrite, allAccess} {
-			_, err := pd.RegMR(mem[:page], access)
-			r.say("%v: %s", access, errText(err))
+			r.result(access.String(), errOf(pd.RegMR(mem[:page], access)))
 		}
 	}),
 	onDomain("mr/memory-with-a-hole", func(r *rig, pd *verbs.PD) {

@@ -19,8 +19,7 @@ const groupQPN = 0xffffff
 func (e *end) groupWay(group netip.Addr) *verbs.AH {
 	path := e.path(e)
 	path.DGID = group.As16()
-	ah := must.Get(e.pd.CreateAH(ahAttr(path)))(e.r)
-	return ah
+	return must.Get(e.pd.CreateAH(path.AHAttr()))(e.r)
 }
 
 // toGroup is a datagram for all of a group.
@@ -34,8 +33,7 @@ func (e *end) toGroup(offset, length int, way *verbs.AH) verbs.SendWR {
 // port, and devices may have different ones.
 func (r *rig) members() (a, b *end, way *verbs.AH) {
 	r.joinIP(group)
-	c := defaults()
-	c.typ, c.qkey, c.size = abi.QPTUD, testQKey, 16<<10
+	c := changed(forDatagrams)
 	a, b = r.newEnd("a", r.open(0), c), r.newEnd("b", r.open(0), c)
 	a.datagramRTS()
 	b.datagramRTS()

@@ -118,12 +118,7 @@ var queueTests = []test{
 		b.send(5, a)
 	}),
 	onPair("cq/shared-by-queue-pairs", func(r *rig, a, b *end) {
-		c, d := &end{}, &end{}
-		*c, *d = *a, *b
-		c.name, d.name = "c", "d"
-		c.qp = must.Get(a.pd.CreateQP(a.init()))(r)
-		d.qp = must.Get(b.pd.CreateQP(b.init()))(r)
-		r.connect(c, d)
+		c, d := r.another(a, b)
 		a.post(a.rdma(abi.WRRDMAWrite, 0, 10, b, 0))
 		wc := a.sends(1)
 		r.say("of the first: %t", wc[0].QPN == a.qp.Num())

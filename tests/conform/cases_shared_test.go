@@ -167,10 +167,7 @@ var sharedTests = []test{
 
 // sharing is pair with a shared receive queue at b of n receives.
 func (r *rig) sharing(n int, change ...func(*config)) (a, b *end) {
-	c := defaults()
-	for _, f := range change {
-		f(&c)
-	}
+	c := changed(change...)
 	a = r.newEnd("a", r.open(0), c)
 	c.shared = n
 	b = r.newEnd("b", r.open(1), c)

@@ -330,15 +330,10 @@ func (r *rig) missing(e *end, attr verbs.QPAttr, mask abi.QPAttrMask) {
 // needs. Each starts at the same state.
 func (r *rig) superfluous(e, peer *end, to abi.QPState, mask abi.QPAttrMask) {
 	from := e.qp.State()
-	all := e.attrRTS()
-	for _, more := range []verbs.QPAttr{e.attrRTR(peer), e.attrInit()} {
-		all.PathMTU, all.DestQPNum, all.RQPSN = max(all.PathMTU, more.PathMTU), max(all.DestQPNum, more.DestQPNum), max(all.RQPSN, more.RQPSN)
-		all.MaxDestRdAtomic, all.MinRNRTimer = max(all.MaxDestRdAtomic, more.MaxDestRdAtomic), max(all.MinRNRTimer, more.MinRNRTimer)
-		all.PortNum, all.AccessFlags = max(all.PortNum, more.PortNum), all.AccessFlags|more.AccessFlags
-		if more.AV.IsGlobal != 0 {
-			all.AV = more.AV
-		}
-	}
+	all, rtr, init := e.attrRTS(), e.attrRTR(peer), e.attrInit()
+	all.PathMTU, all.DestQPNum, all.RQPSN = rtr.PathMTU, rtr.DestQPNum, rtr.RQPSN
+	all.MaxDestRdAtomic, all.MinRNRTimer, all.AV = rtr.MaxDestRdAtomic, rtr.MinRNRTimer, rtr.AV
+	all.PortNum, all.AccessFlags = init.PortNum, init.AccessFlags
 	all.State, all.AltAV, all.AltPortNum = to, all.AV, 1
 	for bit := abi.QPAttrMask(4); bit <= abi.QPMaskDestQPN; bit <<= 1 {
 		if mask&bit != 0 {

@@ -66,8 +66,7 @@ var uapiDomainTests = []test{
 		r.result("WRITE from another domain's region", errOf(a.PostWrite(a.qp, own, 0, b.info.Addr, b.info.RKey, 8)))
 		r.result("READ into it", errOf(a.PostRead(a.qp, own, 0, b.info.Addr, b.info.RKey, 8)))
 		r.result("receive into it", errOf(a.PostRecv(a.qp, own, 0, 8)))
-		a.posted(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8))
-		a.next(1)
+		a.write(b)
 
 		config := uapi.QPConfig{Type: uapi.TypeUD, PD: a.info.PD, SendDepth: 4}
 		ud := must.Get(client.CreateQPWith(config))(r)
@@ -116,8 +115,7 @@ var uapiDomainTests = []test{
 			y := r.newHandles("y", server, config)
 			a := r.newHandles("a", client, patient())
 			r.join(a, y)
-			a.posted(a.PostWrite(a.qp, a.mr, 0, x.info.Addr, x.info.RKey, 8))
-			a.next(1)
+			a.write(x)
 		}
 	}},
 }

@@ -4,6 +4,7 @@ package conform
 
 import (
 	"encoding/binary"
+	"fmt"
 	"net"
 	"net/netip"
 	"slices"
@@ -20,8 +21,7 @@ import (
 var uapiTests = []test{
 	{"uapi/open-unknown", func(r *rig) {
 		for _, name := range []string{"nothing0", "host:nothing0", "a b", "soft:nowhere"} {
-			_, err := uapi.Open(name, uapi.OpenConfig{})
-			r.say("%q: %s", name, errText(err))
+			r.result(fmt.Sprintf("%q", name), errOf(uapi.Open(name, uapi.OpenConfig{})))
 		}
 	}},
 	{"uapi/device", func(r *rig) {
@@ -240,21 +240,18 @@ var uapiTests = []test{
 		a.posted(a.PostWrite(a.qp, a.mr, 0, 0x80000000, 12345, 8))
 		a.next(1)
 		a.sayInfo()
-		a, b := r.uapiPair()
+		a, b := r.uapiPair(patient())
 		a.posted(a.PostRead(a.qp, a.mr, 0, b.info.Addr+b.info.Length-4, b.info.RKey, 8))
 		a.next(1)
 	}),
 	{"uapi/no-access", func(r *rig) {
 		c := patient()
 		c.Access = uapi.AccessLocalWrite
-		a, b := r.uapiEnds(c)
-		r.join(a, b)
-		a.posted(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8))
-		a.next(1)
+		a, b := r.uapiPair(c)
+		a.write(b)
 	}},
 	{"uapi/full", func(r *rig) {
-		a, b := r.uapiEnds(uapi.QPConfig{SendDepth: 3, RecvDepth: 2, Timeout: time.Second})
-		r.join(a, b)
+		a, b := r.uapiPair(uapi.QPConfig{SendDepth: 3, RecvDepth: 2, Timeout: time.Second})
 		for range 3 {
 			a.posted(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8))
 		}
@@ -268,35 +265,31 @@ var uapiTests = []test{
 		b.sayPosted("a third receive")(b.PostRecv(b.qp, b.mr, 0, 8))
 	}},
 	{"uapi/post-list", func(r *rig) {
-		a, b := r.uapiEnds(uapi.QPConfig{SendDepth: 16, RecvDepth: 16, SendSGE: 3, Inline: 32, Timeout: time.Second})
-		r.join(a, b)
+		a, b := r.uapiPair(uapi.QPConfig{SendDepth: 16, RecvDepth: 16, SendSGE: 3, Inline: 32, Timeout: time.Second})
 		fill(a.buf[:1000], 65)
 		copy(a.buf[2000:], "inline")
 		r.posted("b")(b.Post(b.qp, []uapi.WR{{ID: 90, Op: uapi.OpRecv, SGE: []uapi.SGE{{MR: b.mr, Offset: 30000, Length: 100}}}}))
-		n, err := a.Post(a.qp, []uapi.WR{
+		r.posted("a")(a.Post(a.qp, []uapi.WR{
 			{ID: 1, Op: uapi.OpWrite, SGE: []uapi.SGE{{MR: a.mr, Length: 10}, {MR: a.mr, Offset: 100, Length: 20}}, RemoteAddr: b.info.Addr, RKey: b.info.RKey},
 			{ID: 2, Op: uapi.OpWrite, Flags: uapi.Signaled | uapi.Inline, SGE: []uapi.SGE{{MR: a.mr, Offset: 2000, Length: 6}}, RemoteAddr: b.info.Addr + 1000, RKey: b.info.RKey},
 			{ID: 3, Op: uapi.OpSend, Flags: uapi.Signaled | uapi.Solicited, SGE: []uapi.SGE{{MR: a.mr, Length: 50}}},
 			{ID: 4, Op: uapi.OpRead, Flags: uapi.Signaled | uapi.Fence, SGE: []uapi.SGE{{MR: a.mr, Offset: 5000, Length: 30}}, RemoteAddr: b.info.Addr, RKey: b.info.RKey},
-		})
-		r.say("a: %d posted, %s", n, errText(err))
+		}))
 		a.next(3)
 		b.next(1)
 		r.say("%s", b.buf[1000:1006])
 		r.saySame("gathered, and read back", append(append([]byte{}, a.buf[:10]...), a.buf[100:120]...), a.buf[5000:5030])
-		n, err = a.Post(a.qp, []uapi.WR{
+		r.posted("a")(a.Post(a.qp, []uapi.WR{
 			{ID: 5, Op: uapi.OpWrite, Flags: uapi.Signaled, SGE: []uapi.SGE{{MR: a.mr, Length: 1}}, RemoteAddr: b.info.Addr, RKey: b.info.RKey},
 			{ID: 6, Op: 99, Flags: uapi.Signaled},
 			{ID: 7, Op: uapi.OpWrite, Flags: uapi.Signaled},
-		})
-		r.say("a: %d posted, %s", n, errText(err))
+		}))
 		a.next(1)
 	}},
 	{"uapi/no-receive", func(r *rig) {
 		c := patient()
 		c.RNRRetry = uapi.None
-		a, b := r.uapiEnds(c)
-		r.join(a, b)
+		a, b := r.uapiPair(c)
 		a.posted(a.PostSend(a.qp, a.mr, 8))
 		a.next(1)
 		a.sayInfo()
@@ -305,11 +298,9 @@ var uapiTests = []test{
 	{"uapi/peer-gone", func(r *rig) {
 		c := patient()
 		c.Timeout, c.Retry = 16*time.Millisecond, 1
-		a, b := r.uapiEnds(c)
-		r.join(a, b)
+		a, b := r.uapiPair(c)
 		r.result("DestroyQP", b.DestroyQP(b.qp))
-		a.posted(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8))
-		a.next(1)
+		a.write(b)
 	}},
 	onHandles("uapi/disconnect", func(r *rig, a, b *handles) {
 		for range 3 {
@@ -326,8 +317,7 @@ var uapiTests = []test{
 	}),
 	onHandles("uapi/dereg-under-way", func(r *rig, a, b *handles) {
 		r.result("DeregMR", b.DeregMR(b.mr))
-		a.posted(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8))
-		a.next(1)
+		a.write(b)
 	}),
 	{"uapi/shared-queue", func(r *rig) {
 		ca, cb := r.uapiOpen(0), r.uapiOpen(1)
@@ -386,8 +376,7 @@ var uapiTests = []test{
 	onHandles("uapi/counters", func(r *rig, a, b *handles) {
 		before, err := a.Counters()
 		r.result("Counters", err)
-		a.posted(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8))
-		a.next(1)
+		a.write(b)
 		r.say("sent_pkts grows: %t", eventually(func() bool {
 			after := must.Get(a.Counters())(r)
 			return after["sent_pkts"] > before["sent_pkts"]
@@ -396,7 +385,7 @@ var uapiTests = []test{
 	{"uapi/progress", func(r *rig) {
 		// A queue pair that does nothing itself shows by its PSNs that its peer
 		// does.
-		a, b := r.uapiPair()
+		a, b := r.uapiPair(patient())
 		expected := func() uint32 {
 			d := must.Get(b.Stats())(r)
 			i := slices.IndexFunc(d.QueuePairs, func(q stats.QueuePair) bool { return q.QPN == uint32(b.qp) })
@@ -410,8 +399,7 @@ var uapiTests = []test{
 		}
 	}},
 	{"uapi/8M", func(r *rig) {
-		a, b := r.uapiEnds(patient())
-		r.join(a, b)
+		a, b := r.uapiPair(patient())
 		big, far := make([]byte, 8<<20), make([]byte, 8<<20)
 		fill(big, 66)
 		mr := must.Get(a.RegMR(big, uapiAll))(r)

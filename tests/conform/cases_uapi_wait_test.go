@@ -27,8 +27,7 @@ var uapiWaitTests = []test{
 		r.must(a.WakeCQ(cqs[0]))
 		<-done
 		r.say("one that may block: %d, %s", n, errText(err))
-		a.posted(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8))
-		a.next(1)
+		a.write(b)
 		r.result("WakeCQ of the other side", b.WakeCQ(cqs[0]))
 		r.must(a.DestroyQP(a.qp))
 		r.result("WakeCQ of what is gone", a.WakeCQ(cqs[0]))
@@ -37,7 +36,7 @@ var uapiWaitTests = []test{
 	{"uapi/wait-any", func(r *rig) {
 		// Each of two queue pairs has a queue of its own; whichever completes
 		// first, both come.
-		a, b := r.uapiPair()
+		a, b := r.uapiPair(patient())
 		x := r.newHandles("x", a.Device, patient())
 		y := r.newHandles("y", b.Device, patient())
 		r.join(x, y)

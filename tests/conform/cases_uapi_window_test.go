@@ -16,7 +16,7 @@ type uapiLender struct {
 }
 
 func (r *rig) uapiLend() (a *handles, b *uapiLender) {
-	a, h := r.uapiPair()
+	a, h := r.uapiPair(patient())
 	b = &uapiLender{handles: h, data: make([]byte, 8192), mw: must.Get(h.CreateMW(h.qp))(r)}
 	b.mem = must.Get(b.RegMR(b.data, uapi.AccessLocalWrite|uapi.AccessMWBind))(r)
 	return a, b

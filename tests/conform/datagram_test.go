@@ -21,13 +21,10 @@ const (
 
 // datagramEnds makes an end for datagrams on each side, in RESET.
 func (r *rig) datagramEnds(change ...func(*config)) (a, b *end) {
-	c := defaults()
-	c.typ, c.qkey, c.size = abi.QPTUD, testQKey, 16<<10
-	for _, f := range change {
-		f(&c)
-	}
-	return r.newEnd("a", r.open(0), c), r.newEnd("b", r.open(1), c)
+	return r.ends(append([]func(*config){forDatagrams}, change...)...)
 }
+
+func forDatagrams(c *config) { c.typ, c.qkey, c.size = abi.QPTUD, testQKey, 16<<10 }
 
 // datagrams is datagramEnds in RTS, with the first one's way to the second one.
 func (r *rig) datagrams(change ...func(*config)) (a, b *end, way *verbs.AH) {
@@ -53,8 +50,7 @@ func (e *end) datagramRTS() {
 
 // wayTo makes an address handle.
 func (e *end) wayTo(peer *end) *verbs.AH {
-	ah := must.Get(e.pd.CreateAH(ahAttr(e.path(peer))))(e.r)
-	return ah
+	return must.Get(e.pd.CreateAH(ahAttr(e.path(peer))))(e.r)
 }
 
 // datagram is wr to a peer.

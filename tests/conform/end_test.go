@@ -96,12 +96,18 @@ func (e *end) init() verbs.QPInit {
 	}
 }
 
-// ends makes an end on each side, not connected.
-func (r *rig) ends(change ...func(*config)) (a, b *end) {
+// changed is defaults with changes.
+func changed(change ...func(*config)) config {
 	c := defaults()
 	for _, f := range change {
 		f(&c)
 	}
+	return c
+}
+
+// ends makes an end on each side, not connected.
+func (r *rig) ends(change ...func(*config)) (a, b *end) {
+	c := changed(change...)
 	return r.newEnd("a", r.open(0), c), r.newEnd("b", r.open(1), c)
 }
 

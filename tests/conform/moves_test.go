@@ -75,6 +75,17 @@ func (r *rig) whole(op abi.WROpcode) {
 	r.saySame("memory", a.buf, b.buf)
 }
 
+// reads posts n READs at once, of which so many are outstanding.
+func (r *rig) reads(n int, outstanding uint8) {
+	a, b := r.pair(func(c *config) { c.rdAtomic = outstanding })
+	fill(b.buf[:2000*n], 37)
+	for i := range n {
+		a.post(a.rdma(abi.WRRDMARead, 2000*i, 2000, b, 2000*i))
+	}
+	a.sends(n)
+	r.saySame("target", b.buf[:2000*n], a.buf[:2000*n])
+}
+
 func (r *rig) immediates(op abi.WROpcode) {
 	a, b := r.pair()
 	for _, imm := range []uint32{0, 1, 0x80000000, 0x12345678, 0xffffffff} {

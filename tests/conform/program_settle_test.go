@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
 // settle waits for all that a batch causes: its completions, the receives that
@@ -99,12 +100,7 @@ func (p *program) settleReceives(q *progQP, n int) {
 // and of a bad key either may be said; that is written as the latter on every
 // kernel.
 func (p *program) explainSend(q, peer *progQP, s *progSend, used int) abi.WCStatus {
-	wc := &q.sent[0]
-	for i := range q.sent {
-		if q.sent[i].ID == s.wr.ID {
-			wc = &q.sent[i]
-		}
-	}
+	wc := &q.sent[slices.IndexFunc(q.sent, func(wc verbs.WC) bool { return wc.ID == s.wr.ID })]
 	tooShort, badKey := false, false
 	if s.usesReceive() && s.wr.Opcode != abi.WRRDMAWriteWithImm && used < len(peer.receives) {
 		e := peer.receives[used]

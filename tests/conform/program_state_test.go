@@ -36,7 +36,7 @@ func (p *program) connect(pair *progPair) {
 		p.modify(q, &verbs.QPAttr{State: abi.QPSInit, PortNum: 1, AccessFlags: q.access}, maskInit)
 		p.modify(q, &verbs.QPAttr{
 			State: abi.QPSRTR, PathMTU: mtu, DestQPNum: peer.qp.Num(), RQPSN: peer.psn, MaxDestRdAtomic: pair.depth, MinRNRTimer: 1,
-			AV: q.side.path(peer.side),
+			AV: q.side.path,
 		}, maskRTR)
 		p.modify(q, &verbs.QPAttr{
 			State: abi.QPSRTS, Timeout: 18, RetryCnt: 7, RNRRetry: q.rnrRetry, MaxRdAtomic: pair.depth, SQPSN: q.psn,
@@ -141,7 +141,7 @@ func (p *program) modifyWild() {
 	peer := q.pair.peer(q)
 	attr := verbs.QPAttr{
 		State: abi.QPState(p.rand.IntN(8)), PortNum: 1, AccessFlags: allAccess, PathMTU: abi.MTU512, DestQPNum: peer.qp.Num(), RQPSN: peer.psn,
-		MaxDestRdAtomic: 2, MinRNRTimer: 1, AV: q.side.path(peer.side), Timeout: 18, RetryCnt: 7, RNRRetry: 2, MaxRdAtomic: 2, SQPSN: q.psn,
+		MaxDestRdAtomic: 2, MinRNRTimer: 1, AV: q.side.path, Timeout: 18, RetryCnt: 7, RNRRetry: 2, MaxRdAtomic: 2, SQPSN: q.psn,
 	}
 	mask := abi.QPMaskState
 	switch p.rand.IntN(3) {

@@ -49,8 +49,8 @@ type progSide struct {
 	pds  []*progPD
 	cqs  []*progCQ
 	mrs  []*progMR
-	qps  []*progQP // also those that were destroyed
-	path func(peer *progSide) abi.QPDest
+	qps  []*progQP  // also those that were destroyed
+	path abi.QPDest // to the other side
 }
 
 // Objects, with what the program knows of them. Names are a letter for the side
@@ -136,10 +136,7 @@ func runProgram(t testing.TB, sys *system, rxe bool, seed uint64) *program {
 		ends[i] = &end{r: r, ctx: ctx}
 		p.sides[i] = &progSide{name: string("ab"[i]), ctx: ctx}
 	}
-	paths := [2]abi.QPDest{ends[0].path(ends[1]), ends[1].path(ends[0])}
-	for i, s := range p.sides {
-		s.path = func(*progSide) abi.QPDest { return paths[i] }
-	}
+	p.sides[0].path, p.sides[1].path = ends[0].path(ends[1]), ends[1].path(ends[0])
 	p.play()
 	return p
 }

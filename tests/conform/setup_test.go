@@ -38,7 +38,7 @@ func onDatagrams(name string, run func(r *rig, a, b *end, way *verbs.AH)) test {
 // onHandles has two connected sides of the handle API.
 func onHandles(name string, run func(r *rig, a, b *handles)) test {
 	return test{name, func(r *rig) {
-		a, b := r.uapiPair()
+		a, b := r.uapiPair(patient())
 		run(r, a, b)
 	}}
 }

@@ -53,8 +53,8 @@ func (r *rig) uapiEnds(config uapi.QPConfig) (a, b *handles) {
 	return r.newHandles("a", r.uapiOpen(0), config), r.newHandles("b", r.uapiOpen(1), config)
 }
 
-func (r *rig) uapiPair() (a, b *handles) {
-	a, b = r.uapiEnds(patient())
+func (r *rig) uapiPair(config uapi.QPConfig) (a, b *handles) {
+	a, b = r.uapiEnds(config)
 	r.join(a, b)
 	return a, b
 }
@@ -70,6 +70,12 @@ func (r *rig) join(a, b *handles) {
 // posted is for requests that must be possible to post.
 func (h *handles) posted(_ uapi.WRID, err error) {
 	h.r.must(err)
+}
+
+// write does a WRITE of 8 bytes to a peer.
+func (h *handles) write(peer *handles) {
+	h.posted(h.PostWrite(h.qp, h.mr, 0, peer.info.Addr, peer.info.RKey, 8))
+	h.next(1)
 }
 
 // sayPosted adds how a post ended.
