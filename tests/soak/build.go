@@ -146,18 +146,15 @@ func (b *builder) layTarget() error {
 	b.closed = n.newRegion(b.target, closed, pd, abi.AccessLocalWrite)
 	b.foreign = n.newRegion(b.target, foreign, otherPd, allAccess)
 	for _, o := range b.ops {
-		if o.code == abi.WRSendWithInv {
-			o.revokes = n.newRegion(b.target, span{revoked.at, revokedSize}, pd, allAccess)
-			revoked.at += revokedSize
+		if o.code != abi.WRSendWithInv {
+			continue
 		}
-	}
-	for _, o := range b.ops {
-		if o.revokes != nil {
-			if err := o.revokes.register(); err != nil {
-				return err
-			}
-			o.revokes.handle.AllowInvalidate()
+		o.revokes = n.newRegion(b.target, span{revoked.at, revokedSize}, pd, allAccess)
+		if err := o.revokes.register(); err != nil {
+			return err
 		}
+		o.revokes.handle.AllowInvalidate()
+		revoked.at += revokedSize
 	}
 	if err := registerAll(b.main, b.victim, b.closed, b.foreign); err != nil {
 		return err

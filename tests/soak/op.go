@@ -51,7 +51,7 @@ type op struct {
 	snapshot []byte // a READ's bytes
 }
 
-func (o *op) isWrite() bool { return o.code == abi.WRRDMAWrite || o.code == abi.WRRDMAWriteWithImm }
+func (o *op) isWrite() bool { return isWrite(o.code) }
 func (o *op) isRead() bool  { return o.code == abi.WRRDMARead }
 func (o *op) isAtomic() bool {
 	return o.code == abi.WRAtomicCmpAndSwp || o.code == abi.WRAtomicFetchAndAdd
@@ -68,16 +68,20 @@ func (o *op) answered() bool { return o.isRead() || o.isAtomic() }
 
 func (o *op) fenced() bool { return o.flags&abi.SendFence != 0 }
 
-// wcOpcode is the opcode of its completion.
-func (o *op) wcOpcode() abi.WCOpcode {
-	switch {
-	case o.isWrite():
+func isWrite(code abi.WROpcode) bool {
+	return code == abi.WRRDMAWrite || code == abi.WRRDMAWriteWithImm
+}
+
+// wcOpcode is the opcode of a request's completion.
+func wcOpcode(code abi.WROpcode) abi.WCOpcode {
+	switch code {
+	case abi.WRRDMAWrite, abi.WRRDMAWriteWithImm:
 		return abi.WCRDMAWrite
-	case o.isRead():
+	case abi.WRRDMARead:
 		return abi.WCRDMARead
-	case o.code == abi.WRAtomicCmpAndSwp:
+	case abi.WRAtomicCmpAndSwp:
 		return abi.WCCompSwap
-	case o.code == abi.WRAtomicFetchAndAdd:
+	case abi.WRAtomicFetchAndAdd:
 		return abi.WCFetchAdd
 	}
 	return abi.WCSend

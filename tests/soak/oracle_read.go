@@ -3,6 +3,7 @@ package soak
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 )
 
 // checkAnswer checks what a successful READ or atomic brought back, and takes
@@ -87,7 +88,7 @@ func (l *lane) implausible(o *op, n int) int {
 		case later.bug != fine:
 			data = data[:later.limit]
 		}
-		open = drop(open, func(i int) bool {
+		open = slices.DeleteFunc(open, func(i int) bool {
 			k := o.target.at + i - later.target.at
 			return k >= 0 && k < len(data) && data[k] == got[i]
 		})
@@ -96,15 +97,4 @@ func (l *lane) implausible(o *op, n int) int {
 		return -1
 	}
 	return open[0]
-}
-
-// drop removes the elements for which gone holds.
-func drop(l []int, gone func(int) bool) []int {
-	kept := l[:0]
-	for _, x := range l {
-		if !gone(x) {
-			kept = append(kept, x)
-		}
-	}
-	return kept
 }

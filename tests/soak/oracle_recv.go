@@ -22,10 +22,7 @@ func (l *lane) received(c *engine.Completion) error {
 		return fmt.Errorf("%s: receive %d completed silently", l.name, v.index)
 	}
 	v.status = c.Status
-	var o *op
-	if v.index < len(l.messages) {
-		o = l.messages[v.index]
-	}
+	o := l.messageOf(v)
 	var err error
 	switch {
 	case c.Status == abi.WCSuccess:
@@ -36,7 +33,7 @@ func (l *lane) received(c *engine.Completion) error {
 		err = l.refused(v, o, c.Status)
 	}
 	if err == nil && c.Status != abi.WCSuccess {
-		err = l.checkPartialReceive(v, o)
+		err = l.checkPartialReceive(v)
 	}
 	l.recvDone++
 	l.drained()
@@ -127,9 +124,9 @@ func (l *lane) refused(v *receive, o *op, status abi.WCStatus) error {
 
 // checkPartialReceive checks the buffers of a receive that failed: they hold a
 // beginning of its message, or nothing.
-func (l *lane) checkPartialReceive(v *receive, o *op) error {
+func (l *lane) checkPartialReceive(v *receive) error {
 	var data []byte
-	if o != nil && o.isSend() {
+	if o := l.messageOf(v); o != nil && o.isSend() {
 		data = o.data
 	}
 	off, ended := 0, false

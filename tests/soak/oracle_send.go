@@ -47,7 +47,7 @@ func (l *lane) succeeded(o *op, c *engine.Completion) error {
 		return fmt.Errorf("%s: %s succeeded after the queue pair had failed", l.name, o)
 	case o.bug != fine:
 		return fmt.Errorf("%s: %s succeeded", l.name, o)
-	case c.Opcode != o.wcOpcode():
+	case c.Opcode != wcOpcode(o.code):
 		return fmt.Errorf("%s: %s completed as %s", l.name, o, c.Opcode)
 	case o.isRead() && int(c.ByteLen) != o.length:
 		return fmt.Errorf("%s: %s completed with %d bytes", l.name, o, c.ByteLen)

@@ -19,6 +19,15 @@ type receive struct {
 	status abi.WCStatus
 }
 
+// messageOf is the message whose turn it is with a receive; nil if there is
+// none.
+func (l *lane) messageOf(v *receive) *op {
+	if v.index < len(l.messages) {
+		return l.messages[v.index]
+	}
+	return nil
+}
+
 func (v *receive) wr() engine.ReceiveWR {
 	return engine.ReceiveWR{ID: v.id, SGE: v.list, Err: v.err}
 }

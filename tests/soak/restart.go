@@ -2,6 +2,7 @@ package soak
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/rnic/engine"
@@ -226,11 +227,9 @@ func (r *run) freshPSN(n int) wire.PSN {
 	for {
 		psn := drawPSN(&r.rand)
 		mine := psnRange{psn.Add(-margin), n + margin + kept}
-		free := true
-		for _, f := range r.former {
-			free = free && !mine.overlaps(psnRange{f.first.Add(-margin), f.n + 2*margin})
-		}
-		if free {
+		if !slices.ContainsFunc(r.former, func(f psnRange) bool {
+			return mine.overlaps(psnRange{f.first.Add(-margin), f.n + 2*margin})
+		}) {
 			return psn
 		}
 	}
@@ -263,28 +262,18 @@ func (l *lane) retire() error {
 		}
 	}
 	if l.recvDone < len(l.receives) {
-		v := l.receives[l.recvDone]
-		var o *op
-		if v.index < len(l.messages) {
-			o = l.messages[v.index]
-		}
-		if err := l.checkPartialReceive(v, o); err != nil {
+		if err := l.checkPartialReceive(l.receives[l.recvDone]); err != nil {
 			return err
 		}
 	}
-	for _, a := range []*arena{l.target, l.source, l.sink, l.inbox} {
-		if at := a.diff(0, len(a.mem)); at >= 0 {
-			return fmt.Errorf("%s: at the end of its life byte %d of %d is not what it should be", l.name, at, len(a.mem))
-		}
+	if err := l.checkArenas("at the end of its life"); err != nil {
+		return err
+	}
+	for _, a := range l.arenas() {
 		a.scribble(&l.run.rand, 0, min(len(a.mem), maxScribble))
 	}
 	r := l.run
-	for i, x := range r.lanes {
-		if x == l {
-			r.lanes = append(r.lanes[:i:i], r.lanes[i+1:]...)
-			break
-		}
-	}
+	r.lanes = slices.DeleteFunc(slices.Clone(r.lanes), func(x *lane) bool { return x == l })
 	r.retired = append(r.retired, l)
 	return nil
 }
@@ -292,12 +281,17 @@ func (l *lane) retire() error {
 // maxScribble bounds what a seed with large messages costs.
 const maxScribble = 256 << 10
 
-// checkRetired: no packet wrote to the memory of a former life.
-func (l *lane) checkRetired() error {
-	for _, a := range []*arena{l.target, l.source, l.sink, l.inbox} {
+func (l *lane) arenas() []*arena { return []*arena{l.target, l.source, l.sink, l.inbox} }
+
+// checkArenas: all memory is what it must be.
+func (l *lane) checkArenas(when string) error {
+	for _, a := range l.arenas() {
 		if at := a.diff(0, len(a.mem)); at >= 0 {
-			return fmt.Errorf("%s: byte %d of the memory of a connection that was given up has changed", l.name, at)
+			return fmt.Errorf("%s: %s byte %d of %d is not what it should be", l.name, when, at, len(a.mem))
 		}
 	}
 	return nil
 }
+
+// checkRetired: no packet wrote to the memory of a former life.
+func (l *lane) checkRetired() error { return l.checkArenas("after it was given up") }

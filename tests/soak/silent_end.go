@@ -84,9 +84,7 @@ type message struct {
 	bug    bool // the peer refuses it
 }
 
-func (m *message) isWrite() bool {
-	return m.wr.Opcode == abi.WRRDMAWrite || m.wr.Opcode == abi.WRRDMAWriteWithImm
-}
+func (m *message) isWrite() bool { return isWrite(m.wr.Opcode) }
 
 func (m *message) hasImm() bool {
 	return m.wr.Opcode == abi.WRSendWithImm || m.wr.Opcode == abi.WRRDMAWriteWithImm
@@ -94,17 +92,6 @@ func (m *message) hasImm() bool {
 
 // length is what a WRITE announces, and what is sent unless the request fails.
 func (m *message) length() int { return len(m.wr.Inline) + int(mem.ListLength(m.wr.SGE)) }
-
-// wcOpcode is the opcode of its completion.
-func (m *message) wcOpcode() abi.WCOpcode {
-	switch {
-	case m.isWrite():
-		return abi.WCRDMAWrite
-	case m.wr.Opcode == abi.WRRDMARead:
-		return abi.WCRDMARead
-	}
-	return abi.WCSend
-}
 
 func (e *silentEnd) base() *silentEnd { return e }
 

@@ -55,7 +55,7 @@ func (e *silentEnd) completed(m *message) {
 		e.counters.Sends++
 	}
 	e.expect = append(e.expect, engine.Completion{
-		ID: m.wr.ID, Opcode: m.wcOpcode(), Silent: !e.sigAll && m.wr.Flags&abi.SendSignaled == 0,
+		ID: m.wr.ID, Opcode: wcOpcode(m.wr.Opcode), Silent: !e.sigAll && m.wr.Flags&abi.SendSignaled == 0,
 	})
 }
 
@@ -102,7 +102,7 @@ func (e *silentEnd) settle() error {
 		return e.check()
 	}
 	for _, m := range e.posted {
-		c := engine.Completion{ID: m.wr.ID, Status: abi.WCWRFlushErr, Opcode: m.wcOpcode(), Solicited: true}
+		c := engine.Completion{ID: m.wr.ID, Status: abi.WCWRFlushErr, Opcode: wcOpcode(m.wr.Opcode), Solicited: true}
 		if m == e.failed {
 			c.Status = m.status
 		} else {
@@ -146,9 +146,9 @@ func (e *silentEnd) check() error {
 // checkEnd holds that nothing is outstanding in the end but what waits for a
 // message or for RTS.
 func (e *silentEnd) checkEnd() error {
-	posted := len(e.posted)
-	if e.Outstanding() != posted || e.receives.Len() != len(e.waiting) {
-		return fmt.Errorf("%d sends and %d receives are left, must be %d and %d", e.Outstanding(), e.receives.Len(), posted, len(e.waiting))
+	if e.Outstanding() != len(e.posted) || e.receives.Len() != len(e.waiting) {
+		return fmt.Errorf("%d sends and %d receives are left, must be %d and %d",
+			e.Outstanding(), e.receives.Len(), len(e.posted), len(e.waiting))
 	}
 	return nil
 }

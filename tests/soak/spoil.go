@@ -1,6 +1,8 @@
 package soak
 
 import (
+	"slices"
+
 	"github.com/rdmashim/rdmashim/rnic/mem"
 )
 
@@ -46,7 +48,7 @@ func (b *builder) spoil(o *op, q *requestPlan) error {
 	case misaligned:
 		o.raddr += uint64(b.r.Between(1, 7))
 	case unknownLKey:
-		o.list = clone(o.list)
+		o.list = slices.Clone(o.list)
 		for i := range o.list {
 			o.list[i].LKey = b.unknownKey(b.from)
 		}
@@ -64,7 +66,7 @@ func (b *builder) spoil(o *op, q *requestPlan) error {
 	case longInline:
 		o.inline, o.data = true, make([]byte, b.from.plan.inline+1)
 	case oddAtomic:
-		o.list = clone(o.list)
+		o.list = slices.Clone(o.list)
 		o.list[0].Length = []uint32{0, 4, 7, 16}[b.r.Intn(4)]
 	case tooLarge:
 		o.list = nil
@@ -92,8 +94,6 @@ func (b *builder) overrun(o *op) {
 		o.inside, o.limit = inside.n, inside.n/b.mtu*b.mtu
 	}
 }
-
-func clone(l []mem.SGE) []mem.SGE { return append([]mem.SGE(nil), l...) }
 
 // unknownKey returns a key that no region of the end's node has or had.
 func (b *builder) unknownKey(e *end) uint32 {
