@@ -2,6 +2,7 @@ package kerneltest
 
 import (
 	"net/netip"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -144,12 +145,10 @@ func (c *cmConn) over(ev driver.CMEvent) {
 func (c *cmConn) locked(f func() error, states ...string) error {
 	c.dev.wire.mu.Lock()
 	defer c.dev.wire.mu.Unlock()
-	for _, s := range states {
-		if c.state == s {
-			return f()
-		}
+	if !slices.Contains(states, c.state) {
+		return syscall.EINVAL
 	}
-	return syscall.EINVAL
+	return f()
 }
 
 func (c *cmConn) Attr() (a driver.CMAttr, err error) {

@@ -191,9 +191,7 @@ func (d *Device) CreateAH(pd driver.PD, attr *abi.AHAttr, u *driver.Udata) (driv
 	if len(u.Out) >= abi.RXECreateAHRespSize {
 		(&abi.RXECreateAHResp{AHNum: 9}).Put(u.Out)
 	}
-	d.mu.Lock()
-	d.LastAH = a
-	d.mu.Unlock()
+	d.Do(func() { d.LastAH = a })
 	return a, d.born(a, "ah")
 }
 
@@ -213,9 +211,7 @@ type MR struct {
 func (d *Device) RegMR(pd driver.PD, mem driver.Memory, iova uint64, access abi.AccessFlags) (driver.MR, error) {
 	defer d.step("RegMR")()
 	m := &MR{d, pd.(*PD), mem, iova, access}
-	d.mu.Lock()
-	d.LastMR = m
-	d.mu.Unlock()
+	d.Do(func() { d.LastMR = m })
 	return m, d.born(m, "mr")
 }
 

@@ -184,9 +184,8 @@ func (k *Kernel) call(c *Call, do func() error) error {
 	if before != nil {
 		before(c)
 	}
-	k.mu.Lock()
-	err := k.Fail[c.Cmd]
-	k.mu.Unlock()
+	var err error
+	k.Do(func() { err = k.Fail[c.Cmd] })
 	if err == nil {
 		err = do()
 	}
@@ -208,10 +207,9 @@ func (k *Kernel) watched() (bool, error) {
 	return k.Record || k.Before != nil || k.After != nil || len(k.Fail) > 0, k.Writes
 }
 
-func (k *Kernel) isSilent() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.silent
+func (k *Kernel) isSilent() (silent bool) {
+	k.Do(func() { silent = k.silent })
+	return silent
 }
 
 var le = binary.LittleEndian

@@ -74,9 +74,7 @@ func (q *CQ) CQE() int { return q.cqe }
 func (q *CQ) Arm(bool) error {
 	defer q.d.step("CQ.Arm")()
 	q.d.Arms.Add(1)
-	q.d.mu.Lock()
-	defer q.d.mu.Unlock()
-	q.Armed = true
+	q.d.Do(func() { q.Armed = true })
 	return nil
 }
 

@@ -105,8 +105,7 @@ func (w *World) carry(f *Flight) {
 	}
 	wire.free += engine.Time(len(f.Bytes)) * w.nsPerKiB / 1024
 	at := wire.free + w.latency
-	switch {
-	case lose:
+	if lose {
 		w.drop(f, Lost)
 		return
 	}

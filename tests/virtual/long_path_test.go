@@ -27,8 +27,8 @@ func longGoodput(rtt engine.Duration) float64 {
 }
 
 func newLongPath(t *testing.T, rtt engine.Duration, op abi.WROpcode, timeout wire.AckTimeout) *longPath {
-	l := &longPath{}
-	l.traffic = newTraffic(t, Options{Latency: rtt / 2, Rate: 20e9}, 1, op, timeout)
+	l := &longPath{traffic: newReceiver(t, Options{Latency: rtt / 2, Rate: 20e9}, op, abi.MTU4096, timeout)}
+	l.addSender(t, 0, 1)
 	l.a = l.pairs[0].a
 	l.arrived = func() {
 		if !l.sampled && l.a.Gauges().RTT != 0 {

@@ -1,7 +1,6 @@
 package virtual
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"regexp"
@@ -229,10 +228,9 @@ func (s *script) compare(o options) error {
 	for same < n && x[same] == y[same] {
 		same++
 	}
-	switch {
-	case bytes.Equal(x, y):
+	if same == n {
 		s.printf("equal")
-	default:
+	} else {
 		s.printf("equal for %d bytes", same)
 	}
 	return nil

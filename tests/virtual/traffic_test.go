@@ -48,14 +48,6 @@ const (
 
 var trafficOpcodes = map[string]abi.WROpcode{"WRITE": abi.WRRDMAWrite, "SEND": abi.WRSend, "READ": abi.WRRDMARead}
 
-// newTraffic makes a world with so many pairs of one sending node, which start
-// at time 0.
-func newTraffic(t *testing.T, o Options, pairs int, op abi.WROpcode, timeout wire.AckTimeout) *traffic {
-	l := newReceiver(t, o, op, abi.MTU4096, timeout)
-	l.addSender(t, 0, pairs)
-	return l
-}
-
 // newReceiver makes a world with the node to which the traffic goes.
 func newReceiver(t *testing.T, o Options, op abi.WROpcode, mtu abi.MTU, timeout wire.AckTimeout) *traffic {
 	l := &traffic{op: op, mtu: mtu, timeout: timeout, of: map[*QP]*trafficPair{}}
