@@ -77,10 +77,10 @@ const Release = "6.1.0-test-amd64"
 func New() *Kernel {
 	k := &Kernel{
 		Devs: []netlinkmgr.NetDev{
-			{Index: 1, Name: "lo", Kind: "device", Loopback: true, Up: true, Carrier: true, MTU: 65536, Addrs: addrs("127.0.0.1/8", "::1/128")},
+			{Index: 1, Name: "lo", Kind: "device", Loopback: true, Up: true, Carrier: true, MTU: 65536, Addrs: Addrs("127.0.0.1/8", "::1/128")},
 			{Index: 2, Name: "eth0", Kind: "device", Ethernet: true, Up: true, Carrier: true, Physical: true, Default: true, MTU: 1500,
-				MAC: "52:54:00:12:34:56", Addrs: addrs("10.0.2.15/24", "fe80::5054:ff:fe12:3456/64")},
-			{Index: 3, Name: "docker0", Kind: "bridge", Ethernet: true, Up: true, MTU: 1500, MAC: "02:42:00:00:00:01", Addrs: addrs("172.17.0.1/16")},
+				MAC: "52:54:00:12:34:56", Addrs: Addrs("10.0.2.15/24", "fe80::5054:ff:fe12:3456/64")},
+			{Index: 3, Name: "docker0", Kind: "bridge", Ethernet: true, Up: true, MTU: 1500, MAC: "02:42:00:00:00:01", Addrs: Addrs("172.17.0.1/16")},
 		},
 		Modules:  map[string]bool{},
 		Files:    map[string]string{},
@@ -104,15 +104,13 @@ kernel/net/ipv6/ip6_udp_tunnel.ko:
 kernel/drivers/infiniband/sw/rxe/rdma_rxe.ko: kernel/drivers/infiniband/core/ib_uverbs.ko kernel/net/ipv6/ip6_udp_tunnel.ko kernel/net/ipv4/udp_tunnel.ko kernel/drivers/infiniband/core/ib_core.ko
 `
 
-func addrs(list ...string) (out []netlinkmgr.NetAddr) {
+// Addrs makes addresses of prefixes.
+func Addrs(list ...string) (out []netlinkmgr.NetAddr) {
 	for _, s := range list {
 		out = append(out, netlinkmgr.NetAddr{Prefix: netip.MustParsePrefix(s)})
 	}
 	return out
 }
-
-// Addrs makes addresses of prefixes.
-func Addrs(list ...string) []netlinkmgr.NetAddr { return addrs(list...) }
 
 // Manager gives a manager of this kernel.
 func (k *Kernel) Manager() *netlinkmgr.Manager { return netlinkmgr.New(k.Functions()) }

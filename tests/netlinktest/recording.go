@@ -84,7 +84,7 @@ func (r *Recording) Manager() *netlinkmgr.Manager {
 			return answers, nil
 		},
 		NetDevs: func(context.Context) ([]netlinkmgr.NetDev, error) {
-			return []netlinkmgr.NetDev{{Index: 5, Name: "ta", Kind: "veth", Ethernet: true, Up: true, Carrier: true, Addrs: addrs("10.78.0.1/24")}}, nil
+			return []netlinkmgr.NetDev{{Index: 5, Name: "ta", Kind: "veth", Ethernet: true, Up: true, Carrier: true, Addrs: Addrs("10.78.0.1/24")}}, nil
 		},
 		Root: r.Files, Release: r.Release,
 	})
