@@ -21,8 +21,8 @@ type Device struct {
 	GIDTable  []driver.GIDEntry
 	GIDTblLen uint32
 
-	Doorbells, Arms atomic.Int64
-	Quiet           bool // doorbells are not counted
+	Doorbells atomic.Int64
+	Quiet     bool // doorbells are not counted
 
 	// Hook is called when a call of the core begins and when it ends.
 	Hook func(step string)
@@ -34,7 +34,6 @@ type Device struct {
 	Last   *QP // that was made
 	LastCQ *CQ
 	LastMR *MR
-	LastAH *AH
 	Refuse error // of every create and destroy
 	Closed bool
 	Bell   func(*QP) // the answer to a doorbell outside ERR; nil: none
@@ -191,7 +190,6 @@ func (d *Device) CreateAH(pd driver.PD, attr *abi.AHAttr, u *driver.Udata) (driv
 	if len(u.Out) >= abi.RXECreateAHRespSize {
 		(&abi.RXECreateAHResp{AHNum: 9}).Put(u.Out)
 	}
-	d.Do(func() { d.LastAH = a })
 	return a, d.born(a, "ah")
 }
 

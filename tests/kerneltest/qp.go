@@ -26,7 +26,6 @@ type QP struct {
 	Sends, Recvs *ring.Consumer
 	Modified     abi.ModifyQP // the last
 	Groups       []netip.Addr
-	Bells        int
 	DeafInErr    bool // a second move to ERR flushes nothing
 	DeafBell     bool // a doorbell in ERR flushes nothing
 	send         ring.SendWQE
@@ -106,7 +105,6 @@ func (q *QP) Doorbell() error {
 	q.d.Doorbells.Add(1)
 	q.d.mu.Lock()
 	defer q.d.mu.Unlock()
-	q.Bells++
 	switch {
 	case q.State() == abi.QPSErr && !q.DeafBell:
 		q.flushSends()
