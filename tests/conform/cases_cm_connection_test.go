@@ -15,6 +15,17 @@ import (
 	"github.com/rdmashim/rdmashim/tests/must"
 )
 
+// cmEnds are when one side can end a connection.
+var cmEnds = []struct {
+	name    string
+	make    func(*cmPair) *cmPair
+	passive bool
+}{
+	{"request", (*cmPair).request, false}, {"request", (*cmPair).request, true},
+	{"reply", (*cmPair).reply, false}, {"reply", (*cmPair).reply, true},
+	{"connected", (*cmPair).connect, false}, {"connected", (*cmPair).connect, true},
+}
+
 // cmConnectionTests are cases of a connection's two sides.
 var cmConnectionTests = []test{
 	onCMPair("cm/connect", func(r *rig, p *cmPair) {
@@ -240,15 +251,7 @@ var cmConnectionTests = []test{
 		r.result("DESTROY_ID", errOf(p.passive.destroy()))
 	}},
 	{"cm/destroy", func(r *rig) {
-		for _, stage := range []struct {
-			name    string
-			make    func(*cmPair) *cmPair
-			passive bool
-		}{
-			{"request", (*cmPair).request, false}, {"request", (*cmPair).request, true},
-			{"reply", (*cmPair).reply, false}, {"reply", (*cmPair).reply, true},
-			{"connected", (*cmPair).connect, false}, {"connected", (*cmPair).connect, true},
-		} {
+		for _, stage := range cmEnds {
 			p := stage.make(r.cmPair())
 			id, other := p.active, p.b
 			if stage.passive {
@@ -277,14 +280,7 @@ var cmConnectionTests = []test{
 		p.a.sayEvent()
 	}),
 	{"cm/close", func(r *rig) {
-		for _, stage := range []struct {
-			name    string
-			make    func(*cmPair) *cmPair
-			passive bool
-		}{
-			{"request", (*cmPair).request, true}, {"reply", (*cmPair).reply, false}, {"reply", (*cmPair).reply, true},
-			{"connected", (*cmPair).connect, false}, {"connected", (*cmPair).connect, true},
-		} {
+		for _, stage := range cmEnds[1:] { // of a request that is withdrawn no event tells
 			p := stage.make(r.cmPair())
 			closed, other := p.a, p.b
 			if stage.passive {

@@ -114,16 +114,13 @@ var cmGroupTests = []test{
 		id := c.bound("id", 0)
 		req := abi.UCMJoinMcast{Response: 0xfff0_0000_0000_0000, UID: 99, ID: id.num}
 		req.AddrSize = must.Get(req.Addr.Set(netip.AddrPortFrom(group, 0)))(r)
-		body := make([]byte, abi.UCMJoinMcastSize)
-		req.Put(body)
-		r.result("JOIN_MCAST", c.raw(abi.UCMCmdJoinMcast, uint16(len(body)), 4, body))
-		r.result("without room", c.raw(abi.UCMCmdJoinMcast, uint16(len(body)), 3, body))
+		r.result("JOIN_MCAST", c.do(abi.UCMCmdJoinMcast, &req, abi.UCMJoinMcastSize, nil, nil, 4))
+		r.result("without room", c.do(abi.UCMCmdJoinMcast, &req, abi.UCMJoinMcastSize, nil, nil, 3))
 		g := must.Get(id.join(group))(r)
 		c.sayEvent()
-		leave := make([]byte, abi.UCMDestroyIDSize)
-		(&abi.UCMDestroyID{Response: 0xfff0_0000_0000_0000, ID: g.num}).Put(leave)
-		r.result("LEAVE_MCAST without room", c.raw(abi.UCMCmdLeaveMcast, uint16(len(leave)), 3, leave))
-		r.result("LEAVE_MCAST", c.raw(abi.UCMCmdLeaveMcast, uint16(len(leave)), 4, leave))
+		leave := abi.UCMDestroyID{Response: 0xfff0_0000_0000_0000, ID: g.num}
+		r.result("LEAVE_MCAST without room", c.do(abi.UCMCmdLeaveMcast, &leave, abi.UCMDestroyIDSize, nil, nil, 3))
+		r.result("LEAVE_MCAST", c.do(abi.UCMCmdLeaveMcast, &leave, abi.UCMDestroyIDSize, nil, nil, 4))
 		r.result("again", errOf(g.leave()))
 	}),
 	onCM("cm/join-and-migrate", func(r *rig, from *cmFile) {

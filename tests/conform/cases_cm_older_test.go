@@ -205,9 +205,8 @@ var cmOlderTests = []test{
 	onCM("cm/option-wrong", func(r *rig, c *cmFile) {
 		for _, id := range []*cmID{c.create("id"), {c: c, num: 0x7fffff00}} {
 			set := func(what string, level abi.UCMOptionLevel, o abi.UCMOption, addr uint64, n uint32) {
-				body := make([]byte, abi.UCMSetOptionSize)
-				(&abi.UCMSetOption{OptVal: addr, ID: id.num, Level: level, OptName: o, OptLen: n}).Put(body)
-				r.result(what, c.raw(abi.UCMCmdSetOption, uint16(len(body)), 0, body))
+				req := abi.UCMSetOption{OptVal: addr, ID: id.num, Level: level, OptName: o, OptLen: n}
+				r.result(what, c.do(abi.UCMCmdSetOption, &req, abi.UCMSetOptionSize, nil, nil, 0))
 			}
 			const nowhere = 0xfff0_0000_0000_0000
 			set("no such option", abi.UCMLevelID, 9, c.addr, 1)
@@ -282,11 +281,9 @@ var cmOlderTests = []test{
 		conn := c.create("of connections")
 		r.must(conn.bindIP(c.in6(r.cmAddr(0, 0))))
 		r.result("of connections", errOf(conn.joinIP(c.in6(netip.AddrPortFrom(group, 0)))))
-		body := make([]byte, abi.UCMJoinIPMcastSize)
 		req := abi.UCMJoinIPMcast{Response: 0xfff0_0000_0000_0000, UID: 99, ID: id.num, Addr: c.in6(netip.AddrPortFrom(group, 0))}
-		req.Put(body)
-		r.result("answered nowhere", c.raw(abi.UCMCmdJoinIPMcast, uint16(len(body)), 4, body))
-		r.result("without room", c.raw(abi.UCMCmdJoinIPMcast, uint16(len(body)), 3, body))
+		r.result("answered nowhere", c.do(abi.UCMCmdJoinIPMcast, &req, abi.UCMJoinIPMcastSize, nil, nil, 4))
+		r.result("without room", c.do(abi.UCMCmdJoinIPMcast, &req, abi.UCMJoinIPMcastSize, nil, nil, 3))
 		r.say("no more events: %t", c.idle())
 	}),
 }

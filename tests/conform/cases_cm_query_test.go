@@ -135,10 +135,8 @@ var cmQueryTests = []test{
 			}
 		}
 		for _, room := range []uint16{0, 4, 272, 279, 280} {
-			body := make([]byte, abi.UCMQuerySize)
 			for _, what := range []abi.UCMQueryOption{abi.UCMQueryAddr, abi.UCMQueryGID, 3} {
-				(&abi.UCMQuery{Response: p.a.addr, ID: id.num, Option: what}).Put(body)
-				r.say("QUERY %d, room for %d bytes: %s", what, room, errText(p.a.raw(abi.UCMCmdQuery, uint16(len(body)), room, body)))
+				r.result(fmt.Sprintf("QUERY %d, room for %d bytes", what, room), errOf(id.queryInto(abi.UCMCmdQuery, what, room)))
 			}
 		}
 	}},

@@ -96,9 +96,7 @@ var dataTests = append(sizeTests(), []test{
 	}),
 	onPair("write/imm-waits-for-a-receive", func(r *rig, a, b *end) {
 		fill(a.buf[:3000], 26)
-		wr := a.rdma(abi.WRRDMAWriteWithImm, 0, 3000, b, 0)
-		wr.Imm = 5
-		a.post(wr)
+		a.post(withImm(a.rdma(abi.WRRDMAWriteWithImm, 0, 3000, b, 0), 5))
 		pause()
 		a.sayNoMore()
 		b.recv(8000, 4)
@@ -109,9 +107,7 @@ var dataTests = append(sizeTests(), []test{
 	onPair("write/imm-leaves-the-receive's-buffer", func(r *rig, a, b *end) {
 		fill(b.buf[8000:8100], 27)
 		b.recv(8000, 100)
-		wr := a.rdma(abi.WRRDMAWriteWithImm, 0, 64, b, 0)
-		wr.Imm = 5
-		a.complete(wr)
+		a.complete(withImm(a.rdma(abi.WRRDMAWriteWithImm, 0, 64, b, 0), 5))
 		b.recvs(1)
 		r.sayUntouched("the receive's buffer", b.buf[8000:8100], 27)
 	}),
@@ -208,8 +204,7 @@ var dataTests = append(sizeTests(), []test{
 	}),
 	onPair("send/mixed-with-others", func(r *rig, a, b *end) {
 		b.offer(3, 64)
-		imm := a.rdma(abi.WRRDMAWriteWithImm, 0, 30, b, 100)
-		imm.Imm = 0xabcdef01
+		imm := withImm(a.rdma(abi.WRRDMAWriteWithImm, 0, 30, b, 100), 0xabcdef01)
 		a.post(a.wr(abi.WRSend, 0, 10), a.rdma(abi.WRRDMARead, 1000, 20, b, 0), imm, a.rdma(abi.WRRDMAWrite, 0, 40, b, 200),
 			a.wr(abi.WRSend, 0, 50))
 		a.sends(5)

@@ -80,9 +80,7 @@ var datagramTests = []test{
 	onDatagrams("ud/immediate", func(r *rig, a, b *end, way *verbs.AH) {
 		for i, imm := range []uint32{0, 1, 0x01020304, 0xffffffff} {
 			b.recv(0, 100)
-			wr := a.datagram(abi.WRSendWithImm, 0, i, way, b)
-			wr.Imm = imm
-			a.complete(wr)
+			a.complete(withImm(a.datagram(abi.WRSendWithImm, 0, i, way, b), imm))
 			b.recvs(1)
 		}
 	}),

@@ -45,9 +45,7 @@ var sharedTests = []test{
 		c.post(c.wr(abi.WRSend, 0, 3000))
 		sayTaker(r, b.recvs(1), b, d)
 		c.sends(1)
-		imm := a.rdma(abi.WRRDMAWriteWithImm, 0, 2000, b, 20000)
-		imm.Imm = 7
-		a.post(imm)
+		a.post(withImm(a.rdma(abi.WRRDMAWriteWithImm, 0, 2000, b, 20000), 7))
 		sayTaker(r, b.recvs(1), b, d)
 		a.sends(1)
 		r.saySame("from a", a.buf[:3000], b.buf[1000:4000])

@@ -189,8 +189,7 @@ var stateTests = slices.Concat(transitionTests(), attributeTests(), []test{
 		b.sends(1)
 		pause()
 		a.sayNoMore()
-		attr := verbs.QPAttr{State: abi.QPSRTS}
-		r.result("SQD to RTS", a.qp.Modify(&attr, abi.QPMaskState))
+		r.result("SQD to RTS", a.qp.Modify(&verbs.QPAttr{State: abi.QPSRTS}, abi.QPMaskState))
 		a.sends(1)
 	}),
 	onPair("state/drain-finishes-what-it-began", func(r *rig, a, b *end) {

@@ -87,8 +87,7 @@ var unreliableTests = []test{
 		for _, n := range []int{8, 3000} {
 			a.complete(strangeKey(a.rdma(abi.WRRDMAWrite, 0, n, b, 0)))
 		}
-		wr := a.rdma(abi.WRRDMAWrite, 0, 3000, b, 64<<10-100)
-		a.complete(wr)
+		a.complete(a.rdma(abi.WRRDMAWrite, 0, 3000, b, 64<<10-100))
 		sayLast(a, b)
 	}},
 	{"uc/no-access", func(r *rig) {
@@ -109,9 +108,7 @@ var unreliableTests = []test{
 	}},
 	{"uc/local-key", func(r *rig) {
 		a, _ := r.unreliable()
-		wr := a.wr(abi.WRSend, 0, 3000)
-		wr.SGE[0].LKey ^= 0x100
-		a.complete(wr, a.wr(abi.WRSend, 0, 8))
+		a.complete(strangeMemory(a.wr(abi.WRSend, 0, 3000)), a.wr(abi.WRSend, 0, 8))
 		a.sayStateOnce(abi.QPSErr)
 	}},
 	{"uc/shared", func(r *rig) {

@@ -19,12 +19,11 @@ type cmPair struct {
 	at              netip.AddrPort // where it listens
 	active, passive *cmID
 	qpnA, qpnB      uint32
-	greeting        string // private data of the request
-	ackTimeout      uint8  // of the active side, 0 for the kernel's
+	ackTimeout      uint8 // of the active side, 0 for the kernel's
 }
 
 func (r *rig) cmPair() *cmPair {
-	p := &cmPair{r: r, a: r.cmFile(0), b: r.cmFile(1), qpnA: cmQPN(), qpnB: cmQPN(), greeting: "hello"}
+	p := &cmPair{r: r, a: r.cmFile(0), b: r.cmFile(1), qpnA: cmQPN(), qpnB: cmQPN()}
 	p.listener = p.b.create("listener")
 	p.at = p.listener.serve()
 	return p
@@ -61,7 +60,7 @@ func (p *cmPair) dial(name string) *cmID {
 // request brings the pair to where the passive side has a request.
 func (p *cmPair) request() *cmPair {
 	p.active = p.dial("active")
-	p.r.must(p.active.connect(cmParam(p.qpnA, p.greeting)))
+	p.r.must(p.active.connect(cmParam(p.qpnA, "hello")))
 	p.passive = p.b.made("passive", p.b.wantEvent(abi.UCMEventConnectRequest))
 	return p
 }

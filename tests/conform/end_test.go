@@ -304,6 +304,12 @@ func (e *end) writes(n int, peer *end) {
 	}
 }
 
+// withImm is the request with immediate data.
+func withImm(wr verbs.SendWR, imm uint32) verbs.SendWR {
+	wr.Imm = imm
+	return wr
+}
+
 // unsignaled is the request without a completion, if it succeeds.
 func unsignaled(wr verbs.SendWR) verbs.SendWR {
 	wr.Flags = 0

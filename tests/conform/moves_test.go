@@ -67,8 +67,7 @@ func (r *rig) whole(op abi.WROpcode) {
 	if op == abi.WRSend {
 		b.recv(0, 8<<20)
 	}
-	wr := a.rdma(op, 0, 8<<20, b, 0)
-	a.complete(wr)
+	a.complete(a.rdma(op, 0, 8<<20, b, 0))
 	if op == abi.WRSend {
 		b.recvs(1)
 	}
@@ -90,9 +89,7 @@ func (r *rig) immediates(op abi.WROpcode) {
 	a, b := r.pair()
 	for _, imm := range []uint32{0, 1, 0x80000000, 0x12345678, 0xffffffff} {
 		b.recv(0, 64)
-		wr := a.rdma(op, 0, 4, b, 100)
-		wr.Imm = imm
-		a.complete(wr)
+		a.complete(withImm(a.rdma(op, 0, 4, b, 100), imm))
 		b.recvs(1)
 	}
 }

@@ -175,8 +175,7 @@ func (w *raw) createCQ(userHandle uint64, cqe int, channel int32) *rawCQ {
 func (w *raw) open(mi abi.MMInfo) *ring.Queue {
 	m := must.Get(w.f.Mmap(mi.Offset, int(mi.Size)))(w.r)
 	w.r.Cleanup(func() { w.r.must(w.f.Munmap(m)) })
-	q := must.Get(ring.Open(m))(w.r)
-	return q
+	return must.Get(ring.Open(m))(w.r)
 }
 
 func (c *rawCQ) arm(solicitedOnly bool) {

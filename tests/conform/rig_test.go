@@ -55,8 +55,7 @@ func (r *rig) joinIP(group netip.Addr) {
 	if r.sys.joinIP == nil {
 		return
 	}
-	leave := must.Get(r.sys.joinIP(group))(r)
-	r.Cleanup(leave)
+	r.Cleanup(must.Get(r.sys.joinIP(group))(r))
 }
 
 // say adds a line to the observation.

@@ -126,6 +126,5 @@ func handleText(wc *uapi.WC) string {
 }
 
 func (h *handles) sayInfo() {
-	info := must.Get(h.QueryQP(h.qp))(h.r)
-	h.r.say("%s state: %v", h.name, info.State)
+	h.r.say("%s state: %v", h.name, must.Get(h.QueryQP(h.qp))(h.r).State)
 }
