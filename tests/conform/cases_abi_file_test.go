@@ -80,9 +80,6 @@ var abiFileTests = []test{
 		entry("flags", 1, 0, 1, 8)
 		entry("a port of 4 bytes", 1, 0, 0, 4)
 	}),
-	onFile("abi/ioctl-methods-that-rxe-lacks", func(r *rig, w *raw) {
-		r.result("QUERY_CONTEXT", w.ioctl(abi.ObjectDevice, abi.MethodQueryContext, nil))
-	}),
 	onFile("abi/closed", func(r *rig, w *raw) {
 		r.result("Close", w.f.Close())
 		r.result("Close", w.f.Close())

@@ -46,14 +46,6 @@ var abiTests = []test{
 			r.say("%#x by ioctl: %s", uint32(c), errText(w.command(c, octets(make([]byte, 24)), 24, nil, 0, nil, 0)))
 		}
 	}),
-	onFile("abi/commands-that-rxe-lacks", func(r *rig, w *raw) {
-		for _, c := range []abi.Command{
-			abi.CmdModifyAH, abi.CmdQueryAH, abi.CmdRegSMR, abi.CmdQueryMR, abi.CmdBindMW, abi.CmdPollCQ, abi.CmdPeekCQ, abi.CmdPostRecv,
-			abi.CmdPostSRQRecv, abi.CmdOpenXRCD, abi.CmdCloseXRCD, abi.CmdOpenQP,
-		} {
-			r.say("%v: %s", c, errText(w.command(c, octets(make([]byte, 128)), 128, octets(nil), 256, nil, 0)))
-		}
-	}),
 	{"abi/before-the-context", func(r *rig) {
 		w := r.rawFile()
 		r.result("QUERY_DEVICE by write", w.write(abi.CmdQueryDevice, &abi.QueryDevice{}, 8, 44))
@@ -70,63 +62,6 @@ var abiTests = []test{
 		var resp abi.QueryDeviceResp
 		r.result("QUERY_DEVICE", w.command(abi.CmdQueryDevice, &abi.QueryDevice{}, 8, &resp, abi.QueryDeviceRespSize, nil, 0))
 	}),
-	onFile("abi/request-too-short", func(r *rig, w *raw) {
-		for _, c := range []struct {
-			cmd       abi.Command
-			req, resp int
-		}{
-			{abi.CmdQueryPort, 16, 40}, {abi.CmdRegMR, 40, 12}, {abi.CmdCreateCQ, 32, 8}, {abi.CmdModifyQP, 112, 0}, {abi.CmdQueryQP, 16, 128},
-		} {
-			r.say("%v, 4 bytes short, by ioctl: %s", c.cmd, errText(w.command(c.cmd, octets(nil), c.req-4, octets(nil), c.resp, nil, 0)))
-			r.say("%v, 4 bytes short, by write: %s", c.cmd, errText(w.write(c.cmd, octets(nil), c.req-4, c.resp/4)))
-		}
-	}),
-	onFile("abi/response-too-short", func(r *rig, w *raw) {
-		for _, c := range []struct {
-			cmd       abi.Command
-			req, resp int
-		}{{abi.CmdQueryPort, 16, 40}, {abi.CmdAllocPD, 8, 4}, {abi.CmdQueryDevice, 8, 176}} {
-			r.say("%v, 4 bytes short, by ioctl: %s", c.cmd, errText(w.command(c.cmd, octets(nil), c.req, octets(nil), c.resp-4, nil, 0)))
-			r.say("%v, 4 bytes short, by write: %s", c.cmd, errText(w.write(c.cmd, octets(nil), c.req, c.resp/4-1)))
-		}
-	}),
-	onFile("abi/request-too-long", func(r *rig, w *raw) {
-		req := make(octets, 24)
-		req[8] = 1 // the port
-		r.result("QUERY_PORT with 8 bytes of zeroes behind", w.command(abi.CmdQueryPort, req, 24, octets(nil), 40, nil, 0))
-		req[23] = 1
-		r.result("QUERY_PORT with something behind", w.command(abi.CmdQueryPort, req, 24, octets(nil), 40, nil, 0))
-	}),
-	onFile("abi/response-nowhere", func(r *rig, w *raw) {
-		b := w.mem[rawIn : rawIn+16]
-		(&abi.CmdHdr{Command: abi.CmdQueryDevice, InWords: 4, OutWords: 44}).Put(b)
-		le.PutUint64(b[8:], 0x10)
-		r.result("QUERY_DEVICE by write", errOf(w.f.Write(b)))
-		r.result("ALLOC_PD by ioctl", w.ioctl(abi.ObjectDevice, abi.MethodInvokeWrite, nil,
-			attr(abi.AttrCoreIn, 8, 0), attr(abi.AttrWriteCmd, 8, uint64(abi.CmdAllocPD)), attr(abi.AttrCoreOut, 4, 0x10)))
-	}),
-	onFile("abi/request-nowhere", func(r *rig, w *raw) {
-		r.result("QUERY_PORT by ioctl", w.ioctl(abi.ObjectDevice, abi.MethodInvokeWrite, nil,
-			attr(abi.AttrCoreIn, 16, 0x10), attr(abi.AttrWriteCmd, 8, uint64(abi.CmdQueryPort)), attr(abi.AttrCoreOut, 40, w.addr+rawOut)))
-	}),
-	onFile("abi/handles", func(r *rig, w *raw) {
-		cq := w.createCQ(1, 4, -1)
-		pd := w.allocPD()
-		dealloc := func(h uint32) error {
-			return w.command(abi.CmdDeallocPD, &abi.DeallocPD{PDHandle: h}, 4, nil, 0, nil, 0)
-		}
-		r.result("DEALLOC_PD of nothing", dealloc(0x7fff0000))
-		r.result("DEALLOC_PD of a completion queue", dealloc(cq.handle))
-		r.result("DEALLOC_PD", dealloc(pd))
-		r.result("DEALLOC_PD again", dealloc(pd))
-		r.result("DESTROY_CQ of nothing", errOf((&rawCQ{w: w, handle: 0x7fff0000}).destroy()))
-		r.result("DESTROY_QP of a completion queue", errOf((&rawQP{w: w, handle: cq.handle}).destroy()))
-		r.result("QUERY_QP of nothing", w.command(abi.CmdQueryQP, &abi.QueryQP{QPHandle: 0x7fff0000}, 16, &abi.QueryQPResp{}, 128, nil, 0))
-		r.result("MODIFY_QP of nothing", w.command(abi.CmdModifyQP, &abi.ModifyQP{QPHandle: 0x7fff0000, AttrMask: 1}, 112, nil, 0, nil, 0))
-		r.result("REQ_NOTIFY_CQ of nothing", w.command(abi.CmdReqNotifyCQ, &abi.ReqNotifyCQ{CQHandle: 0x7fff0000}, 8, nil, 0, nil, 0))
-		r.result("DEREG_MR of nothing", w.command(abi.CmdDeregMR, &abi.DeregMR{MRHandle: 0x7fff0000}, 4, nil, 0, nil, 0))
-		r.result("REG_MR in no domain", w.command(abi.CmdRegMR, &abi.RegMR{Start: w.addr, Length: 64, HCAVA: w.addr, PDHandle: 0x7fff0000}, 40, &abi.RegMRResp{}, 12, nil, 0))
-	}),
 	onFile("abi/handles-of-another-file", func(r *rig, w *raw) {
 		var pd uint32
 		for range 40 { // beyond the numbers that the other file has
@@ -134,14 +69,6 @@ var abiTests = []test{
 		}
 		v, _ := r.raw()
 		r.result("DEALLOC_PD", v.command(abi.CmdDeallocPD, &abi.DeallocPD{PDHandle: pd}, 4, nil, 0, nil, 0))
-	}),
-	onFile("abi/busy", func(r *rig, w *raw) {
-		cq := w.createCQ(1, 4, -1)
-		qp := w.createQP(2, cq, cq)
-		r.result("DESTROY_CQ", errOf(cq.destroy()))
-		r.result("DESTROY_QP", errOf(qp.destroy()))
-		r.result("DESTROY_QP", errOf(qp.destroy()))
-		r.result("DESTROY_CQ", errOf(cq.destroy()))
 	}),
 	onFile("abi/create-cq", func(r *rig, w *raw) {
 		for _, c := range []struct {
