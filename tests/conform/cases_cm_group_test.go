@@ -29,7 +29,9 @@ func (id *cmID) joinAs(at netip.AddrPort, size uint16, flag abi.UCMJoinFlag) (*c
 }
 
 // joined gives a command that joins a group, and the membership.
-func (id *cmID) joined(cmd abi.UCMCommand, in abi.Struct, size int, response *uint64, uid uint64) (*cmGroup, error) {
+func (id *cmID) joined(
+	cmd abi.UCMCommand, in abi.Struct, size int, response *uint64, uid uint64,
+) (*cmGroup, error) {
 	var resp abi.UCMCreateIDResp
 	if err := id.c.do(cmd, in, size, response, &resp, abi.UCMCreateIDRespSize); err != nil {
 		return nil, err
@@ -119,7 +121,8 @@ var cmGroupTests = []test{
 		g := must.Get(id.join(group))(r)
 		c.sayEvent()
 		leave := abi.UCMDestroyID{Response: 0xfff0_0000_0000_0000, ID: g.num}
-		r.result("LEAVE_MCAST without room", c.do(abi.UCMCmdLeaveMcast, &leave, abi.UCMDestroyIDSize, nil, nil, 3))
+		r.result("LEAVE_MCAST without room",
+			c.do(abi.UCMCmdLeaveMcast, &leave, abi.UCMDestroyIDSize, nil, nil, 3))
 		r.result("LEAVE_MCAST", c.do(abi.UCMCmdLeaveMcast, &leave, abi.UCMDestroyIDSize, nil, nil, 4))
 		r.result("again", errOf(g.leave()))
 	}),

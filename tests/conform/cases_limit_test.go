@@ -140,7 +140,8 @@ var limitTests = []test{
 	{"limit/atomic-length", func(r *rig) {
 		for _, n := range []int{0, 4, 9, 16} {
 			a, b := r.pair()
-			r.posted(fmt.Sprintf("%d bytes", n))(a.qp.Post([]verbs.SendWR{a.rdma(abi.WRAtomicFetchAndAdd, 0, n, b, 0)}))
+			wr := a.rdma(abi.WRAtomicFetchAndAdd, 0, n, b, 0)
+			r.posted(fmt.Sprintf("%d bytes", n))(a.qp.Post([]verbs.SendWR{wr}))
 		}
 	}},
 	onPair("limit/nothing", func(r *rig, a, _ *end) {

@@ -27,7 +27,8 @@ func longGoodput(rtt engine.Duration) float64 {
 }
 
 func newLongPath(t *testing.T, rtt engine.Duration, op abi.WROpcode, timeout wire.AckTimeout) *longPath {
-	l := &longPath{traffic: newReceiver(t, Options{Latency: rtt / 2, Rate: 20e9}, op, abi.MTU4096, timeout)}
+	l := &longPath{}
+	l.traffic = newReceiver(t, Options{Latency: rtt / 2, Rate: 20e9}, op, abi.MTU4096, timeout)
 	l.addSender(t, 0, 1)
 	l.a = l.pairs[0].a
 	l.arrived = func() {
