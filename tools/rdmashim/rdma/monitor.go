@@ -65,16 +65,12 @@ func monitor(c *call, _ []string) error {
 // printEvent prints a line at once.
 func (c *call) printEvent(e *netlinkmgr.Event) error {
 	r := eventRow(e)
-	var b strings.Builder
-	if c.json {
-		writeObject(&b, r, false) // one line, or it were no NDJSON
-		b.WriteByte('\n')
-	} else {
-		for _, f := range r.fields {
-			b.WriteString(f.text)
-		}
-		b.WriteByte('\n')
+	if !c.json {
+		return c.print([]row{r})
 	}
+	var b strings.Builder
+	writeObject(&b, r, false) // one line, or it were no NDJSON
+	b.WriteByte('\n')
 	_, err := c.out.Write([]byte(b.String()))
 	return err
 }

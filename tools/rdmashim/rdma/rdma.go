@@ -119,22 +119,17 @@ func (w *words) next(what string) (string, error) {
 	return word, nil
 }
 
-// keyword takes a keyword, which may be shortened.
-func (w *words) keyword(key string) error {
-	got, err := w.next("the word " + key)
-	if err == nil && !strings.HasPrefix(key, got) {
-		return cli.Usagef("%s: %q stands where the word %s belongs", w.cmd, got, key)
-	}
-	return err
-}
-
 // take reads all words. Each of wants describes a value, behind a keyword and a
-// colon where one goes before it.
+// colon where one goes before it, which may be shortened.
 func (w *words) take(wants ...string) (values []string, err error) {
 	for _, want := range wants {
 		if key, what, ok := strings.Cut(want, ":"); ok {
-			if err := w.keyword(key); err != nil {
+			got, err := w.next("the word " + key)
+			if err != nil {
 				return nil, err
+			}
+			if !strings.HasPrefix(key, got) {
+				return nil, cli.Usagef("%s: %q stands where the word %s belongs", w.cmd, got, key)
 			}
 			want = what
 		}

@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -59,94 +60,81 @@ func (c *call) driver(r *row, driver nldev.DriverAttrs) {
 	}
 }
 
-// rowsOf makes a row of each object.
-func rowsOf[T any](list []T, err error, make func(T) row) ([]row, error) {
-	var rows []row
-	for _, o := range list {
-		rows = append(rows, make(o))
+// rowsOf makes a row of each object of a device. It begins as deviceRow's.
+func rowsOf[T any](
+	c *call, d netlinkmgr.Device,
+	list func(context.Context, netlinkmgr.Device) ([]T, error), fill func(*row, T),
+) ([]row, error) {
+	objects, err := list(c.ctx, d)
+	rows := make([]row, len(objects))
+	for i, o := range objects {
+		rows[i] = deviceRow(d)
+		fill(&rows[i], o)
 	}
 	return rows, err
 }
 
 func qpRows(c *call, d netlinkmgr.Device) ([]row, error) {
-	list, err := c.m.QPs(c.ctx, d)
-	return rowsOf(list, err, func(q netlinkmgr.QP) row {
-		r := portRow(d, q.Port)
+	return rowsOf(c, d, c.m.QPs, func(r *row, q netlinkmgr.QP) {
+		*r = portRow(d, q.Port)
 		r.add(keyed("lqpn", q.LQPN), some("rqpn", q.RQPN), keyed("type", q.Type))
 		if q.Subtype != "" && q.Type.String() == "DRIVER" {
 			r.add(keyed("subtype", q.Subtype))
 		}
 		r.add(keyed("state", q.State), some("rq-psn", q.RQPSN), keyed("sq-psn", q.SQPSN), some("path-mig-state", q.PathMig), some("pdn", q.PDN))
-		c.maker(&r, q.Owner, q.DriverExt)
-		return r
+		c.maker(r, q.Owner, q.DriverExt)
 	})
 }
 
 func cqRows(c *call, d netlinkmgr.Device) ([]row, error) {
-	list, err := c.m.CQs(c.ctx, d)
-	return rowsOf(list, err, func(q netlinkmgr.CQ) row {
-		r := deviceRow(d)
+	return rowsOf(c, d, c.m.CQs, func(r *row, q netlinkmgr.CQ) {
 		r.add(some("cqn", q.CQN), keyed("cqe", q.CQE), keyed("users", q.Users), some("poll-ctx", q.PollCtx))
 		if q.AdaptiveMod != nil {
 			r.add(onOff("adaptive-moderation", *q.AdaptiveMod))
 		}
 		r.add(some("ctxn", q.CtxN))
-		c.maker(&r, q.Owner, q.DriverExt)
-		return r
+		c.maker(r, q.Owner, q.DriverExt)
 	})
 }
 
 func mrRows(c *call, d netlinkmgr.Device) ([]row, error) {
-	list, err := c.m.MRs(c.ctx, d)
-	return rowsOf(list, err, func(m netlinkmgr.MR) row {
-		r := deviceRow(d)
+	return rowsOf(c, d, c.m.MRs, func(r *row, m netlinkmgr.MR) {
 		r.add(some("mrn", m.MRN), someHex("rkey", m.RKey), someHex("lkey", m.LKey))
 		if m.IOVA != nil {
 			r.add(hexed("iova", *m.IOVA))
 		}
 		r.add(keyed("mrlen", m.Length), some("pdn", m.PDN))
-		c.maker(&r, m.Owner, m.DriverExt)
-		return r
+		c.maker(r, m.Owner, m.DriverExt)
 	})
 }
 
 func pdRows(c *call, d netlinkmgr.Device) ([]row, error) {
-	list, err := c.m.PDs(c.ctx, d)
-	return rowsOf(list, err, func(p netlinkmgr.PD) row {
-		r := deviceRow(d)
+	return rowsOf(c, d, c.m.PDs, func(r *row, p netlinkmgr.PD) {
 		r.add(some("pdn", p.PDN), someHex("local_dma_lkey", p.LocalDMALKey), keyed("users", p.Users), someHex("unsafe_global_rkey", p.UnsafeGlobalRKey), some("ctxn", p.CtxN))
-		c.maker(&r, p.Owner, p.DriverExt)
-		return r
+		c.maker(r, p.Owner, p.DriverExt)
 	})
 }
 
 func cmidRows(c *call, d netlinkmgr.Device) ([]row, error) {
-	list, err := c.m.CMIDs(c.ctx, d)
-	return rowsOf(list, err, func(m netlinkmgr.CMID) row {
-		r := portRow(d, m.Port)
+	return rowsOf(c, d, c.m.CMIDs, func(r *row, m netlinkmgr.CMID) {
+		*r = portRow(d, m.Port)
 		r.add(some("cm-idn", m.CMIDN), some("lqpn", m.LQPN), some("qp-type", m.QPType), keyed("state", m.State), keyed("ps", m.PortSpace))
-		c.maker(&r, m.Owner, nil)
+		c.maker(r, m.Owner, nil)
 		r.address("src", m.Src)
 		r.address("dst", m.Dst)
-		c.driver(&r, m.DriverExt)
-		return r
+		c.driver(r, m.DriverExt)
 	})
 }
 
 func ctxRows(c *call, d netlinkmgr.Device) ([]row, error) {
-	list, err := c.m.Contexts(c.ctx, d)
-	return rowsOf(list, err, func(x netlinkmgr.Context) row {
-		r := deviceRow(d)
+	return rowsOf(c, d, c.m.Contexts, func(r *row, x netlinkmgr.Context) {
 		r.add(keyed("ctxn", x.CtxN))
-		c.maker(&r, x.Owner, x.DriverExt)
-		return r
+		c.maker(r, x.Owner, x.DriverExt)
 	})
 }
 
 func srqRows(c *call, d netlinkmgr.Device) ([]row, error) {
-	list, err := c.m.SRQs(c.ctx, d)
-	return rowsOf(list, err, func(q netlinkmgr.SRQ) row {
-		r := deviceRow(d)
+	return rowsOf(c, d, c.m.SRQs, func(r *row, q netlinkmgr.SRQ) {
 		r.add(keyed("srqn", q.SRQN), keyed("type", q.Type))
 		var numbers []string
 		for _, n := range q.QPs {
@@ -160,7 +148,6 @@ func srqRows(c *call, d netlinkmgr.Device) ([]row, error) {
 			r.add(field{"lqpn", numbers, "lqpn " + strings.Join(numbers, ",") + " "})
 		}
 		r.add(some("pdn", q.PDN), some("cqn", q.CQN))
-		c.maker(&r, q.Owner, q.DriverExt)
-		return r
+		c.maker(r, q.Owner, q.DriverExt)
 	})
 }
