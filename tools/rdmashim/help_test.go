@@ -61,6 +61,8 @@ func TestCompletion(t *testing.T) {
 		{"dump --opcode n", "nak"},
 		{"devices --device -", "soft:127.0.0.1"},
 		{"demo -d s", "soft"},
+		{"top s", "soft"},
+		{"doctor s", "soft"},
 		{"explain RETRY", "RETRY_EXC_ERR"},
 		{"completion -", "fish"},
 	} {

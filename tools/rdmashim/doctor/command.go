@@ -55,26 +55,21 @@ exit status: 0 nothing failed; 1 something did; 2 wrong usage`,
 					return cli.Usagef("doctor: --peer %q is no IP address of a machine", peer)
 				}
 			}
-			return runDoctor(cmd, o, asJSON)
+			system, err := Running()
+			if err != nil {
+				return err
+			}
+			r, err := Run(cmd.Context(), system, o)
+			if err != nil {
+				return err
+			}
+			return show(cmd, r, asJSON)
 		},
 	}
-	cmd.ValidArgsFunction = cli.CompleteFirst(cli.CompleteDevices)
 	cli.JSONFlag(cmd, &asJSON)
 	cmd.AddCommand(runCommand())
 	cmd.Flags().StringVar(&peer, "peer", "", "ADDRESS that the device shall reach, for the checks of routes and filters")
 	return cmd
-}
-
-func runDoctor(cmd *cobra.Command, o Options, asJSON bool) error {
-	system, err := Running()
-	if err != nil {
-		return err
-	}
-	r, err := Run(cmd.Context(), system, o)
-	if err != nil {
-		return err
-	}
-	return show(cmd, r, asJSON)
 }
 
 // runCommand is 'rdmashim doctor run'.

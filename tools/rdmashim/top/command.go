@@ -79,10 +79,9 @@ line of JSON for each.`,
 	return cmd
 }
 
-// choose adds --pid, and completes DEVICE, for a command that reads from a
-// source; wanted limits the source to what the command line asks for.
+// choose adds --pid to a command that reads from a source; wanted limits the
+// source to what the command line asks for.
 func choose(cmd *cobra.Command, source func() *Source) (wanted func(args []string) *Source) {
-	cmd.ValidArgsFunction = cli.CompleteFirst(cli.CompleteDevices)
 	pid := cmd.Flags().UintP("pid", "p", 0, "devices and queue pairs of this process only")
 	return func(args []string) *Source {
 		s := source()
