@@ -73,9 +73,28 @@ func takeCallRules(text string) (packets string, err error) {
 	return packets, os.Setenv(refuse.EnvFault, refuse.Join(os.Getenv(refuse.EnvFault), calls))
 }
 
-// ForPrograms returns the name of a soft device of programs that do not open it
-// by name, with the flags' options. Rules of calls in it become those of all.
-func (f *DeviceFlags) ForPrograms(device string) (string, error) {
+// ForPrograms returns the names of soft devices that programs do not open by
+// name, with the flags' options: of those that check passes, or of soft if none
+// is named.
+func (f *DeviceFlags) ForPrograms(devices []string, check func(name string) error) (names []string, err error) {
+	if len(devices) == 0 {
+		devices = []string{"soft"}
+	}
+	for _, d := range devices {
+		if err := check(d); err != nil {
+			return nil, &UsageError{Err: err}
+		}
+		name, err := f.forProgram(d)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+// forProgram returns the name of one. Rules of calls in it become those of all.
+func (f *DeviceFlags) forProgram(device string) (string, error) {
 	name, options, _ := strings.Cut(device, "?")
 	for option := range strings.SplitSeq(options, "&") {
 		rules, ok := strings.CutPrefix(option, "fault=")

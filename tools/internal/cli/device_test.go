@@ -36,7 +36,7 @@ func TestFaultRules(t *testing.T) {
 			cmd := &cobra.Command{}
 			f.AddFaults(cmd)
 			require.NoError(t, cmd.Flags().Parse(c.args))
-			name, err := f.ForPrograms(c.device)
+			name, err := f.forProgram(c.device)
 			require.NoError(t, err)
 			require.Equal(t, c.want, name)
 			require.Equal(t, c.calls, os.Getenv(refuse.EnvFault))
@@ -45,7 +45,7 @@ func TestFaultRules(t *testing.T) {
 	}
 	for _, rules := range []string{"call=REG_MR", "@" + file + "x"} {
 		var usage *UsageError
-		_, err := new(DeviceFlags).ForPrograms("soft?fault=" + rules)
+		_, err := new(DeviceFlags).forProgram("soft?fault=" + rules)
 		require.ErrorAs(t, err, &usage)
 	}
 }

@@ -44,17 +44,9 @@ SIGTERM; programs that still run then find no device.`,
   rdmashim kernel --attach /tmp/k.sock`,
 		Args: cli.MaxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(devices) == 0 {
-				devices = []string{"soft"}
-			}
-			for i, d := range devices {
-				if err := preload.CheckDevice(d); err != nil {
-					return &cli.UsageError{Err: err}
-				}
-				var err error
-				if devices[i], err = faults.ForPrograms(d); err != nil {
-					return err
-				}
+			devices, err := faults.ForPrograms(devices, preload.CheckDevice)
+			if err != nil {
+				return err
 			}
 			path, err := socketPath(args)
 			if err != nil {

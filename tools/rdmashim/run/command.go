@@ -65,17 +65,9 @@ one: soft:127.0.0.5.`,
 			if len(args) == 0 {
 				return cli.Usagef("which program? rdmashim run -- ibv_devinfo")
 			}
-			if len(devices) == 0 {
-				devices = []string{"soft"}
-			}
-			for i, d := range devices {
-				if err := preload.CheckDevice(d); err != nil {
-					return &cli.UsageError{Err: err}
-				}
-				var err error
-				if devices[i], err = faults.ForPrograms(d); err != nil {
-					return err
-				}
+			devices, err := faults.ForPrograms(devices, preload.CheckDevice)
+			if err != nil {
+				return err
 			}
 			if server == "" && way != byLibrary && !cmd.Flags().Changed("device") {
 				server = os.Getenv("RDMASHIM_KERNEL")
