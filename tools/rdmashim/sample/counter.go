@@ -76,7 +76,7 @@ func (c *counter) Add(_ context.Context, r *samplepb.AddRequest) (*samplepb.AddR
 // repeated calls.
 func (c *counter) Read(context.Context, *samplepb.ReadRequest) (*samplepb.ReadReply, error) {
 	r := &samplepb.ReadReply{}
-	if c.below != nil && c.below.sessions != nil {
+	if c.below != nil {
 		stats := c.below.sessions.Stats()
 		r.Cuts, r.Replays, r.Attaches = c.below.cuts.Load(), stats.Replays, stats.Attaches
 	}

@@ -47,18 +47,17 @@ func counterServer() *cobra.Command {
 		Example: "  rdmashim sample counter server --chaos\n  rdmashim sample counter server --listen 192.0.2.7:7476 --file counted",
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s.chaos = &cutter{}
-			c, err := openCounter(file, s.chaos)
+			below := &cutter{}
+			c, err := openCounter(file, below)
 			if err != nil {
 				return err
 			}
 			defer c.close()
-			s.register = func(r grpc.ServiceRegistrar) { samplepb.RegisterCounterServer(r, c) }
 			config := rpc.ServerConfig{}
 			if chaos {
-				config.UnaryInterceptors = []grpc.UnaryServerInterceptor{s.chaos.intercept}
+				config.UnaryInterceptors = []grpc.UnaryServerInterceptor{below.intercept}
 			}
-			return s.run(cmd, config)
+			return s.run(cmd, c, config)
 		},
 	}
 	s.flags(cmd)
@@ -83,7 +82,7 @@ func (c *cutter) intercept(ctx context.Context, req any, _ *grpc.UnaryServerInfo
 }
 
 func counterClient() *cobra.Command {
-	c := &caller{}
+	var device cli.DeviceFlags
 	work := &counting{}
 	own := &ownServer{}
 	var asJSON bool
@@ -107,7 +106,7 @@ the server cuts connections, or is killed midway and started again.`,
 			case work.calls < 1 || work.callers < 1 || work.timeout <= 0:
 				return cli.Usagef("-n %d, --callers %d, --timeout %v: want at least 1, 1 and some time", work.calls, work.callers, work.timeout)
 			case len(args) == 0:
-				if err := own.start(cmd.Context(), &c.device, cmd.ErrOrStderr()); err != nil {
+				if err := own.start(cmd.Context(), &device, cmd.ErrOrStderr()); err != nil {
 					return err
 				}
 				defer own.stop()
@@ -120,7 +119,7 @@ the server cuts connections, or is killed midway and started again.`,
 			if own.kill {
 				work.midway = func() error { return own.restart(cmd.Context(), cmd.ErrOrStderr()) }
 			}
-			conn, done, err := c.dial(cmd, address)
+			conn, done, err := dialCounter(cmd, &device, address)
 			if err != nil {
 				return err
 			}
@@ -134,7 +133,7 @@ the server cuts connections, or is killed midway and started again.`,
 			if err != nil {
 				return reached(err)
 			}
-			r.Seed = c.device.Seed
+			r.Seed = device.Seed
 			if asJSON {
 				return cli.PrintJSON(cmd.OutOrStdout(), r)
 			}
@@ -142,7 +141,7 @@ the server cuts connections, or is killed midway and started again.`,
 			return err
 		},
 	}
-	c.device.Add(cmd)
+	device.Add(cmd)
 	f := cmd.Flags()
 	f.Int64VarP(&work.calls, "calls", "n", 10000, "how many calls")
 	f.IntVar(&work.callers, "callers", 32, "callers at once")

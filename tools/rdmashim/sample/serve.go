@@ -152,12 +152,10 @@ func (c *conn) accepted(ctx context.Context, r *uapi.Request, config uapi.QPConf
 		return err
 	}
 	c.QP = qp
-	if post != nil {
-		if err := post(); err != nil {
-			_ = r.Reject(0, nil)
-			c.QP = 0
-			return err
-		}
+	if err := post(); err != nil {
+		_ = r.Reject(0, nil)
+		c.QP = 0
+		return err
 	}
 	if _, err := r.Accept(ctx, private); err != nil {
 		c.QP = 0

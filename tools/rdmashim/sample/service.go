@@ -9,12 +9,12 @@ import (
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/internal/peer"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/sample/samplepb"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/rpc"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session"
@@ -38,8 +38,6 @@ type service struct {
 	device    cli.DeviceFlags
 	listen    string
 	withStdin bool
-	register  func(grpc.ServiceRegistrar)
-	chaos     *cutter // nil: no connection is cut
 }
 
 func (s *service) flags(cmd *cobra.Command) {
@@ -49,8 +47,8 @@ func (s *service) flags(cmd *cobra.Command) {
 	f.BoolVar(&s.withStdin, "with-stdin", false, "end when standard input closes, as when the process that started this one has gone")
 }
 
-// run serves until the command's context ends.
-func (s *service) run(cmd *cobra.Command, config rpc.ServerConfig) error {
+// run serves a counter until the command's context ends.
+func (s *service) run(cmd *cobra.Command, c *counter, config rpc.ServerConfig) error {
 	device, address, err := cli.OpenToListen(s.listen, deviceName(&s.device), cmd.ErrOrStderr())
 	if err != nil {
 		return err
@@ -62,10 +60,8 @@ func (s *service) run(cmd *cobra.Command, config rpc.ServerConfig) error {
 	}
 	defer l.Close()
 	server := rpc.NewServer(config)
-	s.register(server)
-	if s.chaos != nil {
-		s.chaos.sessions = server.Sessions()
-	}
+	samplepb.RegisterCounterServer(server, c)
+	c.below.sessions = server.Sessions()
 	ctx, cancel := context.WithCancelCause(cmd.Context())
 	defer cancel(nil)
 	if s.withStdin {
@@ -94,14 +90,11 @@ func (c *cutter) cut() {
 	}
 }
 
-// caller is the client of the sample counter.
-type caller struct{ device cli.DeviceFlags }
-
-// dial makes a connection to the server at an address. The caller calls done in
-// the end.
-func (c *caller) dial(cmd *cobra.Command, address string) (conn *rpc.ClientConn, done func() error, err error) {
+// dialCounter makes a connection to the server at an address. The caller calls
+// done in the end.
+func dialCounter(cmd *cobra.Command, f *cli.DeviceFlags, address string) (conn *rpc.ClientConn, done func() error, err error) {
 	var device *uapi.Device
-	if name := deviceName(&c.device); name != "" && name != uapi.DefaultDevice { // else by the route
+	if name := deviceName(f); name != "" && name != uapi.DefaultDevice { // else by the route
 		if device, err = cli.Open(name, cmd.ErrOrStderr(), uapi.OpenConfig{}); err != nil {
 			return nil, nil, err
 		}
