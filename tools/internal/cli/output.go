@@ -21,6 +21,14 @@ func PrintJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
+// Print prints a value as JSON, or its text.
+func Print(w io.Writer, asJSON bool, v any, text func(io.Writer) error) error {
+	if asJSON {
+		return PrintJSON(w, v)
+	}
+	return text(w)
+}
+
 // PrintLine prints a value as JSON on one line.
 func PrintLine(w io.Writer, v any) error {
 	e := json.NewEncoder(w)

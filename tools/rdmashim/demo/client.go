@@ -50,7 +50,7 @@ Without --device the soft device on the route's source address is used.`,
 			if err != nil {
 				return err
 			}
-			return r.print(cmd.OutOrStdout(), o.asJSON)
+			return cli.Print(cmd.OutOrStdout(), o.asJSON, r, r.text)
 		},
 	}
 	o.add(cmd)

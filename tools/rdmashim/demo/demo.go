@@ -35,7 +35,7 @@ When either process is killed the other ends within 5 s and says what was lost.`
 			if err != nil {
 				return err
 			}
-			return r.print(cmd.OutOrStdout(), o.asJSON)
+			return cli.Print(cmd.OutOrStdout(), o.asJSON, r, r.text)
 		},
 	}
 	o.add(cmd)

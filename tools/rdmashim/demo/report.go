@@ -47,14 +47,6 @@ func (r *Report) check() error {
 	return nil
 }
 
-// print writes the report to w for a person or a machine.
-func (r *Report) print(w io.Writer, asJSON bool) error {
-	if asJSON {
-		return cli.PrintJSON(w, r)
-	}
-	return r.text(w)
-}
-
 func (r *Report) text(w io.Writer) error {
 	var b strings.Builder
 	row := func(what, format string, args ...any) {

@@ -100,12 +100,7 @@ exit status: 0 programs can be run; 1 they cannot; 2 wrong usage`,
 
 // show prints a report, whose failure is the exit status.
 func show(cmd *cobra.Command, r *Report, asJSON bool) (err error) {
-	if asJSON {
-		err = cli.PrintJSON(cmd.OutOrStdout(), r)
-	} else {
-		err = r.Text(cmd.OutOrStdout())
-	}
-	if err == nil && !r.OK {
+	if err = cli.Print(cmd.OutOrStdout(), asJSON, r, r.Text); err == nil && !r.OK {
 		return &cli.ExitStatus{Code: 1}
 	}
 	return err

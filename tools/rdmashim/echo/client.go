@@ -53,10 +53,7 @@ func (c *client) run(cmd *cobra.Command, address string) (err error) {
 		r.RecordsSent, r.RecordsReceived = stats.RecordsSent, stats.RecordsReceived
 	}
 	s.end(0, "")
-	if c.asJSON {
-		return cli.PrintJSON(cmd.OutOrStdout(), r)
-	}
-	return r.print(cmd.OutOrStdout())
+	return cli.Print(cmd.OutOrStdout(), c.asJSON, r, r.print)
 }
 
 func (r *Report) print(w io.Writer) error {

@@ -98,10 +98,7 @@ func (o *options) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if o.asJSON {
-		return cli.PrintJSON(stdout, r)
-	}
-	return r.text(stdout)
+	return cli.Print(stdout, o.asJSON, r, r.text)
 }
 
 // measure runs the client, and the server too if no host was named.
