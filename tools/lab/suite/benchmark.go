@@ -65,13 +65,7 @@ func parseBenchmarks(text string) (rows []Row, err error) {
 		if r.Ratio == nil {
 			continue
 		}
-		if r.Target != nil {
-			met := *r.Ratio >= *r.Target
-			if r.atMost {
-				met = *r.Ratio <= *r.Target
-			}
-			r.Met = &met
-		}
+		r.judge(*r.Ratio)
 		rows = append(rows, r)
 	}
 	if len(rows) == 0 {

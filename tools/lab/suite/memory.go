@@ -68,12 +68,13 @@ func live() float64 {
 // sides are the two ends of connected queue pairs.
 type sides [2]*perf.Side
 
-func (s sides) close() {
+func (s sides) close() (err error) {
 	for _, x := range s {
 		if x != nil {
-			_ = x.Close()
+			err = errors.Join(err, x.Close())
 		}
 	}
+	return err
 }
 
 // pairs connects n queue pairs of two devices, and lets each write.

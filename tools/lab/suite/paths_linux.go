@@ -124,12 +124,13 @@ func (s *suite) shareTable() []comparison {
 	one := memo(s, s.onPath(veth, func(ctx context.Context, n *network) (figures, error) { return into(ctx, n, 1, s.turn) }))
 	many := memo(s, s.onPath(veth, func(ctx context.Context, n *network) (figures, error) { return into(ctx, n, incast, s.turn) }))
 	used := func(f figures) float64 { return f.rate / whole }
+	even := func(f figures) float64 { return fairness(f.times) }
 	row := func(work string, m measurement, of func(figures) float64, target float64, atMost bool) comparison {
 		return comparison{work, "", pick(work, m, of), bound, target, atMost}
 	}
 	return []comparison{
 		row("Two WRITE flows, link of "+link.name+", used of it", two, used, 0.85, false),
-		row("Two WRITE flows, link of "+link.name+", Jain's index", two, jain, 0.9, false),
+		row("Two WRITE flows, link of "+link.name+", Jain's index", two, even, 0.9, false),
 		row("WRITE beside a Go TCP flow, link of "+link.name+", its share", beside, func(f figures) float64 { return f.times[0] }, 0.3, false),
 		{"WRITE 64 KiB of 16 senders into one receiver, veth with MTU 1500", "MB/s", pick("16 senders", many, rate(megabyte)), pick("one sender", one, rate(megabyte)), 0.9, false},
 		row("WRITE 64 KiB of 16 senders into one receiver, dropped", many, func(f figures) float64 { return f.times[0] }, 0.001, true),
@@ -202,12 +203,6 @@ func both(a, b func(context.Context, *network) (figures, error)) func(context.Co
 	}
 }
 
-// jain is the fairness of two shares: 1 if they are equal, 0.5 if one has all.
-func jain(f figures) float64 {
-	x, y := f.times[0], f.times[1]
-	return (x + y) * (x + y) / (2 * (x*x + y*y))
-}
-
 // flow is the messages that a device sends to another.
 type flow struct {
 	op           perf.Op
@@ -234,30 +229,23 @@ func (f flow) start(end *netpath.End) (device *uapi.Device, err error) {
 
 // run keeps a queue pair between two devices busy for about d.
 func (f flow) run(ctx context.Context, n *network, from, to *uapi.Device, d time.Duration) (r perf.Result, err error) {
-	config := perf.Config{
+	s, err := join(ctx, [2]*uapi.Device{from, to}, perf.Config{
 		Op: f.op, Sizes: []int{f.size}, Duration: d, QPs: 1, Depth: f.flying, List: 1, Moderation: 1, Events: true,
-	}
-	var sides [2]*perf.Side
-	for i, device := range []*uapi.Device{from, to} {
-		if sides[i], err = perf.NewSide(device, config, i == 0); err != nil {
-			return r, err
+	})
+	defer func() { err = errors.Join(err, s.close()) }()
+	for _, x := range s {
+		if err == nil {
+			err = x.Prepare(f.size)
 		}
-		defer func(s *perf.Side) { err = errors.Join(err, s.Close()) }(sides[i])
 	}
-	client, server := sides[0], sides[1]
-	here, there := net.Pipe()
-	defer here.Close()
-	defer there.Close()
-	connected := make(chan error, 1)
-	go func() { connected <- server.Connect(ctx, there) }()
-	if err = errors.Join(client.Connect(ctx, here), <-connected, client.Prepare(f.size), server.Prepare(f.size)); err != nil {
+	if err != nil {
 		return r, err
 	}
 	n.spoil()
 	ctx, cancel := context.WithCancel(ctx)
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(ctx) }()
-	r, err = client.Bandwidth(ctx)
+	go func() { served <- s[1].Serve(ctx) }()
+	r, err = s[0].Bandwidth(ctx)
 	cancel()
 	return r, errors.Join(err, <-served)
 }

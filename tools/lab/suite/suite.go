@@ -302,14 +302,19 @@ func (c *comparison) row() Row {
 	if c.reference != bound {
 		r.Ratio = &figure
 	}
+	r.judge(figure)
+	return r
+}
+
+// judge holds a figure to the target, if there is one.
+func (r *Row) judge(figure float64) {
 	if r.Target != nil {
-		met := figure >= c.target
-		if c.atMost {
-			met = figure <= c.target
+		met := figure >= *r.Target
+		if r.atMost {
+			met = figure <= *r.Target
 		}
 		r.Met = &met
 	}
-	return r
 }
 
 // reason says why a row has no verdict.
