@@ -9,9 +9,8 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
 )
 
-// private returns a message's private data without the zeros at its end: its
-// length is not on the wire.
-func private(b []byte) []byte { return bytes.TrimRight(b, "\x00") }
+// private returns a message's private data without the zeros at its end.
+func private(m *dissect.MAD) []byte { return bytes.TrimRight(m.Private, "\x00") }
 
 // serviceName names a service: tcp/7471, udp/7174, ip/132/53, or its number.
 func serviceName(s wire.ServiceID) string {
@@ -33,52 +32,39 @@ func appendMAD(b []byte, m *dissect.MAD) []byte {
 	ids := func(c *wire.CommIDs) {
 		b = fmt.Appendf(b, " local %v remote %v", c.LocalCommID, c.RemoteCommID)
 	}
-	var data []byte
 	switch m := m.CM.(type) {
 	case nil:
 		return b
 	case *wire.REQ:
 		b = fmt.Appendf(b, " local %v service %s qpn %v psn %d", m.LocalCommID, serviceName(m.ServiceID), m.LocalQPN, m.StartingPSN)
-		data = m.Private[:]
 	case *wire.MRA:
 		ids(&m.CommIDs)
 		b = fmt.Appendf(b, " of %v timeout %d", m.About, m.Timeout)
-		data = m.Private[:]
 	case *wire.REJ:
 		ids(&m.CommIDs)
 		b = fmt.Appendf(b, " of %v reason %d (%v)", m.About, m.Reason, m.Reason)
-		data = m.Private[:]
 	case *wire.REP:
 		ids(&m.CommIDs)
 		b = fmt.Appendf(b, " qpn %v psn %d", m.LocalQPN, m.StartingPSN)
-		data = m.Private[:]
 	case *wire.RTU:
 		ids(&m.CommIDs)
-		data = m.Private[:]
 	case *wire.DREQ:
 		ids(&m.CommIDs)
 		b = fmt.Appendf(b, " qpn %v", m.RemoteQPN)
-		data = m.Private[:]
 	case *wire.DREP:
 		ids(&m.CommIDs)
-		data = m.Private[:]
 	case *wire.SIDRREQ:
 		b = fmt.Appendf(b, " request %v service %s", m.RequestID, serviceName(m.ServiceID))
-		data = m.Private[:]
 	case *wire.SIDRREP:
 		b = fmt.Appendf(b, " request %v service %s status %d (%v)", m.RequestID, serviceName(m.ServiceID), uint8(m.Status), m.Status)
 		if m.Status == wire.SIDRValid {
 			b = fmt.Appendf(b, " qpn %v qkey 0x%08x", m.QPN, m.QKey)
 		}
-		data = m.Private[:]
 	}
-	if h := m.IPCM; h != nil {
-		data = data[wire.IPCMLen:]
-		if h.Dst().IsValid() {
-			b = fmt.Appendf(b, " ip %v > %v", h.Src(), h.Dst())
-		}
+	if h := m.IPCM; h != nil && h.Dst().IsValid() {
+		b = fmt.Appendf(b, " ip %v > %v", h.Src(), h.Dst())
 	}
-	return fmt.Appendf(b, " private %d", len(private(data)))
+	return fmt.Appendf(b, " private %d", len(private(m)))
 }
 
 type mad struct {
@@ -160,53 +146,42 @@ func newMAD(m *dissect.MAD) *mad {
 
 func newCMMessage(mad *dissect.MAD) *cmMessage {
 	l := &cmMessage{}
-	var data []byte
 	switch m := mad.CM.(type) {
 	case *wire.REQ:
 		l.fillREQ(m)
-		data = m.Private[:]
 	case *wire.MRA:
 		l.ids(&m.CommIDs)
 		l.About, l.Timeout = new(uint8(m.About)), new(uint8(m.Timeout))
-		data = m.Private[:]
 	case *wire.REJ:
 		l.ids(&m.CommIDs)
 		l.About, l.Reason, l.ReasonText = new(uint8(m.About)), new(uint16(m.Reason)), m.Reason.String()
 		l.Info = new(hex.EncodeToString(m.Info[:min(int(m.InfoLen), len(m.Info))]))
-		data = m.Private[:]
 	case *wire.REP:
 		l.ids(&m.CommIDs)
 		l.QPN, l.PSN, l.CAGUID = new(uint32(m.LocalQPN)), new(uint32(m.StartingPSN)), new(hex64(m.LocalCAGUID))
 		l.ResponderResources, l.InitiatorDepth, l.RNRRetryCount = &m.ResponderResources, &m.InitiatorDepth, &m.RNRRetryCount
 		l.FlowControl, l.SRQ = &m.FlowControl, &m.SRQ
 		l.TargetAckDelay = &m.TargetAckDelay
-		data = m.Private[:]
 	case *wire.RTU:
 		l.ids(&m.CommIDs)
-		data = m.Private[:]
 	case *wire.DREQ:
 		l.ids(&m.CommIDs)
 		l.QPN = new(uint32(m.RemoteQPN))
-		data = m.Private[:]
 	case *wire.DREP:
 		l.ids(&m.CommIDs)
-		data = m.Private[:]
 	case *wire.SIDRREQ:
 		l.RequestID, l.PKey = new(uint32(m.RequestID)), &m.PKey
 		l.service(m.ServiceID)
-		data = m.Private[:]
 	case *wire.SIDRREP:
 		l.RequestID, l.QPN, l.QKey = new(uint32(m.RequestID)), new(uint32(m.QPN)), &m.QKey
 		l.service(m.ServiceID)
 		l.Status, l.StatusText = new(uint8(m.Status)), m.Status.String()
 		l.Info = new(hex.EncodeToString(m.Info[:min(int(m.InfoLen), len(m.Info))]))
-		data = m.Private[:]
 	}
 	if ip := mad.IPCM; ip != nil {
 		l.fillIP(ip)
-		data = data[wire.IPCMLen:]
 	}
-	data = private(data)
+	data := private(mad)
 	l.PrivateLength, l.Private = len(data), hex.EncodeToString(data)
 	return l
 }

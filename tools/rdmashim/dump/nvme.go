@@ -90,11 +90,7 @@ func (t *nvmeTracker) learn(p *dissect.Packet) {
 		if port, ok := m.ServiceID.TCPPort(); !ok || port != nvmePort || len(t.asked) >= maxNVMe {
 			return
 		}
-		data := m.Private[:]
-		if p.MAD.IPCM != nil {
-			data = data[rocewire.IPCMLen:]
-		}
-		if ask, err := wire.ParseConnRequest(data); err == nil && ask.Format == 0 {
+		if ask, err := wire.ParseConnRequest(p.MAD.Private); err == nil && ask.Format == 0 {
 			t.asked[nvmeAsk{p.Src.Addr(), m.LocalCommID}] = &nvmeQueue{
 				id: ask.Queue, host: nvmeEnd{p.Src.Addr(), m.LocalQPN}, commands: map[uint16]wire.Command{},
 			}

@@ -16,6 +16,9 @@ type MAD struct {
 	// IPCM holds the addresses in a REQ or SIDRREQ to the RDMA IP CM service,
 	// or is nil.
 	IPCM *wire.IPCM
+	// Private is the CM's private data, behind IPCM. Its length is not on the
+	// wire: it has all the bytes that there is room for.
+	Private []byte
 }
 
 // parseMAD reads a datagram, nil if it is too short for the header.
@@ -25,61 +28,65 @@ func parseMAD(b []byte) *MAD {
 		return nil
 	}
 	if m.IsCM() {
-		m.CM = parseCM(m.Attribute, b[wire.MADHeaderLen:])
+		m.CM, m.Private = parseCM(m.Attribute, b[wire.MADHeaderLen:])
 	}
+	var service wire.ServiceID
 	switch req := m.CM.(type) {
 	case *wire.REQ:
-		m.IPCM = parseIPCM(req.ServiceID, req.Private[:])
+		service = req.ServiceID
 	case *wire.SIDRREQ:
-		m.IPCM = parseIPCM(req.ServiceID, req.Private[:])
+		service = req.ServiceID
+	}
+	if _, _, ip := service.IP(); ip {
+		m.IPCM = new(wire.IPCM)
+		_ = m.IPCM.Parse(m.Private) // it is long enough
+		m.Private = m.Private[wire.IPCMLen:]
 	}
 	return m
-}
-
-// parseIPCM reads the addresses at the beginning of a request's private data,
-// nil if the service is not addressed by IP.
-func parseIPCM(s wire.ServiceID, private []byte) *wire.IPCM {
-	if _, _, ip := s.IP(); !ip {
-		return nil
-	}
-	h := new(wire.IPCM)
-	_ = h.Parse(private) // it is long enough
-	return h
 }
 
 // message is the common interface of wire's messages.
 type message interface{ Parse(b []byte) error }
 
-// parseCM reads a message, nil where it has no codec or its end was not
-// recorded.
-func parseCM(a wire.CMAttribute, b []byte) any {
+// parseCM reads a message and its private data, nil where it has no codec or
+// its end was not recorded.
+func parseCM(a wire.CMAttribute, b []byte) (cm any, private []byte) {
 	var m message
 	switch a {
 	case wire.AttrREQ:
-		m = new(wire.REQ)
+		x := new(wire.REQ)
+		m, private = x, x.Private[:]
 	case wire.AttrMRA:
-		m = new(wire.MRA)
+		x := new(wire.MRA)
+		m, private = x, x.Private[:]
 	case wire.AttrREJ:
-		m = new(wire.REJ)
+		x := new(wire.REJ)
+		m, private = x, x.Private[:]
 	case wire.AttrREP:
-		m = new(wire.REP)
+		x := new(wire.REP)
+		m, private = x, x.Private[:]
 	case wire.AttrRTU:
-		m = new(wire.RTU)
+		x := new(wire.RTU)
+		m, private = x, x.Private[:]
 	case wire.AttrDREQ:
-		m = new(wire.DREQ)
+		x := new(wire.DREQ)
+		m, private = x, x.Private[:]
 	case wire.AttrDREP:
-		m = new(wire.DREP)
+		x := new(wire.DREP)
+		m, private = x, x.Private[:]
 	case wire.AttrSIDRREQ:
-		m = new(wire.SIDRREQ)
+		x := new(wire.SIDRREQ)
+		m, private = x, x.Private[:]
 	case wire.AttrSIDRREP:
-		m = new(wire.SIDRREP)
+		x := new(wire.SIDRREP)
+		m, private = x, x.Private[:]
 	default:
-		return nil
+		return nil, nil
 	}
 	if m.Parse(b) != nil {
-		return nil
+		return nil, nil
 	}
-	return m
+	return m, private
 }
 
 // Name returns the message's name in the specification, such as "CM

@@ -67,7 +67,7 @@ func (t *Tracker) connecting(p *dissect.Packet) {
 	var hello core.Hello
 	switch m := p.MAD.CM.(type) {
 	case *wire.REQ:
-		if p.MAD.IPCM == nil || hello.Parse(m.Private[wire.IPCMLen:], false) != nil || hello.Mode != core.Bytes {
+		if p.MAD.IPCM == nil || hello.Parse(p.MAD.Private, false) != nil || hello.Mode != core.Bytes {
 			return
 		}
 		if len(t.asked) >= maxDirections {
@@ -77,7 +77,7 @@ func (t *Tracker) connecting(p *dissect.Packet) {
 	case *wire.REP:
 		key := ringAsked{p.Dst.Addr(), m.RemoteCommID}
 		r, ok := t.asked[key]
-		if !ok || r.to != p.Src.Addr() || hello.Parse(m.Private[:], true) != nil {
+		if !ok || r.to != p.Src.Addr() || hello.Parse(p.MAD.Private, true) != nil {
 			return
 		}
 		delete(t.asked, key) // the REP may come again
