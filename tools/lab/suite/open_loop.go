@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"math/rand/v2"
@@ -100,10 +101,7 @@ func echo(s stream, n, size int, leave, back func(i int)) error {
 	if err != nil {
 		s.Close() // the sender may be in Write
 	}
-	if e := <-sent; err == nil {
-		err = e
-	}
-	return err
+	return cmp.Or(err, <-sent)
 }
 
 // requestingAt makes HTTP requests under a load, by so many clients; one that

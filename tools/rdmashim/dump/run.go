@@ -2,6 +2,7 @@ package dump
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -132,14 +133,9 @@ func (d *dumper) run(name string, from *os.File) (err error) {
 	if d.o.summary && err == nil {
 		err = d.summarise()
 	}
-	if e := d.out.Flush(); err == nil {
-		err = e
-	}
+	err = cmp.Or(err, d.out.Flush())
 	if d.file != nil {
-		if e := d.file.close(); err == nil {
-			err = e
-		}
-		if err == nil {
+		if err = cmp.Or(err, d.file.close()); err == nil {
 			fmt.Fprintf(d.stderr, "rdmashim: %d packets written to %s\n", d.passed, d.file.name)
 		}
 	}

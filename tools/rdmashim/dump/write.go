@@ -1,6 +1,7 @@
 package dump
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -116,9 +117,7 @@ func (d *pcapngFile) close() error {
 		err = d.w.Flush()
 	}
 	if d.closer != nil {
-		if e := d.closer.Close(); err == nil {
-			err = e
-		}
+		err = cmp.Or(err, d.closer.Close())
 	}
 	return err
 }

@@ -3,6 +3,7 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -46,12 +47,5 @@ func serve(l *notif.Listener, memory broker.Memory, names []string) error {
 	if err != nil {
 		return err
 	}
-	err = k.Serve(l, memory)
-	if e := k.Close(); err == nil {
-		err = e
-	}
-	if e := devices.Remove(); err == nil {
-		err = e
-	}
-	return err
+	return cmp.Or(k.Serve(l, memory), k.Close(), devices.Remove())
 }

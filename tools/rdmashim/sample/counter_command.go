@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -127,10 +128,7 @@ the server cuts connections, or is killed midway and started again.`,
 			if err == nil {
 				r.Repeats, r.Connections = conn.Session().Stats().Repeats, conn.Session().Stats().Connections
 			}
-			if closed := done(); err == nil {
-				err = closed
-			}
-			if err != nil {
+			if err = cmp.Or(err, done()); err != nil {
 				return reached(err)
 			}
 			r.Seed = device.Seed
