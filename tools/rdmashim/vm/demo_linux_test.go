@@ -18,12 +18,16 @@ func TestShowDemo(t *testing.T) {
 		whole += "1 0.1 10.77.0.1 > 10.77.0.2 " + p + " icrc ok\n"
 	}
 	var out bytes.Buffer
-	require.NoError(t, showDemo(&out, []byte(whole)))
+	require.NoError(t, showDemo(&out, []byte(whole), false))
 	require.Contains(t, out.String(), "capture: 1 0.1")
 	require.Contains(t, out.String(), "7 packets")
 	_, cut, _ := strings.Cut(whole, "\n")
-	require.ErrorContains(t, showDemo(&out, []byte(cut)), "lacks CM ConnectRequest")
-	require.ErrorContains(t, showDemo(&out, []byte(strings.Replace(whole, "icrc ok", "icrc bad", 1))), "icrc bad")
+	require.ErrorContains(t, showDemo(&out, []byte(cut), false), "lacks CM ConnectRequest")
+	out.Reset()
+	require.NoError(t, showDemo(&out, []byte(whole), true))
+	require.Equal(t, "vm demo: the same streams over every transport, 7 packets of RDMA\n", out.String())
+	require.ErrorContains(t, showDemo(&out, []byte("1 RDMA_READ icrc ok\n"), true), "lacks _WITH_IMMEDIATE")
+	require.ErrorContains(t, showDemo(&out, []byte(strings.Replace(whole, "icrc ok", "icrc bad", 1)), false), "icrc bad")
 }
 
 func TestDemoWalk(t *testing.T) {
