@@ -77,7 +77,7 @@ func (r *Reception) Run(cmd *cobra.Command, at string, listeners ...Listener) er
 	defer end()
 	r.out, r.failed.W = cli.NewLockedWriter(cmd.OutOrStdout()), cmd.ErrOrStderr()
 	defer r.failed.Close()
-	if err := r.printListening(at); err != nil {
+	if err := r.print(Line{Listening: at}); err != nil {
 		return err
 	}
 	life, cut := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -102,13 +102,6 @@ func (r *Reception) Run(cmd *cobra.Command, at string, listeners ...Listener) er
 	}
 	all.Wait()
 	return errors.Join(append(errs, r.print(Line{Total: &r.total}))...)
-}
-
-func (r *Reception) printListening(at string) error {
-	if r.asJSON {
-		return r.print(Line{Listening: at})
-	}
-	return PrintListening(r.out, at)
 }
 
 // serve serves a connection, gives its seat back and tells how it ended.
@@ -157,6 +150,8 @@ func (r *Reception) print(line Line) (err error) {
 	switch {
 	case r.asJSON:
 		err = cli.PrintLine(r.out, line)
+	case line.Listening != "":
+		err = PrintListening(r.out, line.Listening)
 	case line.Connection != nil:
 		_, err = fmt.Fprintln(r.out, line.Connection)
 	case line.Total != nil:
