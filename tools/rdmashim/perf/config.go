@@ -1,6 +1,7 @@
 package perf
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"syscall"
@@ -151,19 +152,12 @@ const (
 
 // layout is how many slots there are for each direction, and how long they are.
 func (c *Config) layout() (slots, stride int) {
-	for _, s := range c.Sizes {
-		stride = max(stride, s)
-	}
-	if stride > page/2 {
+	if stride = slices.Max(c.Sizes); stride > page/2 {
 		stride = (stride + page - 1) / page * page
 	} else {
 		stride = (stride + 63) / 64 * 64
 	}
-	most := spread
-	if c.Spread > 0 {
-		most = c.Spread
-	}
-	return max(1, min(c.QPs, most/stride)), stride
+	return max(1, min(c.QPs, cmp.Or(c.Spread, spread)/stride)), stride
 }
 
 // limit is how many messages may be outstanding together.
