@@ -116,9 +116,6 @@ func OneLine(err error) string {
 // Printable writes what does not print as Go's escape sequences: a peer's text
 // moves no cursor and changes no colour of the terminal.
 func Printable(s string) string {
-	if strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }) < 0 {
-		return s
-	}
 	var b strings.Builder
 	for len(s) > 0 {
 		r, n := utf8.DecodeRuneInString(s)

@@ -69,7 +69,9 @@ func newExam(ctx context.Context, s System, o Options) (*exam, error) {
 	if e.kind == sim {
 		return e, nil
 	}
-	e.devs, _ = e.netDevs()
+	if s.Kernel.NetDevs != nil {
+		e.devs, _ = e.m.NetDevs(ctx)
+	}
 	e.lookRDMA()
 	if e.kind == host {
 		e.lookHost()
@@ -128,13 +130,6 @@ func (e *exam) name() string {
 		return e.info.Device
 	}
 	return e.o.Device
-}
-
-func (e *exam) netDevs() ([]netlinkmgr.NetDev, error) {
-	if e.sys.Kernel.NetDevs == nil {
-		return nil, syscall.ENOTSUP
-	}
-	return e.m.NetDevs(e.ctx)
 }
 
 // lookRDMA lists the ports of the kernel's RDMA devices.
