@@ -93,9 +93,6 @@ were not understood and the summary, at the end. docs/json.md has the keys.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d := dumper{o: o, stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr()}
-			if o.qmux {
-				return d.qmuxAt(args[0], cmd.InOrStdin())
-			}
 			if o.live != "" {
 				return d.interfaceOf(cmd.Context())
 			}

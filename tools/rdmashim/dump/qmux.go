@@ -6,26 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/qmux"
 	"github.com/rdmashim/rdmashim/uapi/qmux/wire"
 )
-
-// qmuxAt shows the QMux in a file, or in standard input for "-".
-func (d *dumper) qmuxAt(path string, stdin io.Reader) error {
-	if path == "-" {
-		d.flush = true
-		return inCapture("standard input", d.qmuxIn(stdin))
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return inCapture(path, d.qmuxIn(f))
-}
 
 // errEnough ends a dump behind --count records.
 var errEnough = errors.New("errEnough")

@@ -88,6 +88,9 @@ func (d *dumper) acquaint(f io.Reader) (*flow.Tracker, error) {
 // read dumps a capture file that is open; from is the file, which is not to be
 // written over.
 func (d *dumper) read(name string, in io.Reader, from *os.File) (err error) {
+	if d.o.qmux {
+		return inCapture(name, d.qmuxIn(in))
+	}
 	if d.r, err = dissect.NewReader(in, d.o.port, d.o.unzipped); err != nil {
 		return inCapture(name, err)
 	}
