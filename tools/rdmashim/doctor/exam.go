@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"embed"
 	"errors"
 	"io/fs"
 	"net/netip"
@@ -55,7 +56,7 @@ func newExam(ctx context.Context, s System, o Options) (*exam, error) {
 		return nil, err
 	}
 	if s.Kernel.Root == nil {
-		s.Kernel.Root = noFiles{}
+		s.Kernel.Root = embed.FS{} // there is no file in it
 	}
 	e := &exam{ctx: ctx, sys: s, m: netlinkmgr.New(s.Kernel), o: o, port: uapi.RoCEPort}
 	e.loop = sync.OnceValue(e.transfer)
@@ -78,13 +79,6 @@ func newExam(ctx context.Context, s System, o Options) (*exam, error) {
 	}
 	e.findNetDev()
 	return e, nil
-}
-
-// noFiles is the file system of a system that shows none.
-type noFiles struct{}
-
-func (noFiles) Open(name string) (fs.File, error) {
-	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }
 
 func (e *exam) close() {
