@@ -59,24 +59,13 @@ func (s *Side) fill(phase int) {
 // says how many messages are missing.
 func (s *Side) Verify(sent int) error {
 	c := &s.Config
-	if !c.Check {
+	// READs bring data to the side that asks, all else to the other.
+	both := c.Bidirectional || c.Latency && (c.Op == Write || c.Op == Send)
+	switch {
+	case !c.Check, !both && s.Client != (c.Op == Read):
 		return nil
-	}
-	takes := c.Bidirectional || c.Latency && (c.Op == Write || c.Op == Send)
-	switch c.Op {
-	case Read:
-		if !s.Client && !c.Bidirectional {
-			return nil
-		}
-	case Atomic:
-		if s.Client && !c.Bidirectional {
-			return nil
-		}
+	case c.Op == Atomic:
 		return s.verifyCount(sent)
-	default:
-		if s.Client && !takes {
-			return nil
-		}
 	}
 	return s.verifyBytes()
 }
