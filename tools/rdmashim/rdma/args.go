@@ -3,6 +3,7 @@ package rdma
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -88,18 +89,13 @@ func isOption(s string) bool {
 
 // expandCommand completes the first word that is no option.
 func expandCommand(args, commands []string) []string {
-	out := append([]string(nil), args...)
-	for i, a := range out {
-		if strings.HasPrefix(a, "-") {
-			continue
-		}
-		for _, c := range commands {
-			if a != "" && strings.HasPrefix(c, a) {
-				out[i] = c
-				break
-			}
-		}
-		break
+	out := slices.Clone(args)
+	i := slices.IndexFunc(out, func(a string) bool { return !strings.HasPrefix(a, "-") })
+	if i < 0 || out[i] == "" {
+		return out
+	}
+	if c := slices.IndexFunc(commands, func(c string) bool { return strings.HasPrefix(c, out[i]) }); c >= 0 {
+		out[i] = commands[c]
 	}
 	return out
 }
