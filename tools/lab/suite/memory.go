@@ -84,16 +84,14 @@ func pairs(ctx context.Context, devices [2]*uapi.Device, n int) (s sides, err er
 	})
 	for _, x := range s {
 		if err == nil {
-			err = x.Prepare(64)
-		}
-		if err == nil {
 			_, err = x.Bandwidth(ctx)
 		}
 	}
 	return s, err
 }
 
-// join connects two devices of this process as c says.
+// join connects two devices of this process as c says, for messages of its
+// first size.
 func join(ctx context.Context, devices [2]*uapi.Device, c perf.Config) (s sides, err error) {
 	for i, d := range devices {
 		if s[i], err = perf.NewSide(d, c, i == 0); err != nil {
@@ -109,7 +107,13 @@ func join(ctx context.Context, devices [2]*uapi.Device, c perf.Config) (s sides,
 	}()
 	err = s[0].Connect(ctx, here)
 	here.Close()
-	return s, errors.Join(err, <-connected)
+	err = errors.Join(err, <-connected)
+	for _, x := range s {
+		if err == nil {
+			err = x.Prepare(c.Sizes[0])
+		}
+	}
+	return s, err
 }
 
 // rings is how many bytes the rings of one of n such queue pairs take, with its

@@ -233,11 +233,6 @@ func (f flow) run(ctx context.Context, n *network, from, to *uapi.Device, d time
 		Op: f.op, Sizes: []int{f.size}, Duration: d, QPs: 1, Depth: f.flying, List: 1, Moderation: 1, Events: true,
 	})
 	defer func() { err = errors.Join(err, s.close()) }()
-	for _, x := range s {
-		if err == nil {
-			err = x.Prepare(f.size)
-		}
-	}
 	if err != nil {
 		return r, err
 	}

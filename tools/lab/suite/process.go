@@ -39,11 +39,6 @@ func simPingPong(ctx context.Context, events bool) (µs float64, err error) {
 		Op: perf.Send, Latency: true, Sizes: []int{64}, Iterations: simTurns, QPs: 1, Depth: 1, List: 1, Moderation: 1, Spread: 64, Events: events,
 	})
 	defer s.close()
-	for _, x := range s {
-		if err == nil {
-			err = x.Prepare(64)
-		}
-	}
 	if err != nil {
 		return 0, err
 	}
