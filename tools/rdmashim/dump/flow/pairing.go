@@ -93,12 +93,7 @@ func better(v, best, w *way) bool {
 
 // waits reports whether a request that psn may answer has no answer yet.
 func (w *way) waits(psn wire.PSN) bool {
-	for _, s := range w.sent {
-		if psn.In(s.psn, s.n) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.sent, func(s sent) bool { return psn.In(s.psn, s.n) })
 }
 
 // join makes w the way back of v: they are one pair from now on, that of v.

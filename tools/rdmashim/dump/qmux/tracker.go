@@ -2,6 +2,8 @@ package qmux
 
 import (
 	"io"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -50,23 +52,9 @@ func (t *Tracker) direction(first uint64, transport, src, dst string) *direction
 
 // forget drops directions of which nothing more is shown.
 func (t *Tracker) forget() {
-	var live []*direction
-	for _, d := range t.order {
-		if !d.over {
-			live = append(live, d)
-		}
-	}
-	t.order = live
-	for k, d := range t.tcp {
-		if d.over {
-			delete(t.tcp, k)
-		}
-	}
-	for k, d := range t.rings {
-		if d.over {
-			delete(t.rings, k)
-		}
-	}
+	t.order = slices.DeleteFunc(t.order, func(d *direction) bool { return d.over })
+	maps.DeleteFunc(t.tcp, func(_ tcpKey, d *direction) bool { return d.over })
+	maps.DeleteFunc(t.rings, func(_ ringKey, d *direction) bool { return d.over })
 }
 
 // Stream reads the bytes of one sender as they were recorded. The error is
