@@ -66,7 +66,8 @@ func ParseController(b []byte) (Controller, error) {
 		return Controller{}, short("an Identify page", len(b), IdentifySize)
 	}
 	return Controller{
-		Model: trim(b[24:64]), Subsystem: cstring(b[768:1024]), ID: le.Uint16(b[78:]),
+		Model:     strings.TrimRight(string(b[24:64]), " \x00"),
+		Subsystem: cstring(b[768:1024]), ID: le.Uint16(b[78:]),
 		MaxTransfer: b[77], MaxCommands: le.Uint16(b[514:]), Namespaces: le.Uint32(b[516:]),
 		InCapsule: max(int(le.Uint32(b[1792:])&0xffff)*16-CommandSize, 0),
 		Keyed:     le.Uint32(b[536:])&(1<<2) != 0,
@@ -139,8 +140,6 @@ func pad(field []byte, text string) {
 		field[i] = ' '
 	}
 }
-
-func trim(field []byte) string { return strings.TrimRight(string(field), " \x00") }
 
 // ParseList reads the namespaces of an Identify page, in their order.
 func ParseList(b []byte) (all []uint32) {
