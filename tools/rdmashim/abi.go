@@ -69,8 +69,7 @@ func printTable(out io.Writer, table []*abi.Entry) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	var form abi.Form
 	supported := 0
-	for i := range table {
-		e := table[i]
+	for _, e := range table {
 		if e.Form != form {
 			if form != "" {
 				fmt.Fprintln(w)

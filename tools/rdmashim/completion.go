@@ -87,7 +87,7 @@ func completeNames(cmd *cobra.Command) {
 	if cmd.ValidArgsFunction != nil || cmd.ValidArgs != nil {
 		return
 	}
-	first := strings.Trim(argumentOf(cmd.Use), "[]")
+	first := strings.Trim(append(strings.Fields(cmd.Use), "")[1], "[]")
 	switch {
 	case first == "DEVICE":
 		cmd.ValidArgsFunction = cli.CompleteFirst(cli.CompleteDevices)
@@ -96,13 +96,4 @@ func completeNames(cmd *cobra.Command) {
 	case first == "NETDEV":
 		cmd.ValidArgsFunction = cli.CompleteFirst(cli.CompleteInterfaces)
 	}
-}
-
-// argumentOf is the first argument in a line of usage.
-func argumentOf(use string) string {
-	words := strings.Fields(use)
-	if len(words) < 2 {
-		return ""
-	}
-	return words[1]
 }

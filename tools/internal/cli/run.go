@@ -30,7 +30,7 @@ func NewRoot(name string, commands ...*cobra.Command) *cobra.Command {
 		RunE:          Help,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &UsageError{err} })
 	root.SetUsageTemplate(strings.NewReplacer("FlagUsages", "FlagUsagesWrapped 80",
 		" for more information about a command", " for more").Replace(root.UsageTemplate()))
 	root.AddCommand(commands...)

@@ -24,9 +24,6 @@ func Words(cmd *cobra.Command) string {
 	return words
 }
 
-// flagError makes a mistake in a flag a usage error.
-func flagError(_ *cobra.Command, err error) error { return &UsageError{err} }
-
 // NoArgs is cobra.NoArgs as a usage error. Of an unknown command it names those
 // that are spelled alike.
 func NoArgs(cmd *cobra.Command, args []string) error {

@@ -336,8 +336,7 @@ func (x *series) value() *float64 {
 	if len(v) == 0 {
 		return nil
 	}
-	m := median(v)
-	return &m
+	return new(median(v))
 }
 
 // median is 0 when there is nothing.
