@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/msgring"
 )
@@ -16,11 +17,9 @@ import (
 // allocates nothing, nor does a READ.
 func TestNoAllocations(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir()) // no neighbour's `top` has questions
-	a, err := uapi.Open("soft", uapi.OpenConfig{})
-	require.NoError(t, err)
+	a := must.Get(uapi.Open("soft", uapi.OpenConfig{}))(t)
 	defer func() { require.NoError(t, a.Close()) }()
-	b, err := uapi.Open("soft", uapi.OpenConfig{})
-	require.NoError(t, err)
+	b := must.Get(uapi.Open("soft", uapi.OpenConfig{}))(t)
 	defer func() { require.NoError(t, b.Close()) }()
 	t.Run("ping-pong", func(t *testing.T) {
 		x, y := connect(t, a, b, msgring.Config{})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/msgring"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -89,15 +90,13 @@ func TestCloseWithoutPeer(t *testing.T) {
 // TestLoanOutlivesClose: memory that Peek lends stays until Discard.
 func TestLoanOutlivesClose(t *testing.T) {
 	onSim(t, "", msgring.Config{}, func(t *testing.T, a, b *msgring.Conn) {
-		_, err := a.Write([]byte("lent"))
-		require.NoError(t, err)
-		lent, err := b.Peek()
-		require.NoError(t, err)
+		must.Get(a.Write([]byte("lent")))(t)
+		lent := must.Get(b.Peek())(t)
 		require.NoError(t, b.Close())
 		synctest.Wait()
 		require.Equal(t, "lent", string(lent))
 		b.Discard(len(lent))
-		_, err = b.Peek()
+		_, err := b.Peek()
 		require.ErrorIs(t, err, net.ErrClosed)
 	})
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/msgring"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -120,15 +121,11 @@ func TestDeadlines(t *testing.T) {
 		// The connection is usable.
 		got := 0
 		for got < n {
-			k, err := b.Read(make([]byte, 16<<10))
-			require.NoError(t, err)
-			got += k
+			got += must.Get(b.Read(make([]byte, 16<<10)))(t)
 		}
 		require.NoError(t, a.SetDeadline(time.Time{}))
-		_, err = a.Write([]byte("more"))
-		require.NoError(t, err)
-		k, err := b.Read(make([]byte, 100))
-		require.NoError(t, err)
+		must.Get(a.Write([]byte("more")))(t)
+		k := must.Get(b.Read(make([]byte, 100)))(t)
 		require.Equal(t, 4, k)
 		// A deadline that passes unblocks a Read that waits.
 		read := make(chan error, 1)
@@ -167,8 +164,7 @@ func TestMessages(t *testing.T) {
 			_ = a.CloseWrite()
 		}()
 		for i := range 100 {
-			got, err := b.Peek()
-			require.NoError(t, err)
+			got := must.Get(b.Peek())(t)
 			require.Equal(t, bytes.Repeat([]byte{byte(i)}, 1+i*37%longest), got)
 			b.Discard(len(got))
 		}

@@ -38,9 +38,7 @@ func goodHello(addr uint64, rkey uint32) core.Hello {
 // newRaw gives the peer memory for a ring and for what it sends.
 func newRaw(t *testing.T, device *uapi.Device) *raw {
 	r := &raw{Device: device, t: t, mem: make([]byte, 64<<10)}
-	var err error
-	r.mr, err = device.RegMR(r.mem, uapitest.AllAccess)
-	require.NoError(t, err)
+	r.mr = must.Get(device.RegMR(r.mem, uapitest.AllAccess))(t)
 	t.Cleanup(func() {
 		if r.qp > 0 {
 			require.NoError(t, device.DestroyQP(r.qp))
@@ -64,8 +62,7 @@ func (r *raw) dial(ctx context.Context, addr string, private []byte) error {
 		return err
 	}
 	r.qp = qp
-	info, err := r.QueryConn(qp)
-	require.NoError(r.t, err)
+	info := must.Get(r.QueryConn(qp))(r.t)
 	return r.peer.Parse(info.PrivateData, true)
 }
 
@@ -186,10 +183,9 @@ func TestKeyOfFormerOwner(t *testing.T) {
 				next.peer.RKey = former.peer.RKey
 				next.write(0, 1, 0)
 				var wc [1]uapi.WC
-				_, err := next.WaitCQ(t.Context(), next.qp, wc[:])
-				require.NoError(t, err)
+				must.Get(next.WaitCQ(t.Context(), next.qp, wc[:]))(t)
 				require.Equal(t, uapi.WCRemAccessErr, wc[0].Status)
-				_, err = c.Read(make([]byte, 1))
+				_, err := c.Read(make([]byte, 1))
 				require.Error(t, err)
 			})
 		})
@@ -228,8 +224,7 @@ func hostilePair(t *testing.T, x *uapi.Device, l *uapi.Listener, ring int) (*raw
 		accepted <- err
 	}()
 	r := newRaw(t, x)
-	info, err := x.QueryMR(r.mr)
-	require.NoError(t, err)
+	info := must.Get(x.QueryMR(r.mr))(t)
 	hello := goodHello(info.Addr, info.RKey)
 	require.NoError(t, r.dial(t.Context(), l.Addr().String(), hello.Append(nil, false)))
 	require.NoError(t, <-accepted)

@@ -39,8 +39,7 @@ func connect(t *testing.T, a, b *uapi.Device, config msgring.Config) (dialer, ac
 	for i, device := range devices {
 		before[i] = must.Get(device.Counters())(t)["send_rnr_err"]
 	}
-	info, err := b.QueryDevice()
-	require.NoError(t, err)
+	info := must.Get(b.QueryDevice())(t)
 	l, err := b.Listen(netip.AddrPortFrom(info.Address.Addr(), 0).String(), uapi.ListenConfig{})
 	require.NoError(t, err)
 	defer l.Close()
@@ -54,8 +53,7 @@ func connect(t *testing.T, a, b *uapi.Device, config msgring.Config) (dialer, ac
 		}
 		accepted <- err
 	}()
-	dialer, err = msgring.Dial(ctx, a, l.Addr().String(), config)
-	require.NoError(t, err)
+	dialer = must.Get(msgring.Dial(ctx, a, l.Addr().String(), config))(t)
 	require.NoError(t, <-accepted)
 	t.Cleanup(func() {
 		_ = dialer.Close()

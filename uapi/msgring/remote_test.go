@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/msgring"
 )
@@ -102,8 +103,7 @@ func TestReads(t *testing.T) {
 
 // TestReadsOnNetwork is TestReads over UDP on loopback, or on a real device.
 func TestReadsOnNetwork(t *testing.T) {
-	device, err := uapi.Open(cmp.Or(realDevice, "soft"), uapi.OpenConfig{})
-	require.NoError(t, err)
+	device := must.Get(uapi.Open(cmp.Or(realDevice, "soft"), uapi.OpenConfig{}))(t)
 	defer func() { require.NoError(t, device.Close()) }()
 	r := remote{t: t}
 	r.a, r.b = connect(t, device, device, msgring.Config{Mode: msgring.Messages})
@@ -183,8 +183,7 @@ func TestReadsAtClose(t *testing.T) {
 // TestRegistrationsAtClose: Close waits for registrations that are under way,
 // and ends all.
 func TestRegistrationsAtClose(t *testing.T) {
-	device, err := uapi.Open("soft", uapi.OpenConfig{})
-	require.NoError(t, err)
+	device := must.Get(uapi.Open("soft", uapi.OpenConfig{}))(t)
 	defer func() { require.NoError(t, device.Close()) }()
 	a, b := connect(t, device, device, msgring.Config{Mode: msgring.Messages})
 	var all, begun sync.WaitGroup
@@ -214,11 +213,10 @@ func TestRegistrationsAtClose(t *testing.T) {
 
 // TestReadsNeedMessages: a stream of bytes has no READs.
 func TestReadsNeedMessages(t *testing.T) {
-	device, err := uapi.Open("sim", uapi.OpenConfig{})
-	require.NoError(t, err)
+	device := must.Get(uapi.Open("sim", uapi.OpenConfig{}))(t)
 	defer func() { require.NoError(t, device.Close()) }()
 	a, _ := connect(t, device, device, msgring.Config{})
-	_, _, _, err = a.RegMR(make([]byte, 1), uapi.AccessLocalWrite)
+	_, _, _, err := a.RegMR(make([]byte, 1), uapi.AccessLocalWrite)
 	require.ErrorIs(t, err, syscall.EINVAL)
 	require.ErrorIs(t, a.PostRead(0, 0, 1, 0, 0, nil), syscall.EINVAL)
 }

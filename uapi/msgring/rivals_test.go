@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/msgring"
 )
 
@@ -31,8 +32,7 @@ func TestRival02FullSendQueueWaits(t *testing.T) {
 			}()
 			buf := make([]byte, 10)
 			for i := range 3000 {
-				n, err := b.Read(buf)
-				require.NoError(t, err)
+				n := must.Get(b.Read(buf))(t)
 				require.Equal(t, []byte{byte(i)}, buf[:n])
 			}
 		})
@@ -64,17 +64,13 @@ func TestRival06MixedCompletions(t *testing.T) {
 			for i := range n {
 				chunk := bytes.Repeat([]byte{byte(i)}, 1+i*997%5000)
 				want = append(want, chunk...)
-				_, err := a.Write(chunk)
-				require.NoError(t, err)
-				_, err = b.Write([]byte{byte(i)}) // whose completions come at b
-				require.NoError(t, err)
+				must.Get(a.Write(chunk))(t)
+				must.Get(b.Write([]byte{byte(i)}))(t) // whose completions come at b
 			}
-			_, err := io.ReadFull(a, make([]byte, n)) // a CREDIT may go
-			require.NoError(t, err)
+			must.Get(io.ReadFull(a, make([]byte, n)))(t) // a CREDIT may go
 			require.NoError(t, a.CloseWrite())
 			synctest.Wait() // all of it waits at b
-			got, err := io.ReadAll(b)
-			require.NoError(t, err)
+			got := must.Get(io.ReadAll(b))(t)
 			require.True(t, bytes.Equal(want, got))
 		})
 	}
@@ -105,8 +101,7 @@ func TestRival12Lengths(t *testing.T) {
 						_, err := a.Write(data)
 						wrote <- err
 					}()
-					_, err := io.ReadFull(b, buf[:n])
-					require.NoError(t, err)
+					must.Get(io.ReadFull(b, buf[:n]))(t)
 					require.NoError(t, <-wrote)
 					require.True(t, bytes.Equal(data, buf[:n]), "%d bytes", n)
 				}

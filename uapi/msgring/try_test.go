@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/msgring"
 )
@@ -39,8 +40,7 @@ func TestTryReserve(t *testing.T) {
 		}
 		require.Positive(t, sent)
 		for i := range sent {
-			got, err := b.Peek()
-			require.NoError(t, err)
+			got := must.Get(b.Peek())(t)
 			require.Equal(t, byte(i), got[0])
 			b.Discard(len(got))
 		}
@@ -106,14 +106,12 @@ func TestInterrupt(t *testing.T) {
 		a.Interrupt()
 		require.ErrorIs(t, <-told, msgring.ErrInterrupted)
 
-		_, err := b.Write([]byte("hello"))
-		require.NoError(t, err)
+		must.Get(b.Write([]byte("hello")))(t)
 		a.Interrupt()
 		a.Interrupt()
-		_, err = a.Peek()
+		_, err := a.Peek()
 		require.ErrorIs(t, err, msgring.ErrInterrupted)
-		got, err := a.Peek()
-		require.NoError(t, err)
+		got := must.Get(a.Peek())(t)
 		require.Equal(t, "hello", string(got))
 		a.Discard(len(got))
 

@@ -15,6 +15,7 @@ import (
 	testgrpc "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/status"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -191,8 +192,7 @@ func TestTooManySessions(t *testing.T) {
 	config.Session.Sessions = 1
 	within(t, "", config, func(t *testing.T, w *world) {
 		close(w.open)
-		_, err := testgrpc.NewTestServiceClient(w.client).UnaryCall(t.Context(), simple(""))
-		require.NoError(t, err)
+		must.Get(testgrpc.NewTestServiceClient(w.client).UnaryCall(t.Context(), simple("")))(t)
 		second, err := Dial(t.Context(), w.listener.Addr().String(), ClientConfig{Device: w.device})
 		require.NoError(t, err)
 		stub := testgrpc.NewTestServiceClient(second)
@@ -240,11 +240,10 @@ func TestExecutedAnswerLost(t *testing.T) {
 // TestStreamBreaks: a stream ends with its connection, and its handler is told.
 func TestStreamBreaks(t *testing.T) {
 	within(t, "", ServerConfig{}, func(t *testing.T, w *world) {
-		s, err := testgrpc.NewTestServiceClient(w.client).FullDuplexCall(t.Context())
-		require.NoError(t, err)
+		s := must.Get(testgrpc.NewTestServiceClient(w.client).FullDuplexCall(t.Context()))(t)
 		<-w.begun
 		w.cut()
-		_, err = s.Recv()
+		_, err := s.Recv()
 		require.Equal(t, codes.Unavailable, status.Code(err), err)
 		require.EqualValues(t, 1, w.executed.Load())
 	})

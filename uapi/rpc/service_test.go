@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -160,20 +161,16 @@ func ours(t *testing.T, server ServerConfig, client ClientConfig) *ClientConn {
 
 // oursOn is ours over a soft device with options.
 func oursOn(t *testing.T, options string, server ServerConfig, client ClientConfig) *ClientConn {
-	device, err := uapi.Open("soft"+options, uapi.OpenConfig{})
-	require.NoError(t, err)
+	device := must.Get(uapi.Open("soft"+options, uapi.OpenConfig{}))(t)
 	t.Cleanup(func() { require.NoError(t, device.Close()) })
-	info, err := device.QueryDevice()
-	require.NoError(t, err)
-	l, err := device.Listen(info.Address.Addr().String()+":0", uapi.ListenConfig{})
-	require.NoError(t, err)
+	info := must.Get(device.QueryDevice())(t)
+	l := must.Get(device.Listen(info.Address.Addr().String()+":0", uapi.ListenConfig{}))(t)
 	s := NewServer(server)
 	registerAll(s)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	client.Device = device
-	c, err := Dial(limited(t), l.Addr().String(), client)
-	require.NoError(t, err)
+	c := must.Get(Dial(limited(t), l.Addr().String(), client))(t)
 	t.Cleanup(func() {
 		require.NoError(t, c.Close())
 		s.GracefulStop()

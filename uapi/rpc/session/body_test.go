@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/amount"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session"
 )
@@ -104,8 +105,7 @@ func TestBodiesAndCuts(t *testing.T) {
 // TestBodiesOfStreams: messages of all lengths keep their order on a stream.
 func TestBodiesOfStreams(t *testing.T) {
 	streams(t, "loss=1%&seed=9", repeat, func(t *testing.T, c *session.Client, s *session.Server) {
-		x, err := c.Open(t.Context(), &session.Call{Method: "repeat"})
-		require.NoError(t, err)
+		x := must.Get(c.Open(t.Context(), &session.Call{Method: "repeat"}))(t)
 		lengths := []int{1 << 20, 10, 100_000, 32 << 10, 0, 700_000, 5, 2 << 20, 1}
 		var all sync.WaitGroup
 		all.Go(func() {
@@ -117,11 +117,10 @@ func TestBodiesOfStreams(t *testing.T) {
 			_ = x.CloseSend()
 		})
 		for i, n := range lengths {
-			got, err := text(x.Recv)
-			require.NoError(t, err)
+			got := must.Get(text(x.Recv))(t)
 			require.True(t, got == "|"+string(random(byte(i), n)), "message %d", i)
 		}
-		_, err = text(x.Recv)
+		_, err := text(x.Recv)
 		require.Equal(t, io.EOF, err)
 		all.Wait()
 	})
@@ -162,30 +161,23 @@ func TestNothingIsLeft(t *testing.T) { useAll(t, func() {}) }
 // useAll makes calls and streams, with bodies that are READ and others, on
 // three sessions, one after the other, and tells when each is busiest.
 func useAll(t *testing.T, busiest func()) {
-	device, err := uapi.Open(cmp.Or(realDevice, "soft"), uapi.OpenConfig{})
-	require.NoError(t, err)
+	device := must.Get(uapi.Open(cmp.Or(realDevice, "soft"), uapi.OpenConfig{}))(t)
 	defer func() { require.NoError(t, device.Close()) }()
 	before := device.OpenHandles()
-	info, err := device.QueryDevice()
-	require.NoError(t, err)
-	l, err := device.Listen(info.Address.Addr().String()+":0", uapi.ListenConfig{})
-	require.NoError(t, err)
-	s, err := session.NewServer(session.ServerConfig{Unary: turn, Stream: repeat})
-	require.NoError(t, err)
+	info := must.Get(device.QueryDevice())(t)
+	l := must.Get(device.Listen(info.Address.Addr().String()+":0", uapi.ListenConfig{}))(t)
+	s := must.Get(session.NewServer(session.ServerConfig{Unary: turn, Stream: repeat}))(t)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	for range 3 {
-		c, err := session.Dial(device, l.Addr().String(), session.ClientConfig{})
-		require.NoError(t, err)
+		c := must.Get(session.Dial(device, l.Addr().String(), session.ClientConfig{}))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		for _, n := range []int{10, 300_000, 4 << 20} {
 			require.NoError(t, turned(ctx, c, random(1, n)))
 		}
-		x, err := c.Open(ctx, &session.Call{Method: "repeat"})
-		require.NoError(t, err)
+		x := must.Get(c.Open(ctx, &session.Call{Method: "repeat"}))(t)
 		require.NoError(t, x.Send(nil, session.Bytes(random(2, 500_000))))
-		_, err = text(x.Recv)
-		require.NoError(t, err)
+		must.Get(text(x.Recv))(t)
 		busiest()
 		require.NoError(t, c.Close())
 		cancel()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -86,16 +87,14 @@ func TestLoansOfStreams(t *testing.T) {
 		}
 		return session.Reply{}
 	}, func(t *testing.T, c *session.Client, s *session.Server) {
-		x, err := c.Open(t.Context(), &session.Call{Method: "keep"})
-		require.NoError(t, err)
+		x := must.Get(c.Open(t.Context(), &session.Call{Method: "keep"}))(t)
 		lent := c.Memory().Lend(200_000)
 		copy(lent, random(1, 200_000))
 		for i := range 40 {
 			require.NoError(t, x.Send(nil, session.Bytes(lent[:100_000+i])))
 		}
 		for i := range 40 {
-			got, err := text(x.Recv)
-			require.NoError(t, err)
+			got := must.Get(text(x.Recv))(t)
 			require.True(t, got == "|"+string(random(1, 200_000)[:100_000+i]), "message %d", i)
 		}
 		c.Memory().Release(lent)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/msgring"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session"
@@ -48,21 +49,18 @@ func TestReplayedCalls(t *testing.T) {
 		c := stranger(t, device, addr, 1, 1)
 		for epoch := range uint32(3) {
 			for range 3 {
-				n, err := say(c, 1)
-				require.NoError(t, err)
+				n := must.Get(say(c, 1))(t)
 				require.EqualValues(t, 1, n)
 			}
 			kill(t, c)
 			c = stranger(t, device, addr, 1, epoch+2)
 		}
-		n, err := say(c, 2)
-		require.NoError(t, err)
+		n := must.Get(say(c, 2))(t)
 		require.EqualValues(t, 2, n)
 		other := stranger(t, device, addr, 2, 1)
-		n, err = say(other, 1)
-		require.NoError(t, err)
+		n = must.Get(say(other, 1))(t)
 		require.EqualValues(t, 3, n)
-		_, err = say(c, 1)
+		_, err := say(c, 1)
 		require.Error(t, err)
 		pass(5 * time.Second) // the server's end lingers
 		require.EqualValues(t, 1, s.Stats().CutOff)
@@ -87,8 +85,7 @@ func TestReplayedRequestsToConnect(t *testing.T) {
 			require.ErrorAs(t, err, &refusal)
 			require.Equal(t, msgring.ReasonStale, refusal.Reason)
 		}
-		n, err := say(c, 1)
-		require.NoError(t, err)
+		n := must.Get(say(c, 1))(t)
 		require.EqualValues(t, 1, n)
 		require.Zero(t, s.Stats().Resumed)
 		kill(t, c)
@@ -115,8 +112,7 @@ func TestTakenOverSession(t *testing.T) {
 			stolen.Epoch++
 			thief, err := msgring.Dial(t.Context(), device, addr, msgring.Config{Mode: msgring.Messages, Session: stolen})
 			require.NoError(t, err)
-			n, err := say(thief, uint32(i+1))
-			require.NoError(t, err)
+			n := must.Get(say(thief, uint32(i+1)))(t)
 			require.Equal(t, i+1, n, "the answer that was given")
 			kill(t, thief)
 		}
@@ -180,8 +176,7 @@ func TestSuspendedServer(t *testing.T) {
 	served(t, session.ServerConfig{Unary: counting(&sum), Lifetime: time.Second}, func(t *testing.T, device *uapi.Device, addr string, _ *session.Server) {
 		for range 2 {
 			c := stranger(t, device, addr, 1, 1)
-			n, err := say(c, 1)
-			require.NoError(t, err)
+			n := must.Get(say(c, 1))(t)
 			require.Equal(t, sum.Load(), n)
 			kill(t, c)
 			pass(time.Hour)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -29,12 +30,10 @@ func pair(t *testing.T, faults string, handle handler, test func(t *testing.T, c
 func serving(t *testing.T, faults string, config session.ServerConfig, test func(t *testing.T, c *session.Client, s *session.Server)) {
 	synctest.Test(t, func(t *testing.T) {
 		device, l := uapitest.Listen(t, faults)
-		s, err := session.NewServer(config)
-		require.NoError(t, err)
+		s := must.Get(session.NewServer(config))(t)
 		served := make(chan error, 1)
 		go func() { served <- s.Serve(l) }()
-		c, err := session.Dial(device, l.Addr().String(), session.ClientConfig{})
-		require.NoError(t, err)
+		c := must.Get(session.Dial(device, l.Addr().String(), session.ClientConfig{}))(t)
 		test(t, c, s)
 		require.NoError(t, c.Close())
 		s.Stop()

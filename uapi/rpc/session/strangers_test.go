@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/msgring"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session"
@@ -38,18 +39,15 @@ func kill(t *testing.T, c *msgring.Conn) {
 func asks(t *testing.T, c *msgring.Conn, method string, first, calls int) {
 	for i := range calls {
 		m := wire.Message{Type: wire.Request, Flags: wire.Define, Name: []byte(method), Slot: uint16(first + i), Sequence: 1}
-		_, err := c.Write(m.Append(nil))
-		require.NoError(t, err)
+		must.Get(c.Write(m.Append(nil)))(t)
 	}
 }
 
 // elsewhere is a device at another address of the network.
 func elsewhere(t *testing.T, device *uapi.Device) *uapi.Device {
-	info, err := device.QueryDevice()
-	require.NoError(t, err)
+	info := must.Get(device.QueryDevice())(t)
 	_, network, _ := strings.Cut(info.Device, "?")
-	other, err := uapi.Open("sim?"+network, uapi.OpenConfig{})
-	require.NoError(t, err)
+	other := must.Get(uapi.Open("sim?"+network, uapi.OpenConfig{}))(t)
 	t.Cleanup(func() { require.NoError(t, other.Close()) })
 	return other
 }
@@ -63,8 +61,7 @@ func served(t *testing.T, config session.ServerConfig, test func(t *testing.T, d
 func servedOn(t *testing.T, network string, config session.ServerConfig, test func(t *testing.T, device *uapi.Device, addr string, s *session.Server)) {
 	synctest.Test(t, func(t *testing.T) {
 		device, l := uapitest.Listen(t, network)
-		s, err := session.NewServer(config)
-		require.NoError(t, err)
+		s := must.Get(session.NewServer(config))(t)
 		ended := make(chan error, 1)
 		go func() { ended <- s.Serve(l) }()
 		test(t, device, l.Addr().String(), s)
@@ -78,8 +75,7 @@ func servedOn(t *testing.T, network string, config session.ServerConfig, test fu
 func pass(d time.Duration) { time.Sleep(d) }
 
 func dial(t *testing.T, device *uapi.Device, addr string) *session.Client {
-	c, err := session.Dial(device, addr, session.ClientConfig{})
-	require.NoError(t, err)
+	c := must.Get(session.Dial(device, addr, session.ClientConfig{}))(t)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c
 }
@@ -318,8 +314,7 @@ func TestLongMessageIsNotRead(t *testing.T) {
 		return session.Reply{}
 	}
 	served(t, session.ServerConfig{Stream: handle, MaxRequest: 1 << 20}, func(t *testing.T, device *uapi.Device, addr string, _ *session.Server) {
-		s, err := dial(t, device, addr).Open(t.Context(), &session.Call{Method: "m"})
-		require.NoError(t, err)
+		s := must.Get(dial(t, device, addr).Open(t.Context(), &session.Call{Method: "m"}))(t)
 		require.NoError(t, s.Send(nil, session.Bytes(make([]byte, 1<<20+1))))
 		require.NoError(t, s.Send(nil, session.Bytes(make([]byte, 1<<20))))
 		require.ErrorIs(t, s.Recv(nil), io.EOF)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session"
 )
 
@@ -67,8 +68,7 @@ func TestStream(t *testing.T) {
 		require.NoError(t, x.Send([]byte("alone"), nil))
 		require.NoError(t, x.Send(nil, session.Bytes("")))
 		for _, want := range []string{"m|b", "alone|none", "|"} {
-			got, err := text(x.Recv)
-			require.NoError(t, err)
+			got := must.Get(text(x.Recv))(t)
 			require.Equal(t, want, got)
 		}
 		require.NoError(t, x.CloseSend())
@@ -128,18 +128,15 @@ func TestStreamThatIsNotRead(t *testing.T) {
 		return session.Reply{Status: session.Status{Code: 1}}
 	}
 	streams(t, "", flood, func(t *testing.T, c *session.Client, s *session.Server) {
-		x, err := c.Open(t.Context(), &session.Call{Method: "flood"})
-		require.NoError(t, err)
+		x := must.Get(c.Open(t.Context(), &session.Call{Method: "flood"}))(t)
 		synctest.Wait()
 		for range 300 {
-			y, err := c.Open(t.Context(), &session.Call{Method: "short"})
-			require.NoError(t, err)
-			_, err = text(y.Recv)
+			y := must.Get(c.Open(t.Context(), &session.Call{Method: "short"}))(t)
+			_, err := text(y.Recv)
 			require.Equal(t, io.EOF, err)
 		}
 		for range 100 {
-			_, err := text(x.Recv)
-			require.NoError(t, err)
+			must.Get(text(x.Recv))(t)
 		}
 		require.NoError(t, x.Close())
 	})
@@ -156,19 +153,17 @@ func TestStreamBreaks(t *testing.T) {
 	}
 	streams(t, "", hold, func(t *testing.T, c *session.Client, s *session.Server) {
 		for range 5 {
-			x, err := c.Open(t.Context(), &session.Call{Method: "hold"})
-			require.NoError(t, err)
+			x := must.Get(c.Open(t.Context(), &session.Call{Method: "hold"}))(t)
 			synctest.Wait()
 			cut(s)
-			_, err = text(x.Recv)
+			_, err := text(x.Recv)
 			require.ErrorIs(t, err, session.ErrBroken)
 			require.ErrorIs(t, x.Send(nil, session.Bytes("late")), session.ErrBroken)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer time.AfterFunc(time.Second, cancel).Stop()
-		x, err := c.Open(ctx, &session.Call{Method: "hold"})
-		require.NoError(t, err)
-		_, err = text(x.Recv)
+		x := must.Get(c.Open(ctx, &session.Call{Method: "hold"}))(t)
+		_, err := text(x.Recv)
 		require.ErrorIs(t, err, context.Canceled)
 		require.EqualValues(t, 6, s.Stats().Executed)
 	})
@@ -211,9 +206,8 @@ func TestNoHandler(t *testing.T) {
 		}}))
 	})
 	pair(t, "", echo, func(t *testing.T, c *session.Client, s *session.Server) {
-		x, err := c.Open(t.Context(), &session.Call{Method: "m"})
-		require.NoError(t, err)
-		_, err = text(x.Recv)
+		x := must.Get(c.Open(t.Context(), &session.Call{Method: "m"}))(t)
+		_, err := text(x.Recv)
 		require.Equal(t, io.EOF, err)
 		require.EqualValues(t, 12, x.End().Status.Code)
 	})

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session/wire"
 )
 
@@ -46,17 +47,14 @@ func TestShares(t *testing.T) {
 func TestKeptRepliesAreShared(t *testing.T) {
 	s := NewServer(ServerConfig{Kept: 1000})
 	connect := func(id byte) *Session {
-		_, err := s.Admit(Address{id}, [16]byte{id}, 1, 256)
-		require.NoError(t, err)
-		x, err := s.Connect(Address{id}, [16]byte{id}, 1, nil)
-		require.NoError(t, err)
+		must.Get(s.Admit(Address{id}, [16]byte{id}, 1, 256))(t)
+		x := must.Get(s.Connect(Address{id}, [16]byte{id}, 1, nil))(t)
 		s.Leave([16]byte{id})
 		return x
 	}
 	answer := func(x *Session, slot uint16, bytes int) {
 		m := wire.Message{Type: wire.Request, Flags: wire.Define, Name: []byte("m"), Slot: slot, Sequence: 1}
-		e, err := x.Receive(1, &m)
-		require.NoError(t, err)
+		e := must.Get(x.Receive(1, &m))(t)
 		require.Equal(t, Execute, e.Kind)
 		x.Finish(slot, &Reply{Body: make([]byte, bytes)})
 	}

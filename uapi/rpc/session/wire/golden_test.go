@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session/wire"
 )
 
@@ -44,14 +45,11 @@ var examples = []struct {
 // goldens reads testdata/messages.txt: a name and, on the next line, bytes.
 func goldens(t testing.TB) map[string][]byte {
 	t.Helper()
-	text, err := os.ReadFile("testdata/messages.txt")
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile("testdata/messages.txt"))(t)
 	all := map[string][]byte{}
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	for i := 0; i+1 < len(lines); i += 2 {
-		b, err := hex.DecodeString(strings.ReplaceAll(lines[i+1], " ", ""))
-		require.NoError(t, err)
-		all[lines[i]] = b
+		all[lines[i]] = must.Get(hex.DecodeString(strings.ReplaceAll(lines[i+1], " ", "")))(t)
 	}
 	return all
 }
@@ -71,8 +69,7 @@ func TestGoldenMessages(t *testing.T) {
 			require.Equal(t, hex.EncodeToString(golden[x.name]), hex.EncodeToString(got))
 			require.Equal(t, len(got), m.Length())
 			var back wire.Message
-			rest, err := back.Parse(append(got, got...))
-			require.NoError(t, err)
+			rest := must.Get(back.Parse(append(got, got...)))(t)
 			require.Equal(t, got, rest)
 			require.Equal(t, got, back.Append(nil))
 			for _, part := range [][]byte{back.Name, back.Metadata, back.Text, back.Details, back.Body} {
