@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/amount"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // TestNoAllocations: data costs no allocation for a record, on either side,
@@ -17,15 +18,11 @@ func TestNoAllocations(t *testing.T) {
 	}
 	client, server := tcp(t)
 	a, b := both(t, client, server, nil)
-	out, err := a.OpenStreamSync(soon(t))
-	require.NoError(t, err)
+	out := must.Get(a.OpenStreamSync(soon(t)))(t)
 	data, buf := make([]byte, 1<<20), make([]byte, 1<<16)
-	_, err = out.Write(data[:1])
-	require.NoError(t, err)
-	in, err := b.AcceptStream(soon(t))
-	require.NoError(t, err)
-	_, err = io.ReadFull(in, buf[:1])
-	require.NoError(t, err)
+	must.Get(out.Write(data[:1]))(t)
+	in := must.Get(b.AcceptStream(soon(t)))(t)
+	must.Get(io.ReadFull(in, buf[:1]))(t)
 	read := make(chan error, 1)
 	order := make(chan struct{})
 	defer close(order)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/qmux"
 )
 
@@ -81,18 +82,14 @@ func TestScenario(t *testing.T) {
 				fine(t, err)
 				fine(t, s.Close())
 			})
-			s, err := client.OpenStreamSync(ctx)
-			require.NoError(t, err)
-			_, err = s.Write([]byte("ping:qmux-02"))
-			require.NoError(t, err)
+			s := must.Get(client.OpenStreamSync(ctx))(t)
+			must.Get(s.Write([]byte("ping:qmux-02")))(t)
 			require.NoError(t, s.Close())
-			got, err := io.ReadAll(s)
-			require.NoError(t, err)
+			got := must.Get(io.ReadAll(s))(t)
 			require.Equal(t, "pong:qmux-02", string(got))
 			for _, c := range [][2]*qmux.Conn{{client, server}, {server, client}} {
 				require.NoError(t, c[0].SendDatagram([]byte("datagram")))
-				got, err := c[1].ReceiveDatagram(ctx)
-				require.NoError(t, err)
+				got := must.Get(c[1].ReceiveDatagram(ctx))(t)
 				require.Equal(t, "datagram", string(got))
 			}
 			wg.Wait()
@@ -105,7 +102,7 @@ func TestScenario(t *testing.T) {
 			require.Equal(t, "interop complete", closed.ErrorMessage)
 			require.True(t, closed.Remote)
 			require.ErrorIs(t, closed, net.ErrClosed)
-			_, err = server.AcceptStream(ctx)
+			_, err := server.AcceptStream(ctx)
 			require.ErrorAs(t, err, &closed)
 			_, err = client.OpenStream()
 			require.ErrorAs(t, err, &closed)
@@ -204,10 +201,8 @@ func TestDeadlines(t *testing.T) {
 			s.Write(pattern(1500, 3)[1000:])
 			s.Close()
 		}()
-		r, err := server.AcceptStream(ctx)
-		require.NoError(t, err)
-		got, err := io.ReadAll(r)
-		require.NoError(t, err)
+		r := must.Get(server.AcceptStream(ctx))(t)
+		got := must.Get(io.ReadAll(r))(t)
 		require.Equal(t, pattern(1500, 3), got)
 	})
 }
@@ -217,8 +212,7 @@ func TestCancel(t *testing.T) {
 	pipe(t, &qmux.Config{InitialStreamReceiveWindow: 1000, MaxStreamReceiveWindow: 1000}, func(t *testing.T, client, server *qmux.Conn) {
 		ctx := t.Context()
 		open := func() (*qmux.SendStream, *qmux.ReceiveStream, chan error) {
-			s, err := client.OpenUniStreamSync(ctx)
-			require.NoError(t, err)
+			s := must.Get(client.OpenUniStreamSync(ctx))(t)
 			blocked := make(chan error, 1)
 			go func() {
 				n, err := s.Write(make([]byte, 3000))
@@ -227,8 +221,7 @@ func TestCancel(t *testing.T) {
 				}
 				blocked <- err
 			}()
-			r, err := server.AcceptUniStream(ctx)
-			require.NoError(t, err)
+			r := must.Get(server.AcceptUniStream(ctx))(t)
 			synctest.Wait()
 			return s, r, blocked
 		}
@@ -263,14 +256,11 @@ func TestCancel(t *testing.T) {
 		expect(s.Close(), 6, true)
 
 		// Bytes that were made reliable arrive.
-		s, err = client.OpenUniStreamSync(ctx)
-		require.NoError(t, err)
-		_, err = s.Write([]byte("kept"))
-		require.NoError(t, err)
+		s = must.Get(client.OpenUniStreamSync(ctx))(t)
+		must.Get(s.Write([]byte("kept")))(t)
 		s.SetReliableBoundary()
 		s.CancelWrite(7)
-		r, err = server.AcceptUniStream(ctx)
-		require.NoError(t, err)
+		r = must.Get(server.AcceptUniStream(ctx))(t)
 		synctest.Wait()
 		got, err := io.ReadAll(r)
 		require.Equal(t, "kept", string(got))
@@ -308,9 +298,8 @@ func TestIdle(t *testing.T) {
 func TestDeadPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, _ := net.Pipe()
-		c, err := qmux.Client(x, nil)
-		require.NoError(t, err)
-		_, err = c.OpenStream()
+		c := must.Get(qmux.Client(x, nil))(t)
+		_, err := c.OpenStream()
 		require.Equal(t, qmux.StreamLimitReachedError{}, err)
 		began := time.Now()
 		c.CloseWithError(1, "")
@@ -318,9 +307,8 @@ func TestDeadPeer(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		x, _ := net.Pipe()
-		c, err := qmux.Server(x, nil)
-		require.NoError(t, err)
-		_, err = c.AcceptStream(t.Context())
+		c := must.Get(qmux.Server(x, nil))(t)
+		_, err := c.AcceptStream(t.Context())
 		require.ErrorIs(t, err, syscall.ETIMEDOUT)
 	})
 }
@@ -328,18 +316,15 @@ func TestDeadPeer(t *testing.T) {
 // TestBroken: a byte stream that breaks or ends is told as such.
 func TestBroken(t *testing.T) {
 	x, y := tcp(t)
-	c, err := qmux.Client(x, nil)
-	require.NoError(t, err)
+	c := must.Get(qmux.Client(x, nil))(t)
 	require.NoError(t, y.(*net.TCPConn).SetLinger(0))
 	y.Close()
-	_, err = c.AcceptStream(soon(t))
+	_, err := c.AcceptStream(soon(t))
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 
 	x, y = tcp(t)
-	c, err = qmux.Client(x, nil)
-	require.NoError(t, err)
-	_, err = io.ReadFull(y, make([]byte, 10))
-	require.NoError(t, err)
+	c = must.Get(qmux.Client(x, nil))(t)
+	must.Get(io.ReadFull(y, make([]byte, 10)))(t)
 	require.NoError(t, y.(*net.TCPConn).CloseWrite())
 	_, err = c.AcceptStream(soon(t))
 	require.ErrorIs(t, err, syscall.ECONNRESET)
@@ -383,8 +368,7 @@ func TestLastWords(t *testing.T) {
 		x, y := net.Pipe()
 		r = &reset{x, make(chan struct{}), make(chan struct{})}
 		client, server = both(t, r, y, nil)
-		s, err := client.OpenUniStreamSync(t.Context())
-		require.NoError(t, err)
+		s = must.Get(client.OpenUniStreamSync(t.Context()))(t)
 		synctest.Wait()
 		close(r.over)
 		return r, client, server, s
@@ -411,15 +395,12 @@ func TestLastWords(t *testing.T) {
 // before its stream ends.
 func TestMistake(t *testing.T) {
 	x, y := tcp(t)
-	c, err := qmux.Server(x, nil)
-	require.NoError(t, err)
-	_, err = y.Write([]byte("GET / HTTP/1.1\r\n\r\n" + strings.Repeat("x", 3000)))
-	require.NoError(t, err)
-	all, err := io.ReadAll(y)
-	require.NoError(t, err)
+	c := must.Get(qmux.Server(x, nil))(t)
+	must.Get(y.Write([]byte("GET / HTTP/1.1\r\n\r\n" + strings.Repeat("x", 3000))))(t)
+	all := must.Get(io.ReadAll(y))(t)
 	require.Contains(t, string(all), "first frame without parameters")
 	var mistake *qmux.TransportError
-	_, err = c.AcceptStream(soon(t))
+	_, err := c.AcceptStream(soon(t))
 	require.ErrorAs(t, err, &mistake)
 	require.Equal(t, qmux.TransportErrorCode(0xa), mistake.ErrorCode)
 	require.False(t, mistake.Remote)
@@ -451,14 +432,13 @@ func TestDatagrams(t *testing.T) {
 		var long *qmux.DatagramTooLargeError
 		require.ErrorAs(t, client.SendDatagram(make([]byte, 20_000)), &long)
 		require.NoError(t, client.SendDatagram(make([]byte, long.MaxDatagramPayloadSize)))
-		got, err := server.ReceiveDatagram(t.Context())
-		require.NoError(t, err)
+		got := must.Get(server.ReceiveDatagram(t.Context()))(t)
 		require.Len(t, got, int(long.MaxDatagramPayloadSize))
 		state := client.ConnectionState().SupportsDatagrams
 		require.True(t, state.Local && state.Remote)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errors.New("enough"))
-		_, err = server.ReceiveDatagram(ctx)
+		_, err := server.ReceiveDatagram(ctx)
 		require.ErrorContains(t, err, "enough")
 	})
 	pipe(t, nil, func(t *testing.T, client, server *qmux.Conn) {
@@ -478,9 +458,8 @@ func TestConfig(t *testing.T) {
 	_, err = y.Read(make([]byte, 1))
 	require.ErrorIs(t, err, io.EOF, "the pipe is closed")
 	pipe(t, &qmux.Config{MaxIncomingUniStreams: -1, Draft: 1, MaxRecordSize: 65532}, func(t *testing.T, client, server *qmux.Conn) {
-		_, err := client.OpenStreamSync(t.Context())
-		require.NoError(t, err)
-		_, err = client.OpenUniStream()
+		must.Get(client.OpenStreamSync(t.Context()))(t)
+		_, err := client.OpenUniStream()
 		require.Equal(t, qmux.StreamLimitReachedError{}, err)
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/qmux"
 )
 
@@ -28,13 +29,10 @@ var transports = []transport{
 }
 
 func tcp(t testing.TB) (client, server net.Conn) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
-	client, err = net.Dial("tcp", l.Addr().String())
-	require.NoError(t, err)
-	server, err = l.Accept()
-	require.NoError(t, err)
+	client = must.Get(net.Dial("tcp", l.Addr().String()))(t)
+	server = must.Get(l.Accept())(t)
 	return client, server
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/qmux"
 )
 
@@ -147,22 +148,17 @@ func endFull(t *testing.T, sender string, end func(*qmux.Conn, *qmux.SendStream)
 		s.Close()
 		again <- err
 	}()
-	got, err := io.ReadAll(r)
-	require.NoError(t, err)
+	got := must.Get(io.ReadAll(r))(t)
 	require.NoError(t, <-again)
 	require.True(t, bytes.Equal(data, got))
 }
 
 // greeted opens a stream of a, of which b has read a first word.
 func greeted(t *testing.T, a, b *qmux.Conn) (*qmux.SendStream, *qmux.ReceiveStream) {
-	s, err := a.OpenUniStreamSync(soon(t))
-	require.NoError(t, err)
-	_, err = s.Write([]byte("first"))
-	require.NoError(t, err)
-	r, err := b.AcceptUniStream(soon(t))
-	require.NoError(t, err)
-	_, err = io.ReadFull(r, make([]byte, 5))
-	require.NoError(t, err)
+	s := must.Get(a.OpenUniStreamSync(soon(t)))(t)
+	must.Get(s.Write([]byte("first")))(t)
+	r := must.Get(b.AcceptUniStream(soon(t)))(t)
+	must.Get(io.ReadFull(r, make([]byte, 5)))(t)
 	return s, r
 }
 
@@ -219,7 +215,6 @@ func TestInterruptInVain(t *testing.T) {
 	close(late)
 	require.NoError(t, <-written)
 	require.NoError(t, s.Close())
-	got, err := io.ReadAll(r)
-	require.NoError(t, err)
+	got := must.Get(io.ReadAll(r))(t)
 	require.True(t, bytes.Equal(data, got))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/qmux"
 	"github.com/rdmashim/rdmashim/uapi/registration"
 )
@@ -19,12 +20,10 @@ import (
 func TestCloseOpen(t *testing.T) {
 	everywhere(t, func(t *testing.T, config registration.Config) {
 		client := open(t, config)
-		server, err := registration.Open(soon(t), config)
-		require.NoError(t, err)
+		server := must.Get(registration.Open(soon(t), config))(t)
 		port := 0
 		for range 2 {
-			l, err := server.Listen(soon(t), port)
-			require.NoError(t, err)
+			l := must.Get(server.Listen(soon(t), port))(t)
 			port = int(l.Addr().Port())
 			waits := make(chan error)
 			ends := 0
@@ -36,8 +35,7 @@ func TestCloseOpen(t *testing.T) {
 			for range 3 {
 				x, y := connect(t, client, l)
 				remote = append(remote, x)
-				s, err := y.OpenStreamSync(soon(t))
-				require.NoError(t, err)
+				s := must.Get(y.OpenStreamSync(soon(t)))(t)
 				wait(func() error { _, err := s.Read(make([]byte, 1)); return err })
 				wait(func() error { _, err := y.ReceiveDatagram(context.Background()); return err })
 				wait(func() error { <-y.Context().Done(); return context.Cause(y.Context()) })
@@ -56,7 +54,7 @@ func TestCloseOpen(t *testing.T) {
 				require.Equal(t, "registration closed", told.ErrorMessage)
 				require.True(t, told.Remote)
 			}
-			_, err = server.Dial(soon(t), l.Addr().String())
+			_, err := server.Dial(soon(t), l.Addr().String())
 			require.ErrorIs(t, err, net.ErrClosed)
 			_, err = server.Listen(soon(t), 0)
 			require.ErrorIs(t, err, net.ErrClosed)
@@ -75,18 +73,15 @@ func TestCloseOpen(t *testing.T) {
 // TestCloseDialling: Close ends a Dial that waits for a peer without a word,
 // and connections that were never accepted.
 func TestCloseDialling(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	silent := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer silent.Close()
-	r, err := registration.Open(soon(t), secure(registration.TCP{Addr: "127.0.0.1"}))
-	require.NoError(t, err)
+	r := must.Get(registration.Open(soon(t), secure(registration.TCP{Addr: "127.0.0.1"})))(t)
 	dialled := make(chan error, 1)
 	go func() {
 		_, err := r.Dial(context.Background(), silent.Addr().String())
 		dialled <- err
 	}()
-	conn, err := silent.Accept()
-	require.NoError(t, err)
+	conn := must.Get(silent.Accept())(t)
 	defer conn.Close()
 	require.NoError(t, r.Close())
 	require.ErrorIs(t, <-dialled, net.ErrClosed)
@@ -138,14 +133,13 @@ func TestListenerClose(t *testing.T) {
 		x, y := connect(t, r, l)
 		require.NoError(t, l.Close())
 		require.NoError(t, x.SendDatagram([]byte("still here")))
-		p, err := y.ReceiveDatagram(soon(t))
-		require.NoError(t, err)
+		p := must.Get(y.ReceiveDatagram(soon(t)))(t)
 		require.Equal(t, "still here", string(p))
 
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cause := errors.New("enough")
 		cancel(cause)
-		_, err = y.ReceiveDatagram(ctx)
+		_, err := y.ReceiveDatagram(ctx)
 		require.ErrorIs(t, err, cause)
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/registration"
 )
 
@@ -159,15 +160,13 @@ func TestSilence(t *testing.T) {
 	config.Streams.HandshakeIdleTimeout = 100 * time.Millisecond
 	r := open(t, config)
 	l := listen(t, r)
-	client, err := net.Dial("tcp", l.Addr().String())
-	require.NoError(t, err)
+	client := must.Get(net.Dial("tcp", l.Addr().String()))(t)
 	defer client.Close()
-	_, err = client.Read(make([]byte, 1))
+	_, err := client.Read(make([]byte, 1))
 	require.Error(t, err)
 	require.Eventually(t, func() bool { return r.Stats().Failed == 1 }, patience, time.Millisecond)
 
-	server, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	server := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer server.Close()
 	_, err = r.Dial(soon(t), server.Addr().String())
 	require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -195,10 +194,8 @@ func TestSilentHost(t *testing.T) {
 	}
 	config.Streams.HandshakeIdleTimeout = 0
 	for range 3 {
-		c, err := open(t, config).Dial(soon(t), l.Addr().String())
-		require.NoError(t, err)
-		s, err := l.Accept(soon(t))
-		require.NoError(t, err)
+		c := must.Get(open(t, config).Dial(soon(t), l.Addr().String()))(t)
+		s := must.Get(l.Accept(soon(t)))(t)
 		require.NoError(t, c.CloseWithError(0, ""))
 		require.NoError(t, s.CloseWithError(0, ""))
 	}

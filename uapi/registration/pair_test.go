@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/qmux"
 	"github.com/rdmashim/rdmashim/uapi/registration"
@@ -117,8 +118,7 @@ func soon(t testing.TB) context.Context {
 // open opens a registration for the test.
 func open(t testing.TB, config registration.Config) *registration.Registration {
 	t.Helper()
-	r, err := registration.Open(soon(t), config)
-	require.NoError(t, err)
+	r := must.Get(registration.Open(soon(t), config))(t)
 	t.Cleanup(func() { require.NoError(t, r.Close()) })
 	return r
 }
@@ -126,17 +126,13 @@ func open(t testing.TB, config registration.Config) *registration.Registration {
 // listen listens at a free port.
 func listen(t testing.TB, r *registration.Registration) *registration.Listener {
 	t.Helper()
-	l, err := r.Listen(soon(t), 0)
-	require.NoError(t, err)
-	return l
+	return must.Get(r.Listen(soon(t), 0))(t)
 }
 
 // connect makes a connection from one registration to a listener of another.
 func connect(t testing.TB, from *registration.Registration, l *registration.Listener) (client, server *registration.Conn) {
 	t.Helper()
-	client, err := from.Dial(soon(t), l.Addr().String())
-	require.NoError(t, err)
-	server, err = l.Accept(soon(t))
-	require.NoError(t, err)
+	client = must.Get(from.Dial(soon(t), l.Addr().String()))(t)
+	server = must.Get(l.Accept(soon(t)))(t)
 	return client, server
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/child"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/registration"
 )
 
@@ -22,10 +23,9 @@ func startPeer(t *testing.T) (addrs map[string]string, process *os.Process) {
 	p := child.Start(t, asPeer+"=1")
 	addrs = map[string]string{}
 	for range transports {
-		line, err := p.Out.ReadString('\n')
-		require.NoError(t, err)
+		line := must.Get(p.Out.ReadString('\n'))(t)
 		var kind, addr string
-		_, err = fmt.Sscan(line, &kind, &addr)
+		_, err := fmt.Sscan(line, &kind, &addr)
 		require.NoError(t, err, "%s", line)
 		addrs[kind] = addr
 	}
@@ -42,14 +42,10 @@ func TestPeerKilled(t *testing.T) {
 	for kind, transport := range transports {
 		config := secure(transport)
 		config.Streams.MaxIdleTimeout = 0
-		c, err := open(t, config).Dial(soon(t), addrs[kind])
-		require.NoError(t, err)
-		s, err := c.OpenStreamSync(soon(t))
-		require.NoError(t, err)
-		_, err = s.Write([]byte("x"))
-		require.NoError(t, err)
-		_, err = io.ReadFull(s, make([]byte, 1))
-		require.NoError(t, err)
+		c := must.Get(open(t, config).Dial(soon(t), addrs[kind]))(t)
+		s := must.Get(c.OpenStreamSync(soon(t)))(t)
+		must.Get(s.Write([]byte("x")))(t)
+		must.Get(io.ReadFull(s, make([]byte, 1)))(t)
 		conns[kind], waiting[kind] = c, s
 	}
 	killed := time.Now()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/qmux"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
@@ -45,8 +46,7 @@ func TestQueuePairs(t *testing.T) {
 		require.NoError(t, clients[i].SendDatagram([]byte{byte(i)}))
 	}
 	for i := range servers {
-		p, err := servers[i].ReceiveDatagram(soon(t))
-		require.NoError(t, err)
+		p := must.Get(servers[i].ReceiveDatagram(soon(t)))(t)
 		require.Equal(t, []byte{byte(i)}, p)
 	}
 }
@@ -73,29 +73,21 @@ func TestRingFull(t *testing.T) {
 	if realDevice != "" {
 		name = realDevice
 	}
-	device, err := uapi.Open(name, uapi.OpenConfig{})
-	require.NoError(t, err)
+	device := must.Get(uapi.Open(name, uapi.OpenConfig{}))(t)
 	defer device.Close()
 	l, err := rdmanet.ListenOn(device, ":0", rdmanet.Config{Ring: 16 << 10, Service: protocol})
 	require.NoError(t, err)
 	defer l.Close()
 	port := l.Addr().(rdmanet.Addr).Port()
-	client, err := r.Dial(soon(t), netip.AddrPortFrom(r.Addr(), port).String())
-	require.NoError(t, err)
-	conn, err := l.Accept()
-	require.NoError(t, err)
+	client := must.Get(r.Dial(soon(t), netip.AddrPortFrom(r.Addr(), port).String()))(t)
+	conn := must.Get(l.Accept())(t)
 	defer conn.(*rdmanet.Conn).CloseContext(soon(t))
 	peer := &gate{Conn: conn}
-	server, err := qmux.Server(peer, &streams)
-	require.NoError(t, err)
-	s, err := client.OpenStreamSync(soon(t))
-	require.NoError(t, err)
-	_, err = s.Write([]byte("x"))
-	require.NoError(t, err)
-	at, err := server.AcceptStream(soon(t))
-	require.NoError(t, err)
-	_, err = io.ReadFull(at, make([]byte, 1))
-	require.NoError(t, err)
+	server := must.Get(qmux.Server(peer, &streams))(t)
+	s := must.Get(client.OpenStreamSync(soon(t)))(t)
+	must.Get(s.Write([]byte("x")))(t)
+	at := must.Get(server.AcceptStream(soon(t)))(t)
+	must.Get(io.ReadFull(at, make([]byte, 1)))(t)
 	require.NoError(t, client.SendDatagram([]byte("closes the gate"))) // ends the Read that is under way
 	peer.Lock()
 
@@ -114,8 +106,7 @@ func TestRingFull(t *testing.T) {
 	}
 	peer.Unlock()
 	got := make([]byte, size)
-	_, err = io.ReadFull(at, got)
-	require.NoError(t, err)
+	must.Get(io.ReadFull(at, got))(t)
 	require.True(t, bytes.Equal(data, got))
 	require.NoError(t, <-wrote)
 	require.NoError(t, client.CloseWithError(0, ""))

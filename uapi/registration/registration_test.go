@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/qmux"
 	"github.com/rdmashim/rdmashim/uapi/registration"
 )
@@ -18,37 +19,26 @@ func TestStreamAndDatagram(t *testing.T) {
 		r := open(t, config)
 		client, server := connect(t, r, listen(t, r))
 
-		s, err := client.OpenStreamSync(soon(t))
-		require.NoError(t, err)
-		_, err = s.Write([]byte("question"))
-		require.NoError(t, err)
+		s := must.Get(client.OpenStreamSync(soon(t)))(t)
+		must.Get(s.Write([]byte("question")))(t)
 		require.NoError(t, s.Close())
-		at, err := server.AcceptStream(soon(t))
-		require.NoError(t, err)
-		text, err := io.ReadAll(at)
-		require.NoError(t, err)
+		at := must.Get(server.AcceptStream(soon(t)))(t)
+		text := must.Get(io.ReadAll(at))(t)
 		require.Equal(t, "question", string(text))
-		_, err = at.Write([]byte("answer"))
-		require.NoError(t, err)
+		must.Get(at.Write([]byte("answer")))(t)
 		require.NoError(t, at.Close())
-		text, err = io.ReadAll(s)
-		require.NoError(t, err)
+		text = must.Get(io.ReadAll(s))(t)
 		require.Equal(t, "answer", string(text))
 
-		u, err := server.OpenUniStreamSync(soon(t))
-		require.NoError(t, err)
-		_, err = u.Write([]byte("news"))
-		require.NoError(t, err)
+		u := must.Get(server.OpenUniStreamSync(soon(t)))(t)
+		must.Get(u.Write([]byte("news")))(t)
 		require.NoError(t, u.Close())
-		v, err := client.AcceptUniStream(soon(t))
-		require.NoError(t, err)
-		text, err = io.ReadAll(v)
-		require.NoError(t, err)
+		v := must.Get(client.AcceptUniStream(soon(t)))(t)
+		text = must.Get(io.ReadAll(v))(t)
 		require.Equal(t, "news", string(text))
 
 		require.NoError(t, client.SendDatagram([]byte("datagram")))
-		text, err = server.ReceiveDatagram(soon(t))
-		require.NoError(t, err)
+		text = must.Get(server.ReceiveDatagram(soon(t)))(t)
 		require.Equal(t, "datagram", string(text))
 
 		if stats := r.Stats(); runtime.GOOS == "linux" && r.Kind() != "kernel" {
@@ -57,7 +47,7 @@ func TestStreamAndDatagram(t *testing.T) {
 		}
 		require.NoError(t, client.CloseWithError(42, "thanks"))
 		<-server.Context().Done()
-		_, err = server.AcceptStream(soon(t))
+		_, err := server.AcceptStream(soon(t))
 		var closed *qmux.ApplicationError
 		require.ErrorAs(t, err, &closed)
 		require.True(t, closed.Remote)

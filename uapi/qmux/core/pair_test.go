@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/qmux/wire"
 )
 
@@ -40,11 +41,8 @@ func newPair(t testing.TB, change func(*Config)) *pair {
 		change(&ca)
 		change(&cb)
 	}
-	var err error
-	p.a, err = New(ca, p.now)
-	require.NoError(t, err)
-	p.b, err = New(cb, p.now)
-	require.NoError(t, err)
+	p.a = must.Get(New(ca, p.now))(t)
+	p.b = must.Get(New(cb, p.now))(t)
 	return p
 }
 
@@ -145,8 +143,7 @@ func decode(t testing.TB, b []byte) []wire.Frame {
 	var all []wire.Frame
 	for len(body) > 0 {
 		var f wire.Frame
-		n, err := f.Parse(body)
-		require.NoError(t, err)
+		n := must.Get(f.Parse(body))(t)
 		all = append(all, f)
 		body = body[n:]
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/qmux/wire"
 )
 
@@ -49,8 +50,7 @@ func listen(t testing.TB, change func(*Config), b []byte, cut func(rest int) int
 	if change != nil {
 		change(&cfg)
 	}
-	c, err := New(cfg, 0)
-	require.NoError(t, err)
+	c := must.Get(New(cfg, 0))(t)
 	for len(b) > 0 {
 		n := cut(len(b))
 		c.Receive(1, bytes.Clone(b[:n]))
@@ -136,16 +136,14 @@ func FuzzConn(f *testing.F) {
 
 		cfg := testConfig(true)
 		change(&cfg)
-		c, err := New(cfg, 0)
-		require.NoError(t, err)
+		c := must.Get(New(cfg, 0))(t)
 		c.Receive(1, in)
 		bounds(t, c)
 		cause := c.Cause()
 		if cause == nil || c.OutputEnded() {
 			return // the client closed, before or behind its mistake
 		}
-		client, err := New(testConfig(false), 0)
-		require.NoError(t, err)
+		client := must.Get(New(testConfig(false), 0))(t)
 		buf := make([]byte, c.Buffer())
 		for n := c.Transmit(1, buf); n > 0; n = c.Transmit(1, buf) {
 			client.Receive(1, buf[:n])

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/leak"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/qmux"
 	"github.com/rdmashim/rdmashim/uapi/registration"
 	"github.com/rdmashim/rdmashim/uapi/registration/quicudp"
@@ -68,12 +69,9 @@ func open(t testing.TB, transport registration.Transport) *registration.Registra
 // pair is a connection from r to itself by way of a path.
 func pair(t testing.TB, r *registration.Registration, path func(netip.AddrPort) string) (client, server *registration.Conn) {
 	t.Helper()
-	l, err := r.Listen(soon(t), 0)
-	require.NoError(t, err)
-	client, err = r.Dial(soon(t), path(l.Addr()))
-	require.NoError(t, err)
-	server, err = l.Accept(soon(t))
-	require.NoError(t, err)
+	l := must.Get(r.Listen(soon(t), 0))(t)
+	client = must.Get(r.Dial(soon(t), path(l.Addr())))(t)
+	server = must.Get(l.Accept(soon(t)))(t)
 	return client, server
 }
 
@@ -200,29 +198,23 @@ func TestSession(t *testing.T) {
 			require.Equal(t, transport.Kind(), client.ConnectionState().Transport)
 			require.Equal(t, "test/1", client.ConnectionState().Protocol)
 
-			u, err := client.OpenUniStreamSync(soon(t))
-			require.NoError(t, err)
-			_, err = u.Write([]byte("news"))
-			require.NoError(t, err)
+			u := must.Get(client.OpenUniStreamSync(soon(t)))(t)
+			must.Get(u.Write([]byte("news")))(t)
 			require.NoError(t, u.Close())
-			v, err := server.AcceptUniStream(soon(t))
-			require.NoError(t, err)
+			v := must.Get(server.AcceptUniStream(soon(t)))(t)
 			require.Equal(t, u.StreamID(), v.StreamID())
-			text, err := io.ReadAll(v)
-			require.NoError(t, err)
+			text := must.Get(io.ReadAll(v))(t)
 			require.Equal(t, "news", string(text))
 
 			require.NoError(t, client.SendDatagram([]byte("datagram")))
-			text, err = server.ReceiveDatagram(soon(t))
-			require.NoError(t, err)
+			text = must.Get(server.ReceiveDatagram(soon(t)))(t)
 			require.Equal(t, "datagram", string(text))
 			var long *qmux.DatagramTooLargeError
 			require.ErrorAs(t, client.SendDatagram(bytes.Repeat([]byte("x"), 1<<20)), &long)
 
-			s, err := client.OpenStreamSync(soon(t))
-			require.NoError(t, err)
+			s := must.Get(client.OpenStreamSync(soon(t)))(t)
 			require.NoError(t, s.SetReadDeadline(time.Unix(1, 0)))
-			_, err = s.Read(make([]byte, 1))
+			_, err := s.Read(make([]byte, 1))
 			require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 			require.NoError(t, s.SetReadDeadline(time.Time{}))
 			_, err = s.Write([]byte("x"))
@@ -273,8 +265,7 @@ func TestSilence(t *testing.T) {
 		return path.addr
 	})
 	exchange(t, client, server, 1, 10_000)
-	s, err := client.OpenStreamSync(soon(t))
-	require.NoError(t, err)
+	s := must.Get(client.OpenStreamSync(soon(t)))(t)
 	path.dead.Store(true)
 	_, err = s.Read(make([]byte, 1))
 	require.ErrorIs(t, err, &qmux.IdleTimeoutError{})
@@ -306,15 +297,12 @@ func TestOpenRefuses(t *testing.T) {
 // ended, and Close of the registration ends all.
 func TestSockets(t *testing.T) {
 	r := open(t, quicudp.UDP{Addr: here()})
-	l, err := r.Listen(soon(t), 0)
-	require.NoError(t, err)
+	l := must.Get(r.Listen(soon(t), 0))(t)
 	port := int(l.Addr().Port())
-	client, err := r.Dial(soon(t), l.Addr().String())
-	require.NoError(t, err)
-	server, err := l.Accept(soon(t))
-	require.NoError(t, err)
+	client := must.Get(r.Dial(soon(t), l.Addr().String()))(t)
+	server := must.Get(l.Accept(soon(t)))(t)
 	require.NoError(t, l.Close())
-	_, err = l.Accept(soon(t))
+	_, err := l.Accept(soon(t))
 	require.ErrorIs(t, err, net.ErrClosed)
 	_, err = r.Listen(soon(t), port)
 	require.ErrorIs(t, err, syscall.EADDRINUSE, "the connection has it")
@@ -324,10 +312,8 @@ func TestSockets(t *testing.T) {
 		l, err = r.Listen(soon(t), port)
 		return err == nil
 	}, patience, time.Millisecond)
-	told, err := open(t, quicudp.UDP{Addr: here()}).Dial(soon(t), l.Addr().String())
-	require.NoError(t, err)
-	_, err = l.Accept(soon(t))
-	require.NoError(t, err)
+	told := must.Get(open(t, quicudp.UDP{Addr: here()}).Dial(soon(t), l.Addr().String()))(t)
+	must.Get(l.Accept(soon(t)))(t)
 	_, err = r.Dial(soon(t), l.Addr().String()) // which is never accepted
 	require.NoError(t, err)
 	require.NoError(t, r.Close())
@@ -336,6 +322,5 @@ func TestSockets(t *testing.T) {
 	require.ErrorAs(t, context.Cause(told.Context()), &closed)
 	require.True(t, closed.Remote)
 	again := open(t, quicudp.UDP{Addr: here()})
-	_, err = again.Listen(soon(t), port)
-	require.NoError(t, err)
+	must.Get(again.Listen(soon(t), port))(t)
 }

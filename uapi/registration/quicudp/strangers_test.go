@@ -9,14 +9,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/registration/quicudp"
 )
 
 // opening returns the first packet of a new connection.
 func opening(t *testing.T, dial func(ctx context.Context, addr string)) []byte {
 	t.Helper()
-	silent, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	require.NoError(t, err)
+	silent := must.Get(net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}))(t)
 	defer silent.Close()
 	ctx, cancel := context.WithCancel(soon(t))
 	left := make(chan struct{})
@@ -25,8 +25,7 @@ func opening(t *testing.T, dial func(ctx context.Context, addr string)) []byte {
 		dial(ctx, silent.LocalAddr().String())
 	}()
 	packet := make([]byte, 1<<16)
-	n, err := silent.Read(packet)
-	require.NoError(t, err)
+	n := must.Get(silent.Read(packet))(t)
 	cancel()
 	<-left
 	return packet[:n]
@@ -41,8 +40,7 @@ func TestStrangers(t *testing.T) {
 	}
 	t.Parallel()
 	r := open(t, quicudp.UDP{Addr: here()})
-	l, err := r.Listen(soon(t), 0)
-	require.NoError(t, err)
+	l := must.Get(r.Listen(soon(t), 0))(t)
 	const strangers = 200
 	kept := 0
 	for i := range strangers {
@@ -52,23 +50,18 @@ func TestStrangers(t *testing.T) {
 		require.NoError(t, err)
 		defer c.Close()
 		for n := 1; n < len(packet); n += len(packet) / 4 {
-			_, err = c.Write(packet[:n])
-			require.NoError(t, err)
+			must.Get(c.Write(packet[:n]))(t)
 		}
-		_, err = c.Write(packet)
-		require.NoError(t, err)
-		_, err = c.Read(packet)
-		require.NoError(t, err)
+		must.Get(c.Write(packet))(t)
+		must.Get(c.Read(packet))(t)
 		if packet[0]>>4 != 0xf { // RFC 9000, 17.2.5: a Retry packet
 			kept++
 		}
 	}
 	require.Equal(t, 32, kept)
 	for range 3 {
-		c, err := r.Dial(soon(t), l.Addr().String())
-		require.NoError(t, err)
-		s, err := l.Accept(soon(t))
-		require.NoError(t, err)
+		c := must.Get(r.Dial(soon(t), l.Addr().String()))(t)
+		s := must.Get(l.Accept(soon(t)))(t)
 		exchange(t, c, s, 1, 1000)
 	}
 }
