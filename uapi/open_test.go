@@ -242,11 +242,9 @@ func TestLogger(t *testing.T) {
 // Soft devices' errors name no device files, which no soft device has.
 func TestErrorsNameNoDeviceFiles(t *testing.T) {
 	t.Parallel()
-	d, err := uapi.Open("sim", uapi.OpenConfig{})
-	require.NoError(t, err)
+	d := must.Get(uapi.Open("sim", uapi.OpenConfig{}))(t)
 	defer d.Close()
-	l, err := d.Listen(":7000", uapi.ListenConfig{})
-	require.NoError(t, err)
+	l := must.Get(d.Listen(":7000", uapi.ListenConfig{}))(t)
 	defer l.Close()
 	_, again := d.Listen(":7000", uapi.ListenConfig{})
 	require.ErrorIs(t, again, syscall.EADDRINUSE)

@@ -95,8 +95,7 @@ func TestControlTrafficPassesTheSeam(t *testing.T) {
 						commands[i][m[1]]++
 					}
 					if m := moved.FindStringSubmatch(line); m != nil {
-						n := must.Get(strconv.Atoi(m[1]))(t)
-						bytes += n
+						bytes += must.Get(strconv.Atoi(m[1]))(t)
 					}
 					if call == "write" {
 						require.Regexp(t, written, line, "only doorbells are written, with no work request in them, and armings")

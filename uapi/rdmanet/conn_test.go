@@ -138,8 +138,7 @@ func TestCopies(t *testing.T) {
 			_ = x.CloseWrite()
 		}()
 		var got bytes.Buffer
-		n, err := y.WriteTo(&got)
-		require.NoError(t, err)
+		n := must.Get(y.WriteTo(&got))(t)
 		require.EqualValues(t, len(data), n)
 		require.True(t, bytes.Equal(data, got.Bytes()))
 	})
@@ -151,12 +150,10 @@ func TestSmallBuffersShareAChunk(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		x, y := connect(t, rdmanet.Config{})
 		list := net.Buffers{[]byte("head"), []byte("er, "), []byte("body")}
-		_, err := x.WriteBuffers(&list)
-		require.NoError(t, err)
+		must.Get(x.WriteBuffers(&list))(t)
 		require.EqualValues(t, 1, x.Stats().ChunksSent)
 		got := make([]byte, 12)
-		_, err = io.ReadFull(y, got)
-		require.NoError(t, err)
+		must.Get(io.ReadFull(y, got))(t)
 		require.Equal(t, "header, body", string(got))
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -53,8 +54,7 @@ func TestFailedCompletions(t *testing.T) {
 				} else if got := statuses(x.NextUnchecked(4)); want.sends != nil {
 					require.Equal(t, want.sends, got)
 				}
-				info, err := failing.QueryQP(failing.QP)
-				require.NoError(t, err)
+				info := must.Get(failing.QueryQP(failing.QP))(t)
 				require.Equal(t, uapi.StateError, info.State)
 			})
 		})
@@ -120,8 +120,7 @@ var recipes = map[string]any{
 
 // TestJudgeRecipes: a program meets what each recipe says.
 func TestJudgeRecipes(t *testing.T) {
-	page, err := os.ReadFile("../../docs/faults.md")
-	require.NoError(t, err)
+	page := must.Get(os.ReadFile("../../docs/faults.md"))(t)
 	_, text, _ := strings.Cut(string(page), "| recipe | rule |\n")
 	text, _, _ = strings.Cut(text, "\n\n")
 	rows := regexp.MustCompile("(?m)^\\| .*? \\| `(.*)` \\|$").FindAllStringSubmatch(text, -1)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -23,8 +24,7 @@ const packets = "mtu=256&extensions=off"
 func messages(t testing.TB, x, y *uapitest.End) {
 	const long, short = 1000, 8
 	for i, n := range []uint64{long, short} {
-		there, err := x.Peer.Slice(0, n)
-		require.NoError(t, err)
+		there := must.Get(x.Peer.Slice(0, n))(t)
 		local := uapi.SGE{MR: x.MR, Length: n}
 		x.Buf[0] = byte(7 + i)
 		y.Must(y.PostRecv(y.QP, y.MR, 4096, long))
@@ -43,8 +43,7 @@ func messages(t testing.TB, x, y *uapitest.End) {
 		x.Next(1)
 		require.True(t, bytes.Equal(x.Buf[:n], y.Buf[:n]))
 	}
-	word, err := x.Peer.Slice(2048, 8)
-	require.NoError(t, err)
+	word := must.Get(x.Peer.Slice(2048, 8))(t)
 	x.Must(x.FetchAdd(x.QP, uapi.SGE{MR: x.MR, Length: 8}, word, 1))
 	x.Next(1)
 	x.Must(x.CompareSwap(x.QP, uapi.SGE{MR: x.MR, Length: 8}, word, 1, 2))
@@ -54,8 +53,7 @@ func messages(t testing.TB, x, y *uapitest.End) {
 // hits is how often the devices' first rule has hit a packet.
 func hits(t testing.TB, ends ...*uapitest.End) (n uint64) {
 	for _, e := range ends {
-		c, err := e.Counters()
-		require.NoError(t, err)
+		c := must.Get(e.Counters())(t)
 		n += c["fault_rule_1"]
 	}
 	return n
@@ -131,8 +129,7 @@ func TestRuleActions(t *testing.T) {
 		return x, y, x.NextUnchecked(1)[0]
 	}
 	counter := func(t *testing.T, e *uapitest.End, name string) uint64 {
-		c, err := e.Counters()
-		require.NoError(t, err)
+		c := must.Get(e.Counters())(t)
 		return c[name]
 	}
 	all := map[string]struct {
@@ -161,8 +158,7 @@ func TestRuleActions(t *testing.T) {
 		"drop op=WRITE_LAST size=32 qp=first":  {uapi.WCRetryExcErr, "fault_loss"}, // repeated ones, too
 		"drop op=WRITE_FIRST nth=1; drop once": {uapi.WCSuccess, "fault_loss"},
 	}
-	page, err := os.ReadFile("../../docs/faults.md")
-	require.NoError(t, err)
+	page := must.Get(os.ReadFile("../../docs/faults.md"))(t)
 	_, recipes, _ := strings.Cut(string(page), "| recipe |")
 	recipes, _, _ = strings.Cut(recipes, "\n\n")
 	found := regexp.MustCompile("(?m)^\\| .*? \\| `(.*)` \\|$").FindAllStringSubmatch(recipes, -1)
