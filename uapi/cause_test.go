@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/rnic/link/sim"
 	"github.com/rdmashim/rdmashim/tests/must"
 )
 
@@ -22,8 +21,8 @@ type causeRig struct {
 
 func causes(t *testing.T, interval time.Duration, config QPConfig, f func(t *testing.T, r *causeRig)) {
 	synctest.Test(t, func(t *testing.T) {
-		network := sim.NewNetwork(sim.Options{})
-		r := &causeRig{a: startHost(t, network, 1), b: startHost(t, network, 2)}
+		r := &causeRig{}
+		r.a, r.b = twoHosts(t)
 		l := listening(t, r.b, ListenConfig{KeepAlive: interval})
 		r.joined = join(t, r.a.Device, r.b.Device, l, DialConfig{KeepAlive: interval, QPConfig: config})
 		r.mr = must.Get(r.a.RegMR(make([]byte, 64), AccessLocalWrite))(t)
@@ -154,8 +153,8 @@ func TestFlushedSaysWhy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				network := sim.NewNetwork(sim.Options{})
-				r := &causeRig{a: startHost(t, network, 1), b: startHost(t, network, 2)}
+				r := &causeRig{}
+				r.a, r.b = twoHosts(t)
 				l := must.Get(r.b.Listen(":0", ListenConfig{}))(t)
 				r.joined = join(t, r.a.Device, r.b.Device, l, DialConfig{})
 				r.mr = must.Get(r.a.RegMR(make([]byte, 64), AccessLocalWrite))(t)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/rnic/link/sim"
 	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/tests/must"
 )
@@ -23,8 +22,7 @@ func TestPeerDiesInEachState(t *testing.T) {
 	run := func(name string, f func(t *testing.T, a, b *cmHost, l *Listener)) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				network := sim.NewNetwork(sim.Options{})
-				a, b := startHost(t, network, 1), startHost(t, network, 2)
+				a, b := twoHosts(t)
 				l := listening(t, b, ListenConfig{})
 				f(t, a, b, l)
 			})

@@ -59,11 +59,20 @@ type joined struct {
 // join connects a to b, which must have the listener.
 func join(t *testing.T, a, b *Device, l *Listener, config DialConfig) joined {
 	t.Helper()
+	return joinAs(t, a, b, l, config, func(*Request) error { return nil })
+}
+
+// joinAs is join, of which b prepares its end before it accepts.
+func joinAs(t *testing.T, a, b *Device, l *Listener, config DialConfig, prepare func(*Request) error) joined {
+	t.Helper()
 	ctx := t.Context()
 	j := joined{a: a, b: b}
 	done := make(chan error, 1)
 	go func() {
 		r, err := l.Accept(ctx)
+		if err == nil {
+			err = prepare(r)
+		}
 		if err == nil {
 			j.qb, err = r.Accept(ctx, []byte("yes"))
 		}

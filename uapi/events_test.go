@@ -15,7 +15,6 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/rnic/link/sim"
 	"github.com/rdmashim/rdmashim/tests/must"
 )
 
@@ -152,24 +151,13 @@ func TestLastRequestOfConnection(t *testing.T) {
 	} {
 		t.Run(way.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				network := sim.NewNetwork(sim.Options{})
-				a, b := startHost(t, network, 1), startHost(t, network, 2)
+				a, b := twoHosts(t)
 				srq := must.Get(b.CreateSRQ(SRQConfig{Depth: 1}))(t)
 				l := listening(t, b, ListenConfig{})
-				j := joined{a: a.Device, b: b.Device}
-				accepted := make(chan error, 1)
-				go func() {
-					r, err := l.Accept(t.Context())
-					if err == nil {
-						j.qb, err = r.CreateQPWith(QPConfig{SRQ: srq, SendDepth: 1})
-					}
-					if err == nil {
-						_, err = r.Accept(t.Context(), nil)
-					}
-					accepted <- err
-				}()
-				j.qa = must.Get(a.Dial(t.Context(), dialable(b.Device, l), DialConfig{}))(t)
-				require.NoError(t, <-accepted)
+				j := joinAs(t, a.Device, b.Device, l, DialConfig{}, func(r *Request) error {
+					_, err := r.CreateQPWith(QPConfig{SRQ: srq, SendDepth: 1})
+					return err
+				})
 
 				ctx, stop := context.WithCancel(t.Context())
 				events := b.Events(ctx)

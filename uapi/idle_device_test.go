@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/rnic/link/sim"
 	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/tests/must"
 )
@@ -143,8 +142,7 @@ func TestEndedConnectionsAreForgotten(t *testing.T) {
 		return
 	}
 	synctest.Test(t, func(t *testing.T) {
-		network := sim.NewNetwork(sim.Options{})
-		a, b := startHost(t, network, 1), startHost(t, network, 2)
+		a, b := twoHosts(t)
 		l := listening(t, b, ListenConfig{})
 		requireFlat(t, idleObjects, func() error {
 			j := join(t, a.Device, b.Device, l, DialConfig{QPConfig: QPConfig{SendDepth: 1, RecvDepth: 1}})

@@ -47,6 +47,12 @@ type cmHost struct {
 	unplugged bool
 }
 
+// twoHosts are two on a network of their own.
+func twoHosts(t *testing.T) (a, b *cmHost) {
+	network := sim.NewNetwork(sim.Options{})
+	return startHost(t, network, 1), startHost(t, network, 2)
+}
+
 func startHost(t *testing.T, network *sim.Network, i int) *cmHost {
 	h := &cmHost{machine: emu.New()}
 	l := must.Get(network.Attach(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), RoCEPort)))(t)
@@ -88,8 +94,7 @@ func TestKeepAliveNoticesDeath(t *testing.T) {
 }
 
 func death(t *testing.T, dialler bool, interval, timeout time.Duration) {
-	network := sim.NewNetwork(sim.Options{})
-	a, b := startHost(t, network, 1), startHost(t, network, 2)
+	a, b := twoHosts(t)
 	l := listening(t, b, ListenConfig{KeepAlive: interval})
 	j := join(t, a.Device, b.Device, l, DialConfig{KeepAlive: interval, QPConfig: QPConfig{SendDepth: 1, RecvDepth: 1, Timeout: timeout}})
 	if interval == 0 {
@@ -120,8 +125,7 @@ func death(t *testing.T, dialler bool, interval, timeout time.Duration) {
 // TestKeepAliveOff: nothing is sent, and nothing noticed.
 func TestKeepAliveOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := sim.NewNetwork(sim.Options{})
-		a, b := startHost(t, network, 1), startHost(t, network, 2)
+		a, b := twoHosts(t)
 		l := listening(t, b, ListenConfig{KeepAlive: None})
 		j := join(t, a.Device, b.Device, l, DialConfig{KeepAlive: None})
 		time.Sleep(time.Second)

@@ -57,20 +57,12 @@ type stackSoak struct {
 
 	mu    sync.Mutex
 	dead  []*stackProcess // guarded by mu
-	count stackCount      // guarded by mu
+	count *stackCount     // guarded by mu; of all seeds
 }
 
-// stackCount counts the events that a soak reached.
+// stackCount counts the events that the soak reached.
 type stackCount struct {
 	seeds, writes, reads, atomics, sends, datagrams, grouped, due, connects, failures, serverKills, clientKills, packets, lost, limits, resizes, tooLong, halfUsed uint64
-}
-
-func (a *stackCount) add(b *stackCount) {
-	for _, p := range [][2]*uint64{{&a.seeds, &b.seeds}, {&a.writes, &b.writes}, {&a.reads, &b.reads}, {&a.atomics, &b.atomics}, {&a.sends, &b.sends},
-		{&a.datagrams, &b.datagrams}, {&a.grouped, &b.grouped}, {&a.due, &b.due}, {&a.connects, &b.connects}, {&a.failures, &b.failures}, {&a.serverKills, &b.serverKills}, {&a.clientKills, &b.clientKills},
-		{&a.packets, &b.packets}, {&a.lost, &b.lost}, {&a.limits, &b.limits}, {&a.resizes, &b.resizes}, {&a.tooLong, &b.tooLong}, {&a.halfUsed, &b.halfUsed}} {
-		*p[0] += *p[1]
-	}
 }
 
 // stackHost is a machine with a device; a server runs on it, and clients may.
@@ -169,7 +161,7 @@ func (s *stackSoak) failf(format string, args ...any) {
 func (s *stackSoak) tally(f func(*stackCount)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f(&s.count)
+	f(s.count)
 }
 
 // run plays a seed.
@@ -278,7 +270,7 @@ func (s *stackSoak) end() {
 		}
 		_ = p.Close() // there is nothing behind it any more
 	}
-	s.count.seeds, s.count.packets, s.count.lost = 1, sent, lost
+	s.tally(func(c *stackCount) { c.seeds, c.packets, c.lost = c.seeds+1, c.packets+sent, c.lost+lost })
 }
 
 // TestStackSoak runs the seeds.
@@ -292,17 +284,15 @@ func TestStackSoak(t *testing.T) {
 	case n == 0:
 		n = amount.Of(60, 150)
 	}
-	var total stackCount
+	var c stackCount
 	start := time.Now()
 	for seed := from; seed < from+uint64(n) && !t.Failed(); seed++ {
-		s := &stackSoak{seed: seed}
+		s := &stackSoak{seed: seed, count: &c}
 		synctest.Test(t, func(t *testing.T) {
 			s.t = t
 			s.run()
 		})
-		total.add(&s.count)
 	}
-	c := total
 	fmt.Printf("soak: whole stacks: %.1f s for %d seeds, %d packets, %d lost, WRITE %d, READ %d, atomics %d, SEND %d (%d too long), datagrams %d (%d of a group, %d of them without excuse), connections %d, failures %d, servers killed %d, clients killed %d, limits of shared receives %d (%d used by half), completion queues resized %d\n",
 		time.Since(start).Seconds(), c.seeds, c.packets, c.lost, c.writes, c.reads, c.atomics, c.sends, c.tooLong, c.datagrams, c.grouped, c.due, c.connects, c.failures, c.serverKills, c.clientKills, c.limits, c.halfUsed, c.resizes)
 	if t.Failed() || n < 60 {

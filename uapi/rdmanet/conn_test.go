@@ -222,10 +222,8 @@ func TestFlush(t *testing.T) {
 func TestUndelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, rdmanet.Config{})
-		x, _, err := h.pipe()
-		require.NoError(t, err)
-		abrupt, _, err := h.pipe()
-		require.NoError(t, err)
+		x, _ := h.join(t)
+		abrupt, _ := h.join(t)
 		require.NoError(t, abrupt.SetLinger(0))
 		require.NoError(t, rdmanet.FlushDevice(limited(t), h.client))
 		for _, c := range []*rdmanet.Conn{x, abrupt} {
@@ -234,7 +232,7 @@ func TestUndelivered(t *testing.T) {
 		require.NoError(t, h.server.Close())
 		require.NoError(t, x.Close())
 		require.NoError(t, abrupt.CloseContext(limited(t)))
-		err = rdmanet.FlushDevice(limited(t), h.client)
+		err := rdmanet.FlushDevice(limited(t), h.client)
 		require.ErrorIs(t, err, rdmanet.ErrUndelivered)
 		require.NotContains(t, err.Error(), "\n")
 		require.NoError(t, rdmanet.FlushDevice(limited(t), h.client))

@@ -25,8 +25,7 @@ import (
 // TestDialErrors: a table of peers, and the errors that users of TCP expect.
 func TestDialErrors(t *testing.T) {
 	h := softHost(t, rdmanet.Config{Service: "time"})
-	plain, err := h.server.Listen(":0", uapi.ListenConfig{}) // a program that rejects
-	require.NoError(t, err)
+	plain := must.Get(h.server.Listen(":0", uapi.ListenConfig{}))(t) // a program that rejects
 	defer plain.Close()
 	go func() {
 		for {
@@ -41,14 +40,14 @@ func TestDialErrors(t *testing.T) {
 	cancel()
 	host, _, err := net.SplitHostPort(h.addr)
 	require.NoError(t, err)
-	rejects := net.JoinHostPort(host, port(plain.Addr().String()))
+	rejects := h.beside(port(plain.Addr().String()))
 	for _, c := range []struct {
 		name, network, addr string
 		ctx                 context.Context
 		config              rdmanet.Config
 		want                error
 	}{
-		{"nobody listens", "rdma", net.JoinHostPort(host, "9"), nil, rdmanet.Config{}, syscall.ECONNREFUSED},
+		{"nobody listens", "rdma", h.beside("9"), nil, rdmanet.Config{}, syscall.ECONNREFUSED},
 		{"the program rejects", "tcp", rejects, nil, rdmanet.Config{}, syscall.ECONNREFUSED},
 		{"another service", "rdma", h.addr, nil, rdmanet.Config{Service: "date"}, syscall.ECONNREFUSED},
 		{"canceled", "rdma", h.addr, canceled, rdmanet.Config{}, context.Canceled},
@@ -88,8 +87,7 @@ func TestHandshakeError(t *testing.T) {
 		require.Equal(t, []any{msgring.Version, "service"}, []any{e.Version, e.Reason})
 		require.Contains(t, err.Error(), "of version 1, refuses this end, of version 1: hello refused (service)")
 		h.Config.Service = "time"
-		x, y, err := h.pipe()
-		require.NoError(t, err)
+		x, y := h.join(t)
 		n, last := h.Failed()
 		require.EqualValues(t, 1, n)
 		requireOpError(t, last, "accept", syscall.ECONNREFUSED)
@@ -144,19 +142,16 @@ func TestFallback(t *testing.T) {
 	h := softHost(t, rdmanet.Config{})
 	var f fallback
 	h.Dialer.Fallback = &f
-	x, y, err := h.pipe()
-	require.NoError(t, err)
+	x, y := h.join(t)
 	require.Zero(t, f, "a peer answers by RDMA")
 	require.NoError(t, y.SetLinger(0))
 	require.NoError(t, y.Close())
-	_, err = x.Read(make([]byte, 1))
+	_, err := x.Read(make([]byte, 1))
 	require.Error(t, err)
 	require.NoError(t, x.Close())
 	require.Zero(t, f, "a connection was there")
 
-	host, _, err := net.SplitHostPort(h.addr)
-	require.NoError(t, err)
-	nobody := net.JoinHostPort(host, "9")
+	nobody := h.beside("9")
 	c := must.Get(h.DialContext(limited(t), "rdma4", nobody))(t)
 	require.NoError(t, c.Close())
 	require.Equal(t, fallback{"tcp4", nobody}, f)
@@ -177,24 +172,20 @@ func TestDeviceOfItsOwn(t *testing.T) {
 	}
 	h := softHost(t, rdmanet.Config{})
 	h.Device = nil
-	x, xPeer, err := h.pipe()
-	require.NoError(t, err)
-	y, yPeer, err := h.pipe()
-	require.NoError(t, err)
+	x, xPeer := h.join(t)
+	y, yPeer := h.join(t)
 	device := x.Device()
 	require.Same(t, device, y.Device())
 	require.Equal(t, h.addr, x.RemoteAddr().String())
 	require.Equal(t, "rdma", x.RemoteAddr().Network())
 	require.Equal(t, x.LocalAddr(), xPeer.RemoteAddr())
 	require.NoError(t, x.CloseContext(limited(t)))
-	_, err = device.QueryDevice()
+	_, err := device.QueryDevice()
 	require.NoError(t, err, "y has it still")
 	require.NoError(t, y.CloseContext(limited(t)))
 	_, err = device.QueryDevice()
 	require.ErrorIs(t, err, net.ErrClosed)
-	host, _, err := net.SplitHostPort(h.addr)
-	require.NoError(t, err)
-	c, err := rdmanet.Dial(limited(t), net.JoinHostPort(host, "9"), rdmanet.Config{})
+	c, err := rdmanet.Dial(limited(t), h.beside("9"), rdmanet.Config{})
 	require.Nil(t, c)
 	requireOpError(t, err, "dial", syscall.ECONNREFUSED)
 	require.NoError(t, xPeer.Close())

@@ -36,12 +36,10 @@ func TestIdle(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := softHost(t, c.config)
-			_, _, err := h.pipe()
-			require.NoError(t, err)
+			h.join(t)
 			goroutines, heap := runtime.NumGoroutine(), liveHeap()
 			for range c.n {
-				_, _, err := h.pipe()
-				require.NoError(t, err)
+				h.join(t)
 			}
 			require.Eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines+c.n/4 }, patience, 10*time.Millisecond, "goroutines of %d connections", c.n)
 			kib := int(liveHeap()-heap) / c.n >> 10
@@ -57,8 +55,7 @@ func TestIdle(t *testing.T) {
 		keepalive, others := timers()
 		const n = 40
 		for range n {
-			_, _, err := h.pipe()
-			require.NoError(t, err)
+			h.join(t)
 		}
 		k, o := timers()
 		require.Equal(t, int64(2*n), k-keepalive, "timers of the keepalive")

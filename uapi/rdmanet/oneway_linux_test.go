@@ -349,8 +349,7 @@ func TestOneWay(t *testing.T) {
 			expected := declared(t, p.script, overTCPSockets(t, p.script))
 			synctest.Test(t, func(t *testing.T) {
 				h := newHost(t, rdmanet.Config{})
-				x, y, err := h.pipe()
-				require.NoError(t, err)
+				x, y := h.join(t)
 				got := perform(p.script, [2]end{x, y}, func(int, string) {
 					time.Sleep(time.Second) // virtual
 				}, func() { _ = h.server.Close() }, nil)
@@ -361,8 +360,7 @@ func TestOneWay(t *testing.T) {
 			}
 			for _, device := range []string{"soft", "soft?shm=off"} {
 				h := hostOn(t, open(t, device), open(t, device), rdmanet.Config{})
-				x, y, err := h.pipe()
-				require.NoError(t, err)
+				x, y := h.join(t)
 				conns := [2]*rdmanet.Conn{x, y}
 				got := perform(p.script, [2]end{x, y}, func(i int, name string) {
 					switch name {

@@ -202,10 +202,22 @@ func (h *host) dialUntilHeard(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// connect is pipe for one test.
-func connect(t *testing.T, config rdmanet.Config) (x, y *rdmanet.Conn) {
+// join is pipe that must succeed.
+func (h *host) join(t *testing.T) (x, y *rdmanet.Conn) {
 	t.Helper()
-	x, y, err := newHost(t, config).pipe()
+	x, y, err := h.pipe()
 	require.NoError(t, err)
 	return x, y
+}
+
+// connect is join on a host of its own.
+func connect(t *testing.T, config rdmanet.Config) (x, y *rdmanet.Conn) {
+	t.Helper()
+	return newHost(t, config).join(t)
+}
+
+// beside is the address of another port of the host's.
+func (h *host) beside(port string) string {
+	host, _, _ := net.SplitHostPort(h.addr)
+	return net.JoinHostPort(host, port)
 }

@@ -90,9 +90,7 @@ func (r raced) run(t *testing.T) {
 	if r.answers == 0 {
 		addr = "10.99.0.9:9"
 	} else {
-		host, _, err := net.SplitHostPort(h.addr)
-		require.NoError(t, err)
-		addr = net.JoinHostPort(host, port(addr))
+		addr = h.beside(port(addr))
 	}
 	start, begun := time.Now(), atomic.Int64{}
 	lost := make(chan struct{})

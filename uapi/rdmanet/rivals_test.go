@@ -58,8 +58,7 @@ func TestRival08CloseDuringCalls(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		h := newHost(t, rdmanet.Config{Ring: 16 << 10})
 		for round := range 20 {
-			x, y, err := h.pipe()
-			require.NoError(t, err)
+			x, y := h.join(t)
 			go func() { _, _ = io.Copy(y, y) }()
 			var calls sync.WaitGroup
 			moment := make(chan struct{})

@@ -166,9 +166,7 @@ func useAll(t *testing.T, busiest func()) {
 	before := device.OpenHandles()
 	info := must.Get(device.QueryDevice())(t)
 	l := must.Get(device.Listen(info.Address.Addr().String()+":0", uapi.ListenConfig{}))(t)
-	s := must.Get(session.NewServer(session.ServerConfig{Unary: turn, Stream: repeat}))(t)
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(l) }()
+	s, served := serve(t, l, session.ServerConfig{Unary: turn, Stream: repeat})
 	for range 3 {
 		c := must.Get(session.Dial(device, l.Addr().String(), session.ClientConfig{}))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -110,14 +110,12 @@ func TestLoanBounds(t *testing.T) {
 		device, l := uapitest.Listen(t, "")
 		var held []byte
 		var memory session.Memory
-		s, err := session.NewServer(session.ServerConfig{Loans: 64 << 10, Unary: func(_ context.Context, r *session.Request) session.Reply {
+		s, _ := serve(t, l, session.ServerConfig{Loans: 64 << 10, Unary: func(_ context.Context, r *session.Request) session.Reply {
 			if r.Memory().Hold(r.Body) {
 				held, memory = r.Body, r.Memory()
 			}
 			return session.Reply{Body: session.Bytes(make([]byte, 50_000))}
 		}})
-		require.NoError(t, err)
-		go func() { _ = s.Serve(l) }()
 		c, err := session.Dial(device, l.Addr().String(), session.ClientConfig{Loans: 256 << 10})
 		require.NoError(t, err)
 		m := c.Memory()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -102,21 +103,16 @@ func TestGivenUpWhileCut(t *testing.T) {
 func TestServerGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		device, l := uapitest.Listen(t, "")
-		serve := func(h handler) (*session.Server, chan error) {
-			s, err := session.NewServer(session.ServerConfig{Unary: h, Lifetime: 5 * time.Second})
-			require.NoError(t, err)
-			served := make(chan error, 1)
-			go func() { served <- s.Serve(l) }()
-			return s, served
+		live := func(h handler) (*session.Server, <-chan error) {
+			return serve(t, l, session.ServerConfig{Unary: h, Lifetime: 5 * time.Second})
 		}
 		started := make(chan struct{})
-		first, served := serve(func(ctx context.Context, r *session.Request) session.Reply {
+		first, served := live(func(ctx context.Context, r *session.Request) session.Reply {
 			close(started)
 			<-ctx.Done()
 			return session.Reply{}
 		})
-		c, err := session.Dial(device, l.Addr().String(), session.ClientConfig{Slots: 1})
-		require.NoError(t, err)
+		c := must.Get(session.Dial(device, l.Addr().String(), session.ClientConfig{Slots: 1}))(t)
 		posted := make(chan error, 1)
 		go func() { posted <- c.Call(t.Context(), &session.Call{Method: "posted", WaitForReady: true}) }()
 		<-started
@@ -126,7 +122,7 @@ func TestServerGone(t *testing.T) {
 		first.Stop()
 		require.NoError(t, <-served)
 		require.ErrorIs(t, <-posted, session.ErrFateUnknown)
-		second, served := serve(func(ctx context.Context, r *session.Request) session.Reply { return session.Reply{} })
+		second, served := live(func(ctx context.Context, r *session.Request) session.Reply { return session.Reply{} })
 		require.NoError(t, <-queued)
 		require.EqualValues(t, 1, second.Stats().Executed)
 		require.EqualValues(t, 1, c.Stats().Unknown)
@@ -173,15 +169,11 @@ func TestServeOutlastsStop(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				device, l := uapitest.Listen(t, "")
 				answer := make(chan struct{})
-				s, err := session.NewServer(session.ServerConfig{Unary: func(context.Context, *session.Request) session.Reply {
+				s, served := serve(t, l, session.ServerConfig{Unary: func(context.Context, *session.Request) session.Reply {
 					<-answer
 					return session.Reply{}
 				}})
-				require.NoError(t, err)
-				served := make(chan error, 1)
-				go func() { served <- s.Serve(l) }()
-				c, err := session.Dial(device, l.Addr().String(), session.ClientConfig{})
-				require.NoError(t, err)
+				c := must.Get(session.Dial(device, l.Addr().String(), session.ClientConfig{}))(t)
 				answered := make(chan error, 1)
 				go func() { answered <- c.Call(t.Context(), &session.Call{Method: "slow"}) }()
 				synctest.Wait()

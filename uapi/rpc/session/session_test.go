@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/must"
+	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session"
-	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
 
 type handler = func(ctx context.Context, r *session.Request) session.Reply
@@ -28,17 +28,18 @@ func pair(t *testing.T, faults string, handle handler, test func(t *testing.T, c
 }
 
 func serving(t *testing.T, faults string, config session.ServerConfig, test func(t *testing.T, c *session.Client, s *session.Server)) {
-	synctest.Test(t, func(t *testing.T) {
-		device, l := uapitest.Listen(t, faults)
-		s := must.Get(session.NewServer(config))(t)
-		served := make(chan error, 1)
-		go func() { served <- s.Serve(l) }()
-		c := must.Get(session.Dial(device, l.Addr().String(), session.ClientConfig{}))(t)
+	servedOn(t, faults, config, func(t *testing.T, device *uapi.Device, addr string, s *session.Server) {
+		c := must.Get(session.Dial(device, addr, session.ClientConfig{}))(t)
 		test(t, c, s)
 		require.NoError(t, c.Close())
-		s.Stop()
-		require.NoError(t, <-served)
 	})
+}
+
+// serve begins to serve a listener, and gives what Serve will return.
+func serve(t *testing.T, l *uapi.Listener, config session.ServerConfig) (*session.Server, <-chan error) {
+	s, served := must.Get(session.NewServer(config))(t), make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	return s, served
 }
 
 func echo(_ context.Context, r *session.Request) session.Reply {

@@ -61,9 +61,7 @@ func served(t *testing.T, config session.ServerConfig, test func(t *testing.T, d
 func servedOn(t *testing.T, network string, config session.ServerConfig, test func(t *testing.T, device *uapi.Device, addr string, s *session.Server)) {
 	synctest.Test(t, func(t *testing.T) {
 		device, l := uapitest.Listen(t, network)
-		s := must.Get(session.NewServer(config))(t)
-		ended := make(chan error, 1)
-		go func() { ended <- s.Serve(l) }()
+		s, ended := serve(t, l, config)
 		test(t, device, l.Addr().String(), s)
 		s.Stop()
 		require.NoError(t, <-ended)
