@@ -46,10 +46,8 @@ func TestRegisteredMemoryIsNotTouched(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	d := must.Get(uapi.Open("soft?port=0", uapi.OpenConfig{}))(t)
-	defer d.Close()
-	mem, err := uapi.Alloc(5 << 20) // an arena of its own, where nothing was before
-	require.NoError(t, err)
+	d := openDevice(t, "soft?port=0")
+	mem := must.Get(uapi.Alloc(5 << 20))(t) // an arena of its own, where nothing was before
 	mr := must.Get(d.RegMR(mem, uapi.AccessLocalWrite|uapi.AccessRemoteWrite))(t)
 	require.Zero(t, resident(t, mem))
 	mem[0] = 1

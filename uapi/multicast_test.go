@@ -17,9 +17,8 @@ func TestMulticast(t *testing.T) {
 	t.Parallel()
 	eachDevice(t, func(t *testing.T, d, _ *uapi.Device) { multicast(t, d) })
 	t.Run("through shared memory, faults and a capture", func(t *testing.T) {
-		d := must.Get(uapi.Open("soft:127.0.0.1?port=0&shm=on&delay=1us&pcap="+filepath.Join(t.TempDir(), "groups.pcapng"), uapi.OpenConfig{}))(t)
-		t.Cleanup(func() { require.NoError(t, d.Close()) })
-		multicast(t, d)
+		path := filepath.Join(t.TempDir(), "groups.pcapng")
+		multicast(t, openDevice(t, "soft:127.0.0.1?port=0&shm=on&delay=1us&pcap="+path))
 	})
 }
 

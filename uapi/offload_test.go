@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/must"
-	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
 
@@ -17,12 +16,8 @@ import (
 func TestOffloadOptions(t *testing.T) {
 	for _, options := range []string{"", "&gso=off", "&gro=off", "&gso=off&gro=off", "&gso=on&gro=on"} {
 		t.Run(strings.TrimPrefix(options, "&"), func(t *testing.T) {
-			var c [2]*uapi.Device
-			for i := range c {
-				c[i] = must.Get(uapi.Open("soft?port=0&shm=off"+options, uapi.OpenConfig{}))(t)
-				defer c[i].Close()
-			}
-			x, y := uapitest.Connect(t, c[0], c[1])
+			device := "soft?port=0&shm=off" + options
+			x, y := uapitest.Connect(t, openDevice(t, device), openDevice(t, device))
 			for i := range x.Buf {
 				x.Buf[i] = byte(i * 13)
 			}

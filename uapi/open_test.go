@@ -242,8 +242,7 @@ func TestLogger(t *testing.T) {
 // Soft devices' errors name no device files, which no soft device has.
 func TestErrorsNameNoDeviceFiles(t *testing.T) {
 	t.Parallel()
-	d := must.Get(uapi.Open("sim", uapi.OpenConfig{}))(t)
-	defer d.Close()
+	d := openDevice(t, "sim")
 	l := must.Get(d.Listen(":7000", uapi.ListenConfig{}))(t)
 	defer l.Close()
 	_, again := d.Listen(":7000", uapi.ListenConfig{})

@@ -84,10 +84,8 @@ func TestPcapHoldsWhatTheCountersSay(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "a.pcapng")
-			a := must.Get(uapi.Open(c.a+"&pcap="+path, uapi.OpenConfig{}))(t)
-			defer a.Close()
-			b := must.Get(uapi.Open(c.b, uapi.OpenConfig{}))(t)
-			defer b.Close()
+			a := openDevice(t, c.a+"&pcap="+path)
+			b := openDevice(t, c.b)
 			info := must.Get(a.QueryDevice())(t)
 			pcapTransfer(t, a, b)
 			// Until all that was sent has come, acknowledgements may be on
@@ -149,17 +147,14 @@ func TestPcapOpenErrors(t *testing.T) {
 func TestPcapOfSeveralDevices(t *testing.T) {
 	dir := t.TempDir()
 	shared := "sim?pcap=" + filepath.Join(dir, "x.pcapng")
-	first := must.Get(uapi.Open(shared, uapi.OpenConfig{}))(t)
-	defer first.Close()
+	openDevice(t, shared)
 	_, err := uapi.Open(shared, uapi.OpenConfig{})
 	require.ErrorIs(t, err, syscall.EBUSY)
 	require.ErrorContains(t, err, "{device} and {pid}")
 
 	each := "sim?net=pcap4&pcap=" + filepath.Join(dir, "{pid}-{device}.pcapng")
-	a := must.Get(uapi.Open(each, uapi.OpenConfig{}))(t)
-	defer a.Close()
-	b := must.Get(uapi.Open(each, uapi.OpenConfig{}))(t)
-	defer b.Close()
+	a := openDevice(t, each)
+	b := openDevice(t, each)
 	var files [2]string
 	for i, d := range []*uapi.Device{a, b} {
 		info := must.Get(d.QueryDevice())(t)
@@ -181,8 +176,7 @@ func TestPcapFullDisk(t *testing.T) {
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	a := must.Get(uapi.Open("sim?net=pcap3&pcap=/dev/full", uapi.OpenConfig{Logger: logger}))(t)
-	b := must.Get(uapi.Open("sim?net=pcap3", uapi.OpenConfig{}))(t)
-	defer b.Close()
+	b := openDevice(t, "sim?net=pcap3")
 	pcapTransfer(t, a, b)
 	require.NoError(t, a.Close())
 	require.Contains(t, log.String(), "no space left")

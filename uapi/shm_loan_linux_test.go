@@ -19,12 +19,8 @@ const faulty = "loss=5%&reorder=10%&dup=1%&corrupt=0.5%&seed=7"
 // whose sender lends its memory.
 func near(t *testing.T, options string) (a, b *uapi.Device) {
 	t.Helper()
-	var c [2]*uapi.Device
-	for i := range c {
-		c[i] = must.Get(uapi.Open("soft?port=0&shm=on"+options, uapi.OpenConfig{}))(t)
-		t.Cleanup(func() { require.NoError(t, c[i].Close()) })
-	}
-	return c[0], c[1]
+	device := "soft?port=0&shm=on" + options
+	return openDevice(t, device), openDevice(t, device)
 }
 
 // lent connects, and writes until x lends its payloads: b maps the memory
@@ -32,18 +28,12 @@ func near(t *testing.T, options string) (a, b *uapi.Device) {
 func lent(t *testing.T, a, b *uapi.Device, config uapi.QPConfig, size int) (x, y *uapitest.End) {
 	t.Helper()
 	x, y = uapitest.ConnectWith(t, a, b, config, size)
-	for end := time.Now().Add(time.Minute); portCounter(t, a, "shm_ref_bytes") == 0; {
+	for end := time.Now().Add(time.Minute); counters(t, a)["shm_ref_bytes"] == 0; {
 		require.True(t, time.Now().Before(end), "nothing is lent")
 		x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 4096))
 		x.Next(1)
 	}
 	return x, y
-}
-
-func portCounter(t *testing.T, d *uapi.Device, name string) uint64 {
-	t.Helper()
-	counts := must.Get(d.Counters())(t)
-	return counts[name]
 }
 
 // move writes and sends pieces of all sizes and compares.
@@ -77,11 +67,11 @@ func TestAllocatedMemoryIsLent(t *testing.T) {
 			t.Parallel()
 			a, b := near(t, options)
 			x, y := lent(t, a, b, uapi.QPConfig{SendDepth: 4, RecvDepth: 4}, 4<<20)
-			before := portCounter(t, a, "shm_ref_bytes")
+			before := counters(t, a)["shm_ref_bytes"]
 			move(t, x, y, 1)
-			require.Greater(t, portCounter(t, a, "shm_ref_bytes"), before)
-			require.Positive(t, portCounter(t, b, "shm_pulled_bytes"))
-			require.Zero(t, portCounter(t, b, "shm_broken"))
+			require.Greater(t, counters(t, a)["shm_ref_bytes"], before)
+			require.Positive(t, counters(t, b)["shm_pulled_bytes"])
+			require.Zero(t, counters(t, b)["shm_broken"])
 		})
 	}
 	t.Run("capture", func(t *testing.T) {
@@ -89,7 +79,7 @@ func TestAllocatedMemoryIsLent(t *testing.T) {
 		a, b := near(t, "&pcap="+t.TempDir()+"/{device}.pcapng")
 		x, y := uapitest.ConnectWith(t, a, b, uapi.QPConfig{SendDepth: 4, RecvDepth: 4}, 1<<20)
 		move(t, x, y, 2)
-		require.Zero(t, portCounter(t, a, "shm_ref_bytes")+portCounter(t, b, "drop_icrc"))
+		require.Zero(t, counters(t, a)["shm_ref_bytes"]+counters(t, b)["drop_icrc"])
 	})
 }
 
@@ -102,7 +92,7 @@ func TestBuffersComeBack(t *testing.T) {
 	lent(t, a, b, uapi.QPConfig{SendDepth: 4}, 64<<10)
 	const depth, piece, junk = 8, 64 << 10, 0xee
 	random := rand.New(rand.NewPCG(7, 7))
-	recalled := portCounter(t, a, "shm_recalled")
+	recalled := counters(t, a)["shm_recalled"]
 	cycles := 150
 	if testing.Short() {
 		cycles = 30
@@ -151,5 +141,5 @@ func TestBuffersComeBack(t *testing.T) {
 		}
 		_ = y.DestroyQP(y.QP)
 	}
-	t.Logf("%d packets taken back", portCounter(t, a, "shm_recalled")-recalled)
+	t.Logf("%d packets taken back", counters(t, a)["shm_recalled"]-recalled)
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/must"
-	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/stats"
 )
 
@@ -23,13 +22,6 @@ func privateSockets(t *testing.T) string {
 	t.Setenv("XDG_RUNTIME_DIR", run)
 	t.Setenv("TMPDIR", filepath.Join(run, "tmp"))
 	return run
-}
-
-func offered(t *testing.T, name string) *uapi.Device {
-	t.Helper()
-	d := must.Get(uapi.Open(name, uapi.OpenConfig{}))(t)
-	t.Cleanup(func() { d.Close() })
-	return d
 }
 
 // readAll is stats.ReadAll, again while this process is too busy to answer in
@@ -54,11 +46,11 @@ func TestOffer(t *testing.T) {
 		list := must.Get(filepath.Glob(filepath.Join(run, "rdmashim", "*.sock")))(t)
 		return len(list)
 	}
-	silent := offered(t, "soft?port=0&stats=off")
-	offered(t, "sim")
+	silent := openDevice(t, "soft?port=0&stats=off")
+	openDevice(t, "sim")
 	require.Zero(t, sockets())
-	a, b := offered(t, "soft?port=0"), offered(t, "soft?port=0&stats=on")
-	sim := offered(t, "sim?stats=on")
+	a, b := openDevice(t, "soft?port=0"), openDevice(t, "soft?port=0&stats=on")
+	sim := openDevice(t, "sim?stats=on")
 	require.Equal(t, 1, sockets())
 	list, errs := readAll(t)
 	require.Empty(t, errs)
@@ -77,7 +69,7 @@ func TestOffer(t *testing.T) {
 	require.Equal(t, 1, sockets())
 	require.NoError(t, sim.Close())
 	require.Zero(t, sockets())
-	offered(t, "soft?port=0")
+	openDevice(t, "soft?port=0")
 	require.Equal(t, 1, sockets())
 }
 
@@ -85,7 +77,7 @@ func TestOffer(t *testing.T) {
 func TestOfferThatCannotBe(t *testing.T) {
 	run := privateSockets(t)
 	require.NoError(t, os.WriteFile(filepath.Join(run, "rdmashim"), nil, 0o600))
-	d := offered(t, "soft?port=0")
+	d := openDevice(t, "soft?port=0")
 	must.Get(d.Stats())(t)
 	list, errs := readAll(t)
 	require.Empty(t, list)
