@@ -19,10 +19,8 @@ func TestPostAndPollAllocateNothing(t *testing.T) {
 	}
 	for _, device := range []string{"sim?net=allocs", "soft?port=0"} {
 		t.Run(device, func(t *testing.T) {
-			a := must.Get(Open(device, OpenConfig{}))(t)
-			defer a.Close()
-			b := must.Get(Open(device, OpenConfig{}))(t)
-			defer b.Close()
+			a := testDevice(t, device)
+			b := testDevice(t, device)
 			qa, qb := linkedWith(t, a, b, QPConfig{SendDepth: 8, RecvDepth: 8, Inline: 64})
 			buf, target := make([]byte, 4096), make([]byte, 4096)
 			mr := must.Get(a.RegMR(buf, AccessLocalWrite))(t)

@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // TestDialClosedPort: where no device has the UDP port, the host says so, and
@@ -24,8 +22,7 @@ func TestDialClosedPort(t *testing.T) {
 	addr := func(n int) string { return fmt.Sprintf("127.%d.%d.%d", 33+(pid>>8)%192, pid%256, n) }
 	for i, options := range []string{"", "&shm=off", "&delay=1us", "&pcap=" + filepath.Join(t.TempDir(), "refused.pcapng")} {
 		t.Run(options, func(t *testing.T) {
-			d := must.Get(Open("soft:"+addr(1+i)+"?port=0"+options, OpenConfig{}))(t)
-			defer d.Close()
+			d := testDevice(t, "soft:"+addr(1+i)+"?port=0"+options)
 			_, err := d.Dial(context.Background(), addr(200)+":7471", DialConfig{})
 			require.ErrorIs(t, err, ErrRefused)
 			require.ErrorIs(t, err, syscall.ECONNREFUSED)
@@ -43,8 +40,7 @@ func TestDialClosedPort(t *testing.T) {
 // TestDialUnreachable: a network that the socket does not reach is an error at
 // once.
 func TestDialUnreachable(t *testing.T) {
-	d := must.Get(Open("soft:127.0.0.1?port=0", OpenConfig{}))(t)
-	defer d.Close()
+	d := testDevice(t, "soft:127.0.0.1?port=0")
 	_, err := d.Dial(context.Background(), "203.0.113.7:7471", DialConfig{})
 	require.ErrorIs(t, err, syscall.ENETUNREACH)
 }
@@ -53,8 +49,7 @@ func TestDialUnreachable(t *testing.T) {
 func TestDialSilence(t *testing.T) {
 	pid := os.Getpid()
 	host := fmt.Sprintf("127.%d.%d.", 33+(pid>>8)%192, pid%256)
-	a := must.Get(Open("soft:"+host+"9?port=0&loss=100%", OpenConfig{}))(t)
-	defer a.Close()
+	a := testDevice(t, "soft:"+host+"9?port=0&loss=100%")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	_, err := a.Dial(ctx, host+"200:7471", DialConfig{})

@@ -34,6 +34,14 @@ func twoDevices(t *testing.T, options string) (a, b *Device) {
 	return a, b
 }
 
+// testDevice is a device that is open until the end of the test.
+func testDevice(t *testing.T, name string) *Device {
+	t.Helper()
+	d := must.Get(Open(name, OpenConfig{}))(t)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	return d
+}
+
 func addrOf(d *Device) netip.Addr { return d.chosen.addr.Addr() }
 
 func dialable(d *Device, l *Listener) string {
@@ -63,7 +71,9 @@ func join(t *testing.T, a, b *Device, l *Listener, config DialConfig) joined {
 }
 
 // joinAs is join, of which b prepares its end before it accepts.
-func joinAs(t *testing.T, a, b *Device, l *Listener, config DialConfig, prepare func(*Request) error) joined {
+func joinAs(
+	t *testing.T, a, b *Device, l *Listener, config DialConfig, prepare func(*Request) error,
+) joined {
 	t.Helper()
 	ctx := t.Context()
 	j := joined{a: a, b: b}

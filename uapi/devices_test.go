@@ -67,8 +67,7 @@ func mustMR(t *testing.T, d *uapi.Device, buf []byte, access uapi.Access) (uapi.
 	t.Helper()
 	mr := must.Get(d.RegMR(buf, access))(t)
 	t.Cleanup(func() { d.DeregMR(mr) })
-	info := must.Get(d.QueryMR(mr))(t)
-	return mr, info
+	return mr, must.Get(d.QueryMR(mr))(t)
 }
 
 // mustQP creates a queue pair until the end of the test.

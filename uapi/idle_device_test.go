@@ -39,8 +39,7 @@ func TestIdleDeviceForgets(t *testing.T) {
 		t.Log("the race detector finds nothing in calls one after the other, and takes long")
 		return
 	}
-	d := must.Get(Open("sim", OpenConfig{}))(t)
-	defer d.Close()
+	d := testDevice(t, "sim")
 	at := openOwn(t, d)
 	shared := must.Get(d.CreateSRQ(SRQConfig{Depth: 1}))(t)
 	mem, group := make([]byte, 64), netip.MustParseAddr("239.1.2.3")

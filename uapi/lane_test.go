@@ -67,8 +67,7 @@ func await(t *testing.T, ch <-chan struct{}, what string) {
 
 // An id whose post failed is the next one's.
 func TestIDsOfFailedPostsAreUsedAgain(t *testing.T) {
-	d := must.Get(Open("sim?net=ids", OpenConfig{}))(t)
-	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	d := testDevice(t, "sim?net=ids")
 	mr := must.Get(d.RegMR(make([]byte, 64), AccessLocalWrite))(t)
 	qp := must.Get(d.CreateQP(4, 4))(t)
 	_, err := d.LocalEndpoint(qp)

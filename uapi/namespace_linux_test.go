@@ -51,8 +51,7 @@ func TestDialSaysLoIsDown(t *testing.T) {
 	if !netns.Own(t) {
 		return
 	}
-	d := must.Get(Open("soft:127.0.0.1", OpenConfig{}))(t)
-	defer d.Close()
+	d := testDevice(t, "soft:127.0.0.1")
 	lo := must.Get(netlink.LinkByName("lo"))(t)
 	require.NoError(t, netlink.LinkSetDown(lo)) // with its address, to which there is a way
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

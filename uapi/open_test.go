@@ -216,8 +216,7 @@ func openFiles(t *testing.T) int {
 	if runtime.GOOS != "linux" {
 		return 0
 	}
-	list := must.Get(os.ReadDir("/proc/self/fd"))(t)
-	return len(list)
+	return len(must.Get(os.ReadDir("/proc/self/fd"))(t))
 }
 
 // mappings counts this process's memory mappings, 0 where that is not known.
@@ -225,8 +224,7 @@ func mappings(t *testing.T) int {
 	if runtime.GOOS != "linux" {
 		return 0
 	}
-	text := must.Get(os.ReadFile("/proc/self/maps"))(t)
-	return bytes.Count(text, []byte("\n"))
+	return bytes.Count(must.Get(os.ReadFile("/proc/self/maps"))(t), []byte("\n"))
 }
 
 // Without a logger the package is silent; with a logger it tells its choices.

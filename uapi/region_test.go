@@ -68,8 +68,7 @@ func TestRegionRefuses(t *testing.T) {
 }
 
 func TestRegRegion(t *testing.T) {
-	d := must.Get(Open("sim?net=region", OpenConfig{}))(t)
-	defer d.Close()
+	d := testDevice(t, "sim?net=region")
 	mr, region, err := d.RegRegion(make([]byte, 100), MRConfig{Access: AccessRemoteRead})
 	require.NoError(t, err)
 	info := must.Get(d.QueryMR(mr))(t)

@@ -18,8 +18,7 @@ func TestRouteTooNarrow(t *testing.T) {
 	open := func(config OpenConfig) (*Device, QP) {
 		d := must.Get(Open("sim?net=narrow", config))(t)
 		t.Cleanup(func() { d.Close() })
-		qp := must.Get(d.CreateQP(4, 4))(t)
-		return d, qp
+		return d, must.Get(d.CreateQP(4, 4))(t)
 	}
 	a, qp := open(OpenConfig{})
 	b, peer := open(OpenConfig{})
@@ -55,8 +54,7 @@ func TestConnectOverAgreesOnMTU(t *testing.T) {
 		var ends [2]*Device
 		var qps [2]QP
 		for i, most := range routes {
-			d := must.Get(Open("sim?net=agree", OpenConfig{}))(t)
-			t.Cleanup(func() { d.Close() })
+			d := testDevice(t, "sim?net=agree")
 			d.where.Route = func(netip.Addr) (int, error) { return most, nil }
 			qps[i] = must.Get(d.CreateQP(4, 4))(t)
 			ends[i] = d
@@ -79,8 +77,7 @@ func TestConnectOverAgreesOnMTU(t *testing.T) {
 }
 
 func TestConnectOverWithoutAWay(t *testing.T) {
-	a := must.Get(Open("sim?net=noway", OpenConfig{}))(t)
-	defer a.Close()
+	a := testDevice(t, "sim?net=noway")
 	a.where.Route = func(netip.Addr) (int, error) { return 0, nil }
 	qp := must.Get(a.CreateQP(4, 4))(t)
 	peer := must.Get(a.LocalEndpoint(qp))(t)

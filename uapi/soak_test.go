@@ -270,7 +270,9 @@ func (s *stackSoak) end() {
 		}
 		_ = p.Close() // there is nothing behind it any more
 	}
-	s.tally(func(c *stackCount) { c.seeds, c.packets, c.lost = c.seeds+1, c.packets+sent, c.lost+lost })
+	s.tally(func(c *stackCount) {
+		c.seeds, c.packets, c.lost = c.seeds+1, c.packets+sent, c.lost+lost
+	})
 }
 
 // TestStackSoak runs the seeds.

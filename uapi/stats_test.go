@@ -162,8 +162,7 @@ func TestAllStats(t *testing.T) {
 }
 
 func deviceOf(t *testing.T, d *uapi.Device) string {
-	info := must.Get(d.QueryDevice())(t)
-	return info.Device
+	return must.Get(d.QueryDevice())(t).Device
 }
 
 // Every counter of a soft device has a meaning that is written down.

@@ -43,8 +43,7 @@ func readAll(t *testing.T) (list []stats.Device, errs []error) {
 func TestOffer(t *testing.T) {
 	run := privateSockets(t)
 	sockets := func() int {
-		list := must.Get(filepath.Glob(filepath.Join(run, "rdmashim", "*.sock")))(t)
-		return len(list)
+		return len(must.Get(filepath.Glob(filepath.Join(run, "rdmashim", "*.sock")))(t))
 	}
 	silent := openDevice(t, "soft?port=0&stats=off")
 	openDevice(t, "sim")

@@ -17,8 +17,7 @@ import (
 // cqOf is the completion queue of a queue pair that has one of its own.
 func cqOf(t *testing.T, e *uapitest.End) uapi.CQ {
 	t.Helper()
-	info := must.Get(e.QueryQP(e.QP))(t)
-	return info.RecvCQ
+	return must.Get(e.QueryQP(e.QP))(t).RecvCQ
 }
 
 // A completion that is there comes before a wake, which is the next wait's.
@@ -33,8 +32,7 @@ func TestWakeCQ(t *testing.T) {
 		require.NoError(t, self.WakeCQ(cq))
 		list := []int{}
 		for range 2 {
-			n := must.Get(self.WaitQueue(within(t), cq, wc))(t)
-			list = append(list, n)
+			list = append(list, must.Get(self.WaitQueue(within(t), cq, wc))(t))
 		}
 		require.ElementsMatch(t, []int{0, 1}, list)
 	})

@@ -94,7 +94,9 @@ func TestErrorsNameThePeer(t *testing.T) {
 	for i, want := range []string{"RDMA_WRITE", "RECV"} {
 		var failed *uapi.WCError
 		require.ErrorAs(t, x.NextUnchecked(1)[0].Err(), &failed)
-		require.Contains(t, failed.Error(), fmt.Sprintf("work request %d, %s, peer %v qp %d: ", i, want, remote.Addr, remote.QPN))
+		text := fmt.Sprintf("work request %d, %s, peer %v qp %d: %v",
+			i, want, remote.Addr, remote.QPN, failed.WC.Status)
+		require.Contains(t, failed.Error(), text)
 		require.Equal(t, []any{remote.Addr, remote.QPN}, []any{failed.Peer, failed.PeerQPN})
 	}
 }

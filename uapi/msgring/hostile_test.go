@@ -62,8 +62,7 @@ func (r *raw) dial(ctx context.Context, addr string, private []byte) error {
 		return err
 	}
 	r.qp = qp
-	info := must.Get(r.QueryConn(qp))(r.t)
-	return r.peer.Parse(info.PrivateData, true)
+	return r.peer.Parse(must.Get(r.QueryConn(qp))(r.t).PrivateData, true)
 }
 
 // send posts a SEND of that message.

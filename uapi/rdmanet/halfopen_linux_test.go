@@ -107,8 +107,7 @@ func (h *host) echoBytes() {
 // openFiles counts the process's descriptors.
 func openFiles(t *testing.T) int {
 	t.Helper()
-	list := must.Get(os.ReadDir("/proc/self/fd"))(t)
-	return len(list)
+	return len(must.Get(os.ReadDir("/proc/self/fd"))(t))
 }
 
 // resident is the memory of the process in bytes, that of devices and regions
@@ -116,8 +115,7 @@ func openFiles(t *testing.T) int {
 func resident(t *testing.T) int {
 	t.Helper()
 	text := must.Get(os.ReadFile("/proc/self/statm"))(t)
-	pages := must.Get(strconv.Atoi(strings.Fields(string(text))[1]))(t)
-	return pages * os.Getpagesize()
+	return must.Get(strconv.Atoi(strings.Fields(string(text))[1]))(t) * os.Getpagesize()
 }
 
 // addAddress gives lo an address of IPv6.

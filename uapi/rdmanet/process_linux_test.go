@@ -24,8 +24,7 @@ func startPeer(t *testing.T, role string) (line func() string, process *os.Proce
 	t.Helper()
 	p := child.Start(t, asPeer+"="+role)
 	return func() string {
-		line := must.Get(p.Out.ReadString('\n'))(t)
-		return strings.TrimSpace(line)
+		return strings.TrimSpace(must.Get(p.Out.ReadString('\n'))(t))
 	}, p.Process
 }
 
@@ -101,8 +100,7 @@ func undelivered(t *testing.T, err error) {
 // reached reports whether a device has counted anything under a name.
 func reached(t *testing.T, device *uapi.Device, counter string) bool {
 	t.Helper()
-	count := must.Get(device.Counters())(t)
-	return count[counter] > 0
+	return must.Get(device.Counters())(t)[counter] > 0
 }
 
 // TestPeerDiesWriting: the peer's process is killed or stands still while it
@@ -114,16 +112,14 @@ func TestPeerDiesWriting(t *testing.T) {
 	dialled := func(t *testing.T) (net.Conn, *os.Process) {
 		line, process := startPeer(t, write)
 		d := rdmanet.Dialer{Config: config}
-		c := must.Get(d.DialContext(limited(t), "rdma", line()))(t)
-		return c, process
+		return must.Get(d.DialContext(limited(t), "rdma", line()))(t), process
 	}
 	accepted := func(t *testing.T) (net.Conn, *os.Process) {
 		device := open(t, "soft")
 		l := must.Get(rdmanet.ListenOn(device, ":0", config))(t)
 		t.Cleanup(func() { require.NoError(t, l.Close()) })
 		_, process := startPeer(t, at(t, device, l))
-		c := must.Get(l.Accept())(t)
-		return c, process
+		return must.Get(l.Accept())(t), process
 	}
 	for name, signal := range signals {
 		for role, connect := range map[string]func(*testing.T) (net.Conn, *os.Process){"listener": dialled, "dialer": accepted} {

@@ -89,9 +89,8 @@ func within(t *testing.T, faults string, config ServerConfig, test func(t *testi
 		w := &world{gate: &gate{begun: make(chan struct{}, 100), open: make(chan struct{})}}
 		w.device, w.listener = uapitest.Listen(t, faults)
 		w.serve(t, config)
-		var err error
-		w.client, err = Dial(t.Context(), w.listener.Addr().String(), ClientConfig{Device: w.device})
-		require.NoError(t, err)
+		addr := w.listener.Addr().String()
+		w.client = must.Get(Dial(t.Context(), addr, ClientConfig{Device: w.device}))(t)
 		test(t, w)
 		require.NoError(t, w.client.Close())
 		w.server.Stop()

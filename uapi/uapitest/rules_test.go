@@ -53,8 +53,7 @@ func messages(t testing.TB, x, y *uapitest.End) {
 // hits is how often the devices' first rule has hit a packet.
 func hits(t testing.TB, ends ...*uapitest.End) (n uint64) {
 	for _, e := range ends {
-		c := must.Get(e.Counters())(t)
-		n += c["fault_rule_1"]
+		n += must.Get(e.Counters())(t)["fault_rule_1"]
 	}
 	return n
 }
@@ -129,8 +128,7 @@ func TestRuleActions(t *testing.T) {
 		return x, y, x.NextUnchecked(1)[0]
 	}
 	counter := func(t *testing.T, e *uapitest.End, name string) uint64 {
-		c := must.Get(e.Counters())(t)
-		return c[name]
+		return must.Get(e.Counters())(t)[name]
 	}
 	all := map[string]struct {
 		status  uapi.Status

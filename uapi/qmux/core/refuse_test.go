@@ -1,6 +1,7 @@
 package core
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -203,7 +204,7 @@ func TestTolerances(t *testing.T) {
 	for _, r := range []refusal{
 		{name: "Size in eight bytes", hex: "c000000000000001 00"},
 		{name: "padding", hex: "05 00 00 00 00 00"},
-		{name: "a record of the largest size", hex: "7ffe" + zeros(16382)},
+		{name: "a record of the largest size", hex: "7ffe" + strings.Repeat("00", 16382)},
 		{name: "the last stream", frames: f(data(396, 0, "x"))},
 		{name: "all credit of the stream", frames: f(data(0, 5, "12345")), change: small, setup: openStreams},
 		{name: "all credit of the connection", frames: f(data(0, 5, "123456789012345")), change: narrow, setup: openStreams},
@@ -222,12 +223,4 @@ func TestTolerances(t *testing.T) {
 	} {
 		t.Run(r.name, func(t *testing.T) { hear(t, r) })
 	}
-}
-
-func zeros(n int) string {
-	b := make([]byte, 2*n)
-	for i := range b {
-		b[i] = '0'
-	}
-	return string(b)
 }

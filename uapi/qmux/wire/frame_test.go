@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"slices"
 	"syscall"
 	"testing"
 
@@ -31,11 +32,11 @@ func TestTypes(t *testing.T) {
 		n, err := f.Parse(b)
 		require.Equal(t, typ, f.Type)
 		switch {
-		case contains(permitted, typ):
+		case slices.Contains(permitted, typ):
 			require.NoError(t, err, "%v", typ)
 			require.Positive(t, n)
 			require.NotContains(t, f.Type.String(), "0x")
-		case contains(forbidden, typ):
+		case slices.Contains(forbidden, typ):
 			require.Equal(t, wire.ErrForbidden, err, "%v", typ)
 			require.NotContains(t, f.Type.String(), "0x")
 			require.Empty(t, f.Append(nil))
@@ -47,15 +48,6 @@ func TestTypes(t *testing.T) {
 			require.Zero(t, f.Length())
 		}
 	}
-}
-
-func contains(list []wire.FrameType, t wire.FrameType) bool {
-	for _, e := range list {
-		if e == t {
-			return true
-		}
-	}
-	return false
 }
 
 // TestRefusals has frames that must be refused, each with its error and its

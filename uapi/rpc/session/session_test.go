@@ -28,16 +28,16 @@ func pair(t *testing.T, faults string, handle handler, test func(t *testing.T, c
 }
 
 func serving(t *testing.T, faults string, config session.ServerConfig, test func(t *testing.T, c *session.Client, s *session.Server)) {
-	servedOn(t, faults, config, func(t *testing.T, device *uapi.Device, addr string, s *session.Server) {
-		c := must.Get(session.Dial(device, addr, session.ClientConfig{}))(t)
+	servedOn(t, faults, config, func(t *testing.T, d *uapi.Device, addr string, s *session.Server) {
+		c := must.Get(session.Dial(d, addr, session.ClientConfig{}))(t)
 		test(t, c, s)
 		require.NoError(t, c.Close())
 	})
 }
 
 // serve begins to serve a listener, and gives what Serve will return.
-func serve(t *testing.T, l *uapi.Listener, config session.ServerConfig) (*session.Server, <-chan error) {
-	s, served := must.Get(session.NewServer(config))(t), make(chan error, 1)
+func serve(t *testing.T, l *uapi.Listener, c session.ServerConfig) (*session.Server, <-chan error) {
+	s, served := must.Get(session.NewServer(c))(t), make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	return s, served
 }
