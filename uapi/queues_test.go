@@ -1,11 +1,8 @@
 package uapi_test
 
 import (
-	"errors"
 	"syscall"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -58,28 +55,6 @@ func TestQueuesWithoutRoom(t *testing.T) {
 			require.NotContains(t, err.Error(), syscall.ENOMEM.Error())
 		}
 	}
-}
-
-// A dead peer is noticed after (Retry+1) timeouts: in virtual time, exactly.
-func TestDeadPeerIsNoticed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a, b := uapitest.Pair(t, "")
-		x, y := uapitest.Connect(t, a, b)
-		require.NoError(t, y.DestroyQP(y.QP))
-		start := time.Now()
-		x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 8))
-		wc := x.NextUnchecked(1)[0]
-		require.Equal(t, uapi.WCRetryExcErr, wc.Status)
-		timeout := time.Duration(4096<<16) * time.Nanosecond
-		require.InDelta(t, (8 * timeout).Seconds(), time.Since(start).Seconds(), 0.5)
-		err := wc.Err()
-		require.Equal(t, uapi.WCRetryExcErr, uapi.StatusOf(err))
-		require.NotEqual(t, uapi.WCRemAccessErr, uapi.StatusOf(err))
-		var wcErr *uapi.WCError
-		require.True(t, errors.As(err, &wcErr))
-		require.Equal(t, wc, wcErr.WC)
-		require.Contains(t, err.Error(), "RETRY_EXC_ERR")
-	})
 }
 
 // A completion queue that cannot hold all that its queue pairs can have

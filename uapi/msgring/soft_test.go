@@ -5,7 +5,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/msgring"
 )
@@ -14,9 +13,11 @@ import (
 func TestSoft(t *testing.T) {
 	for _, faults := range []string{"", "?loss=5%&reorder=10%&dup=1%&corrupt=0.1%&seed=3"} {
 		t.Run(faults, func(t *testing.T) {
-			a := must.Get(uapi.Open("soft"+faults, uapi.OpenConfig{}))(t)
+			a, err := uapi.Open("soft"+faults, uapi.OpenConfig{})
+			require.NoError(t, err)
 			defer func() { require.NoError(t, a.Close()) }()
-			b := must.Get(uapi.Open("soft"+faults, uapi.OpenConfig{}))(t)
+			b, err := uapi.Open("soft"+faults, uapi.OpenConfig{})
+			require.NoError(t, err)
 			defer func() { require.NoError(t, b.Close()) }()
 			t.Run("stream", func(t *testing.T) {
 				x, y := connect(t, a, b, msgring.Config{Ring: 64 << 10})
