@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // layout is the output of testdata/layout.c.
@@ -26,8 +28,7 @@ type fieldSpan struct{ off, size int }
 func parseLayout(t testing.TB, text []byte) layout {
 	l := layout{map[string]int{}, map[string]map[string]fieldSpan{}, map[string]uint64{}}
 	num := func(s string) int {
-		n, err := strconv.Atoi(s)
-		require.NoError(t, err)
+		n := must.Get(strconv.Atoi(s))(t)
 		return n
 	}
 	sc := bufio.NewScanner(bytes.NewReader(text))
@@ -40,8 +41,7 @@ func parseLayout(t testing.TB, text []byte) layout {
 		case len(f) == 5 && f[0] == "field":
 			l.field[f[1]][f[2]] = fieldSpan{num(f[3]), num(f[4])}
 		case len(f) == 3 && f[0] == "value":
-			v, err := strconv.ParseUint(f[2], 10, 64)
-			require.NoError(t, err)
+			v := must.Get(strconv.ParseUint(f[2], 10, 64))(t)
 			l.value[f[1]] = v
 		default:
 			t.Fatalf("layout: cannot read %q", sc.Text())
@@ -58,8 +58,7 @@ func golden(t testing.TB, programs ...string) layout {
 	}
 	var all []byte
 	for _, p := range programs {
-		text, err := os.ReadFile("testdata/" + p + ".golden")
-		require.NoError(t, err)
+		text := must.Get(os.ReadFile("testdata/" + p + ".golden"))(t)
 		all = append(all, text...)
 	}
 	return parseLayout(t, all)
@@ -216,8 +215,7 @@ func layoutFromHeaders(t *testing.T, program string, headers ...string) layout {
 	if err != nil {
 		t.Skipf("this machine has older kernel headers; install newer ones (linux-libc-dev): %v\n%s", err, out)
 	}
-	text, err := exec.Command(bin).Output()
-	require.NoError(t, err)
+	text := must.Get(exec.Command(bin).Output())(t)
 	return parseLayout(t, text)
 }
 

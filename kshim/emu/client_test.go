@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/kerneltest"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // client speaks the ABI by hand: a page of announced memory holds requests'
@@ -39,15 +40,13 @@ func newClient(t testing.TB, context bool) *client {
 
 func (c *client) open(context bool) {
 	c.t.Helper()
-	f, err := c.proc.Open("/dev/infiniband/uverbs0")
-	require.NoError(c.t, err)
+	f := must.Get(c.proc.Open("/dev/infiniband/uverbs0"))(c.t)
 	c.f = f
 	if c.addr == 0 {
 		c.addr, _ = f.Pin(c.page)
 	}
 	if context {
-		_, err := c.do(abi.CmdGetContext, &abi.GetContext{Response: c.addr}, 8)
-		require.NoError(c.t, err)
+		must.Get(c.do(abi.CmdGetContext, &abi.GetContext{Response: c.addr}, 8))(c.t)
 	}
 }
 
@@ -84,13 +83,12 @@ func (c *client) do(n abi.Command, req abi.Struct, out int) ([]byte, error) {
 	return c.page[:out], err
 }
 
-func must[R any, P interface {
+func reply[R any, P interface {
 	*R
 	abi.Struct
 }](c *client, n abi.Command, req abi.Struct, out int) R {
 	c.t.Helper()
-	b, err := c.do(n, req, out)
-	require.NoError(c.t, err)
+	b := must.Get(c.do(n, req, out))(c.t)
 	var r R
 	require.NoError(c.t, P(&r).Parse(b))
 	return r
@@ -98,20 +96,19 @@ func must[R any, P interface {
 
 func (c *client) pd() uint32 {
 	c.t.Helper()
-	return must[abi.AllocPDResp](c, abi.CmdAllocPD, &abi.AllocPD{Response: c.addr}, 4).PDHandle
+	return reply[abi.AllocPDResp](c, abi.CmdAllocPD, &abi.AllocPD{Response: c.addr}, 4).PDHandle
 }
 
 func (c *client) channel() (kshim.File, int32) {
 	c.t.Helper()
-	fd := int32(must[abi.CreateCompChannelResp](c, abi.CmdCreateCompChannel, &abi.CreateCompChannel{Response: c.addr}, 4).FD)
-	f, err := c.proc.Adopt(fd)
-	require.NoError(c.t, err)
+	fd := int32(reply[abi.CreateCompChannelResp](c, abi.CmdCreateCompChannel, &abi.CreateCompChannel{Response: c.addr}, 4).FD)
+	f := must.Get(c.proc.Adopt(fd))(c.t)
 	return f, fd
 }
 
 func (c *client) cq(user uint64, channel int32) (handle uint32, mi abi.MMInfo) {
 	c.t.Helper()
-	r := must[abi.CreateCQResp](c, abi.CmdCreateCQ, &abi.CreateCQ{Response: c.addr, UserHandle: user, CQE: 15, CompChannel: channel}, 24)
+	r := reply[abi.CreateCQResp](c, abi.CmdCreateCQ, &abi.CreateCQ{Response: c.addr, UserHandle: user, CQE: 15, CompChannel: channel}, 24)
 	require.Equal(c.t, uint32(15), r.CQE)
 	var x abi.RXECreateCQResp
 	require.NoError(c.t, x.Parse(c.page[8:24]))
@@ -120,7 +117,7 @@ func (c *client) cq(user uint64, channel int32) (handle uint32, mi abi.MMInfo) {
 
 func (c *client) qp(pd, scq, rcq uint32) abi.CreateQPResp {
 	c.t.Helper()
-	return must[abi.CreateQPResp](c, abi.CmdCreateQP, qpRequest(c.addr, pd, scq, rcq), 64)
+	return reply[abi.CreateQPResp](c, abi.CmdCreateQP, qpRequest(c.addr, pd, scq, rcq), 64)
 }
 
 func qpRequest(addr uint64, pd, scq, rcq uint32) *abi.CreateQP {

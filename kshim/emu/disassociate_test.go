@@ -13,13 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/kerneltest"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 func readAsync(t *testing.T, f kshim.File) abi.AsyncEvent {
 	t.Helper()
 	var b [16]byte
-	n, err := f.Read(t.Context(), b[:])
-	require.NoError(t, err)
+	n := must.Get(f.Read(t.Context(), b[:]))(t)
 	var e abi.AsyncEvent
 	require.NoError(t, e.Parse(b[:n]))
 	return e
@@ -36,11 +36,9 @@ func TestDestroyAfterUnplug(t *testing.T) {
 			ch, fd := c.channel()
 			qp, pd, cq := c.rts()
 			heard, mi := c.cq(5, fd)
-			ring, err := c.f.Mmap(mi.Offset, int(mi.Size))
-			require.NoError(t, err)
+			ring := must.Get(c.f.Mmap(mi.Offset, int(mi.Size)))(t)
 			ev := c.dev.LastCQ.Events
-			mr, err := c.mr(pd, c.addr, 4096, 1)
-			require.NoError(t, err)
+			mr := must.Get(c.mr(pd, c.addr, 4096, 1))(t)
 			ev.Completion()
 			ev.Completion()
 			readComp(t, ch)
@@ -55,7 +53,7 @@ func TestDestroyAfterUnplug(t *testing.T) {
 			c.m.devices[0] = dev // for the client's own clean-up
 			ring[1] = 1
 			require.NoError(t, c.f.Munmap(ring))
-			_, err = c.f.Mmap(0, 4096)
+			_, err := c.f.Mmap(0, 4096)
 			require.ErrorIs(t, err, syscall.EIO)
 			_, err = c.f.Write(doorbell(c.addr, qp))
 			require.ErrorIs(t, err, syscall.EIO)
@@ -86,10 +84,9 @@ func TestDestroyAfterUnplug(t *testing.T) {
 			}
 			once := func(n abi.Command, req abi.Struct, out int) []byte {
 				t.Helper()
-				b, err := destroy(n, req, out)
-				require.NoError(t, err)
+				b := must.Get(destroy(n, req, out))(t)
 				b = append([]byte(nil), b...)
-				_, err = destroy(n, req, out)
+				_, err := destroy(n, req, out)
 				require.ErrorIs(t, err, syscall.ENOENT, "it was the last time")
 				return b
 			}
@@ -114,8 +111,7 @@ func TestDestroyAfterUnplug(t *testing.T) {
 func TestUnplugWakes(t *testing.T) {
 	c := newClient(t, true)
 	dev := c.m.devices[0]
-	bare, err := c.m.Process("bare").Open("/dev/infiniband/uverbs0")
-	require.NoError(t, err)
+	bare := must.Get(c.m.Process("bare").Open("/dev/infiniband/uverbs0"))(t)
 	async := c.async()
 	ch, _ := c.channel()
 	var wg sync.WaitGroup
@@ -131,7 +127,7 @@ func TestUnplugWakes(t *testing.T) {
 	require.NoError(t, c.m.Unregister("fake0"))
 	wg.Wait()
 	c.m.devices[0] = dev
-	_, err = bare.Write(encode(abi.CmdGetContext, &abi.GetContext{Response: c.addr}, 8))
+	_, err := bare.Write(encode(abi.CmdGetContext, &abi.GetContext{Response: c.addr}, 8))
 	require.ErrorIs(t, err, syscall.EFAULT, "another process's memory")
 	require.NoError(t, bare.Close())
 	_, err = bare.Write(nil)
@@ -162,8 +158,7 @@ func TestPortEvents(t *testing.T) {
 	a, first := open()
 	dev.events.Event(1, abi.EventPortErr)
 	b, second := open()
-	_, err := b.proc.Open("/dev/infiniband/uverbs0") // without a context
-	require.NoError(t, err)
+	must.Get(b.proc.Open("/dev/infiniband/uverbs0"))(t) // without a context
 	qp, _, _ := a.rts()
 	dev.events.Event(1, abi.EventPortActive)
 	dev.Last.Events.Event(abi.EventCommEst)
@@ -180,7 +175,7 @@ func TestPortEvents(t *testing.T) {
 		require.Equal(t, abi.AsyncEvent{Element: 1, EventType: abi.EventGIDChange}, readAsync(t, f))
 		none(t, f)
 	}
-	r := must[abi.DestroyQPResp](a, abi.CmdDestroyQP, &abi.DestroyQP{Response: a.addr, QPHandle: qp}, 4)
+	r := reply[abi.DestroyQPResp](a, abi.CmdDestroyQP, &abi.DestroyQP{Response: a.addr, QPHandle: qp}, 4)
 	require.Equal(t, uint32(1), r.EventsReported)
 	require.NoError(t, second.Close())
 	dev.events.Event(1, abi.EventPortErr)

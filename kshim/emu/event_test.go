@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/stretchr/testify/require"
 )
 
@@ -19,16 +20,14 @@ import (
 // after the device's.
 func (c *client) async() kshim.File {
 	c.t.Helper()
-	f, err := c.proc.Adopt(4)
-	require.NoError(c.t, err)
+	f := must.Get(c.proc.Adopt(4))(c.t)
 	return f
 }
 
 func readComp(t *testing.T, f kshim.File) uint64 {
 	t.Helper()
 	var b [64]byte
-	n, err := f.Read(t.Context(), b[:])
-	require.NoError(t, err)
+	n := must.Get(f.Read(t.Context(), b[:]))(t)
 	require.Equal(t, 8, n, "one event a read, whatever the buffer")
 	return le.Uint64(b[:])
 }
@@ -66,7 +65,7 @@ func TestPush(t *testing.T) {
 	require.Equal(t, []uint64{0xaaaa, 0xbbbb}, got[3:])
 	none(t, ch)
 
-	r := must[abi.DestroyCQResp](c, abi.CmdDestroyCQ, &abi.DestroyCQ{Response: c.addr, CQHandle: a}, 8)
+	r := reply[abi.DestroyCQResp](c, abi.CmdDestroyCQ, &abi.DestroyCQ{Response: c.addr, CQHandle: a}, 8)
 	require.Equal(t, abi.DestroyCQResp{CompEventsReported: 3}, r)
 	evA.Completion() // a late one of a device
 	require.Len(t, got, 5)

@@ -15,6 +15,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/driver"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // fakeHost is a program whose memory is arena and whose descriptors are counted
@@ -165,8 +166,7 @@ func newHostClient(t *testing.T, h *fakeHost) *client {
 func TestHostMemory(t *testing.T) {
 	h := newFakeHost()
 	c := newHostClient(t, h)
-	_, err := c.do(abi.CmdGetContext, &abi.GetContext{Response: c.addr}, 8)
-	require.NoError(t, err)
+	must.Get(c.do(abi.CmdGetContext, &abi.GetContext{Response: c.addr}, 8))(t)
 	pd := c.pd()
 	h.bad = func(mem []byte, write bool) bool { return write && address(mem) == c.addr+8192 }
 	mr, err := c.mr(pd, c.addr+8192, 4096, 0)
@@ -175,8 +175,7 @@ func TestHostMemory(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EFAULT)
 	_, err = c.mr(pd, c.addr+60<<10, 8192, 0)
 	require.ErrorIs(t, err, syscall.EFAULT, "beyond the program's memory")
-	_, err = c.do(abi.CmdDeregMR, &abi.DeregMR{MRHandle: mr.MRHandle}, 0)
-	require.NoError(t, err)
+	must.Get(c.do(abi.CmdDeregMR, &abi.DeregMR{MRHandle: mr.MRHandle}, 0))(t)
 	_, err = c.do(abi.CmdAllocPD, &abi.AllocPD{Response: 1 << 62}, 4)
 	require.ErrorIs(t, err, syscall.EFAULT)
 }
@@ -186,12 +185,11 @@ func TestHostMemory(t *testing.T) {
 func TestHostDescriptors(t *testing.T) {
 	h := newFakeHost()
 	c := newHostClient(t, h)
-	context := must[abi.GetContextResp](c, abi.CmdGetContext, &abi.GetContext{Response: c.addr}, 8)
+	context := reply[abi.GetContextResp](c, abi.CmdGetContext, &abi.GetContext{Response: c.addr}, 8)
 	require.Equal(t, int32(46), int32(context.AsyncFD), "43 is the device's")
-	of, err := c.proc.File(43)
-	require.NoError(t, err)
+	of := must.Get(c.proc.File(43))(t)
 	require.Same(t, c.f, of)
-	_, err = c.proc.File(44)
+	_, err := c.proc.File(44)
 	require.ErrorIs(t, err, syscall.EBADF)
 
 	ch, fd := c.channel()
@@ -210,7 +208,7 @@ func TestHostDescriptors(t *testing.T) {
 	require.False(t, h.isReady(fd))
 	ev.Completion()
 	require.True(t, h.isReady(fd))
-	must[abi.DestroyCQResp](c, abi.CmdDestroyCQ, &abi.DestroyCQ{Response: c.addr, CQHandle: handle}, 8)
+	reply[abi.DestroyCQResp](c, abi.CmdDestroyCQ, &abi.DestroyCQ{Response: c.addr, CQHandle: handle}, 8)
 	require.False(t, h.isReady(fd), "its event went with the queue")
 	require.Equal(t, uint8(6), h.calls[fd], "of four events, and twice that none is left")
 
@@ -225,8 +223,7 @@ func TestHostDescriptors(t *testing.T) {
 	_, err = c.proc.Open("/dev/infiniband/uverbs0")
 	require.ErrorIs(t, err, syscall.EMFILE)
 	h.full, h.next = false, 43
-	async, err := c.proc.File(46)
-	require.NoError(t, err)
+	async := must.Get(c.proc.File(46))(t)
 	_, err = c.proc.Open("/dev/infiniband/uverbs0")
 	require.ErrorIs(t, err, syscall.EMFILE, "46 is still open here")
 	require.NoError(t, async.Close())
@@ -239,7 +236,7 @@ func TestEventSink(t *testing.T) {
 	h := newFakeHost()
 	h.sinks = &[]*fakeSink{}
 	c := newHostClient(t, h)
-	must[abi.GetContextResp](c, abi.CmdGetContext, &abi.GetContext{Response: c.addr}, 8)
+	reply[abi.GetContextResp](c, abi.CmdGetContext, &abi.GetContext{Response: c.addr}, 8)
 	ch, fd := c.channel()
 	s := (*h.sinks)[1]
 	h.dup = map[int32]int32{1000: fd}
@@ -269,7 +266,7 @@ func TestEventSink(t *testing.T) {
 	require.Equal(t, []string{a}, s.events)
 	ours.Completion()
 	ours.Completion()
-	resp := must[abi.DestroyCQResp](c, abi.CmdDestroyCQ, &abi.DestroyCQ{Response: c.addr, CQHandle: handle}, 8)
+	resp := reply[abi.DestroyCQResp](c, abi.CmdDestroyCQ, &abi.DestroyCQ{Response: c.addr, CQHandle: handle}, 8)
 	require.Equal(t, uint32(1), resp.CompEventsReported, "of five, one was read")
 	require.Empty(t, s.events)
 
@@ -284,8 +281,7 @@ func TestEventSink(t *testing.T) {
 	require.NoError(t, c.f.Close())
 	require.Len(t, s.events, 0, "the queue has gone")
 	require.True(t, s.ended)
-	moved, err := c.proc.File(s.moved)
-	require.NoError(t, err)
+	moved := must.Get(c.proc.File(s.moved))(t)
 	require.NoError(t, moved.Close())
 }
 
@@ -299,19 +295,16 @@ func TestHostFarMemory(t *testing.T) {
 	h := newFakeHost()
 	h.far = &farFake{}
 	c := newHostClient(t, h)
-	_, err := c.do(abi.CmdGetContext, &abi.GetContext{Response: c.addr}, 8)
-	require.NoError(t, err)
+	must.Get(c.do(abi.CmdGetContext, &abi.GetContext{Response: c.addr}, 8))(t)
 	const at = 0x7f00_0000_1000
-	mr, err := c.mr(c.pd(), at, 100, abi.AccessLocalWrite)
-	require.NoError(t, err)
+	mr := must.Get(c.mr(c.pd(), at, 100, abi.AccessLocalWrite))(t)
 	require.Equal(t, driver.Memory{Far: h.far, Addr: at, Len: 100}, c.dev.LastMR.Mem)
-	_, err = c.do(abi.CmdReregMR, &abi.ReregMR{Response: c.addr, MRHandle: mr.MRHandle, Flags: abi.ReregTranslation, Start: at + 4096, HCAVA: 4096, Length: 8}, 8)
+	_, err := c.do(abi.CmdReregMR, &abi.ReregMR{Response: c.addr, MRHandle: mr.MRHandle, Flags: abi.ReregTranslation, Start: at + 4096, HCAVA: 4096, Length: 8}, 8)
 	require.NoError(t, err)
 	require.Equal(t, driver.Memory{Far: h.far, Addr: at + 4096, Len: 8}, c.dev.LastMR.Mem)
 	_, err = c.do(abi.CmdReregMR, &abi.ReregMR{Response: c.addr, MRHandle: mr.MRHandle, Flags: abi.ReregAccess}, 8)
 	require.NoError(t, err)
 	exchanged := driver.Memory{Far: h.far, Addr: at + 4096, Len: 8}
 	require.Equal(t, []driver.Memory{{Far: h.far, Addr: at, Len: 100}, exchanged, exchanged}, h.probed)
-	_, err = c.do(abi.CmdDeregMR, &abi.DeregMR{MRHandle: mr.MRHandle}, 0)
-	require.NoError(t, err)
+	must.Get(c.do(abi.CmdDeregMR, &abi.DeregMR{MRHandle: mr.MRHandle}, 0))(t)
 }

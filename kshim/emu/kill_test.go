@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/kerneltest"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // victim is a client of a module's device that is to be killed.
@@ -204,8 +205,7 @@ func TestKillIdle(t *testing.T) {
 	v := newVictim(t)
 	v.script()
 	sq := v.dev.Last.SQ.Mapping()
-	ring, err := v.f.Mmap(v.offset(sq), len(sq))
-	require.NoError(t, err)
+	ring := must.Get(v.f.Mmap(v.offset(sq), len(sq)))(t)
 	require.NotEmpty(t, ring)
 	require.ErrorIs(t, New().Kill(v.proc), syscall.ESRCH, "another machine's")
 	require.NoError(t, v.m.Kill(v.proc))
@@ -340,17 +340,15 @@ func TestKillWithIDs(t *testing.T) {
 	m := New()
 	require.NoError(t, m.Register(kerneltest.NewCMWire().Device("one", "10.0.0.1")))
 	p := m.Process("p")
-	f, err := p.Open("/dev/infiniband/rdma_cm")
-	require.NoError(t, err)
+	f := must.Get(p.Open("/dev/infiniband/rdma_cm"))(t)
 	require.NoError(t, m.Kill(p))
 	<-p.Done()
-	_, err = f.Write(make([]byte, 8))
+	_, err := f.Write(make([]byte, 8))
 	require.ErrorIs(t, err, net.ErrClosed)
 	require.NoError(t, f.Close())
 
 	q := m.Process("q")
-	_, err = q.Open("/dev/infiniband/rdma_cm")
-	require.NoError(t, err)
+	must.Get(q.Open("/dev/infiniband/rdma_cm"))(t)
 	q.Exit()
 	<-q.Done()
 }

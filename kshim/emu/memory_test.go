@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/kerneltest"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 func TestPin(t *testing.T) {
@@ -174,10 +175,9 @@ func TestRegionHoldsMemory(t *testing.T) {
 	pd := c.pd()
 	buf := make([]byte, 10000)
 	addr, release := c.f.Pin(buf)
-	r, err := c.mr(pd, addr+1, 9000, abi.AccessLocalWrite|abi.AccessRemoteRead)
-	require.NoError(t, err)
+	r := must.Get(c.mr(pd, addr+1, 9000, abi.AccessLocalWrite|abi.AccessRemoteRead))(t)
 	release()
-	_, err = c.mr(pd, addr+1, 9000, 0)
+	_, err := c.mr(pd, addr+1, 9000, 0)
 	require.ErrorIs(t, err, syscall.EFAULT, "no longer announced")
 	mr := c.f.(*uverbsFile).handles.get(r.MRHandle).body.(*region)
 	require.Equal(t, 1, mr.pin.users)
@@ -185,8 +185,7 @@ func TestRegionHoldsMemory(t *testing.T) {
 	require.Same(t, &buf[1], &fake.Mem.Bytes[0])
 	require.Len(t, fake.Mem.Bytes, 9000)
 	require.Equal(t, addr+1, fake.IOVA)
-	_, err = c.do(abi.CmdDeregMR, &abi.DeregMR{MRHandle: r.MRHandle}, 0)
-	require.NoError(t, err)
+	must.Get(c.do(abi.CmdDeregMR, &abi.DeregMR{MRHandle: r.MRHandle}, 0))(t)
 	require.Zero(t, mr.pin.users)
 }
 
@@ -197,10 +196,8 @@ func TestProbeKeeps(t *testing.T) {
 		buf[i] = byte(i * 7)
 	}
 	for _, r := range [][2]int{{0, len(buf)}, {1, 2}, {3, 4}, {4093, 4099}, {4095, 4096}, {4097, len(buf)}} {
-		_, err := probe(buf[r[0]:r[1]], true)
-		require.NoError(t, err)
-		_, err = probe(buf[r[0]:r[1]], false)
-		require.NoError(t, err)
+		must.Get(probe(buf[r[0]:r[1]], true))(t)
+		must.Get(probe(buf[r[0]:r[1]], false))(t)
 	}
 	for i := range buf {
 		require.Equal(t, byte(i*7), buf[i])

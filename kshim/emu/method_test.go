@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // Every entry of the table is walked by tests/conform, on the soft RNIC. Here
@@ -29,8 +30,7 @@ func (c *client) asyncFile() (kshim.File, uint64) {
 	c.t.Helper()
 	fd, err := c.native(abi.ObjectAsyncEvent, abi.MethodAsyncEventAlloc, attr(abi.AttrAsyncEventAllocFDHandle, 0, 0))
 	require.NoError(c.t, err)
-	f, err := c.proc.Adopt(int32(fd))
-	require.NoError(c.t, err)
+	f := must.Get(c.proc.Adopt(int32(fd)))(c.t)
 	return f, fd
 }
 
@@ -49,21 +49,17 @@ func TestNativeContext(t *testing.T) {
 	_, err := c.native(abi.ObjectDevice, abi.MethodGetContext, attr(abi.AttrGetContextNumCompVectors, 4, c.addr))
 	require.NoError(t, err)
 	require.Equal(t, uint32(1), le.Uint32(c.page))
-	cq, err := c.nativeCQ(0xa)
-	require.NoError(t, err)
+	cq := must.Get(c.nativeCQ(0xa))(t)
 	require.Equal(t, uint32(7), le.Uint32(c.page))
-	_, err = c.f.Mmap(le.Uint64(c.page[64:]), int(le.Uint32(c.page[72:])))
-	require.NoError(t, err)
+	must.Get(c.f.Mmap(le.Uint64(c.page[64:]), int(le.Uint32(c.page[72:]))))(t)
 	c.dev.LastCQ.Events.Error() // lost: there is no file
 
 	first, _ := c.asyncFile()
 	second, fd := c.asyncFile()
-	_, err = c.nativeCQ(0xb)
-	require.NoError(t, err)
+	must.Get(c.nativeCQ(0xb))(t)
 	c.dev.LastCQ.Events.Error()
 	require.Equal(t, abi.AsyncEvent{Element: 0xb, EventType: abi.EventCQErr}, readAsync(t, first))
-	_, err = c.nativeCQ(0xc, attr(abi.AttrCreateCQEventFD, 0, fd))
-	require.NoError(t, err)
+	must.Get(c.nativeCQ(0xc, attr(abi.AttrCreateCQEventFD, 0, fd)))(t)
 	c.dev.LastCQ.Events.Error()
 	require.Equal(t, abi.AsyncEvent{Element: 0xc, EventType: abi.EventCQErr}, readAsync(t, second))
 
@@ -145,8 +141,7 @@ func TestNativeAmongDestroys(t *testing.T) {
 					}
 				})
 				both.Go(func() {
-					_, err := call(abi.ObjectMR, abi.MethodMRDestroy, attr(0, 0, uint64(mr)))
-					require.NoError(t, err)
+					must.Get(call(abi.ObjectMR, abi.MethodMRDestroy, attr(0, 0, uint64(mr))))(t)
 				})
 				both.Wait()
 			}
@@ -164,8 +159,7 @@ func TestReregChangesUsers(t *testing.T) {
 	old, next := c.pd(), c.pd()
 	buf := make([]byte, 8192)
 	at, release := c.f.Pin(buf)
-	mr, err := c.mr(old, at, 100, abi.AccessLocalWrite)
-	require.NoError(t, err)
+	mr := must.Get(c.mr(old, at, 100, abi.AccessLocalWrite))(t)
 	rereg := func(r abi.ReregMR) error {
 		r.Response, r.MRHandle = c.addr, mr.MRHandle
 		_, err := c.do(abi.CmdReregMR, &r, 8)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/kerneltest"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // driverModule is a module that brings one fake device.
@@ -64,15 +65,13 @@ func TestModules(t *testing.T) {
 
 	p := m.Process("p")
 	defer p.Exit()
-	text, err := readText(p, "/proc/modules")
-	require.NoError(t, err)
+	text := must.Get(readText(p, "/proc/modules"))(t)
 	require.Equal(t, "soft 135168 0 - Live 0x0000000000000000\nib_uverbs 0 1 soft, Live 0x0000000000000000", text)
 	for name, want := range map[string]string{
 		"soft/initstate": "live", "soft/coresize": "135168", "soft/refcnt": "0",
 		"ib_uverbs/refcnt": "1", "ib_uverbs/holders/soft/refcnt": "0",
 	} {
-		text, err := readText(p, "/sys/module/"+name)
-		require.NoError(t, err)
+		text := must.Get(readText(p, "/sys/module/"+name))(t)
 		require.Equal(t, want, text, name)
 	}
 
@@ -102,15 +101,12 @@ func TestWithoutUverbs(t *testing.T) {
 		_, err = p.ReadDir(path)
 		require.ErrorIs(t, err, syscall.ENOENT)
 	}
-	text, err := readText(p, "/sys/class/infiniband/a/node_type")
-	require.NoError(t, err)
+	text := must.Get(readText(p, "/sys/class/infiniband/a/node_type"))(t)
 	require.Equal(t, "1: CA", text)
 
 	require.NoError(t, m.Insmod("ib_uverbs"))
-	f, err := p.Open("/dev/infiniband/uverbs1")
-	require.NoError(t, err)
-	text, err = readText(p, "/sys/class/infiniband_verbs/uverbs1/ibdev")
-	require.NoError(t, err)
+	f := must.Get(p.Open("/dev/infiniband/uverbs1"))(t)
+	text = must.Get(readText(p, "/sys/class/infiniband_verbs/uverbs1/ibdev"))(t)
 	require.Equal(t, "b", text)
 	require.ErrorIs(t, m.Rmmod("ib_uverbs"), syscall.EBUSY)
 	require.NoError(t, m.Unregister("a"))
@@ -119,8 +115,7 @@ func TestWithoutUverbs(t *testing.T) {
 	_, err = p.Open("/dev/infiniband/uverbs1")
 	require.ErrorIs(t, err, syscall.ENOENT)
 	require.NoError(t, m.Insmod("ib_uverbs"))
-	text, err = readText(p, "/sys/class/infiniband_verbs/uverbs0/ibdev")
-	require.NoError(t, err)
+	text = must.Get(readText(p, "/sys/class/infiniband_verbs/uverbs0/ibdev"))(t)
 	require.Equal(t, "b", text, "numbers are given anew")
 }
 
@@ -148,8 +143,7 @@ func TestModuleHolds(t *testing.T) {
 	err = m.Rmmod("soft")
 	require.ErrorIs(t, err, syscall.EBUSY)
 	require.ErrorContains(t, err, "1 open files")
-	_, err = c.do(abi.CmdGetContext, &abi.GetContext{Response: c.addr}, 8)
-	require.NoError(t, err)
+	must.Get(c.do(abi.CmdGetContext, &abi.GetContext{Response: c.addr}, 8))(t)
 	refs(3, 1)
 	_, err = c.do(abi.CmdGetContext, &abi.GetContext{Response: c.addr}, 8)
 	require.ErrorIs(t, err, syscall.EINVAL)
@@ -197,8 +191,7 @@ func TestInitFails(t *testing.T) {
 	require.NoError(t, m.Install(Module{Name: "bad", Needs: []string{moduleUverbs, moduleUverbs}, Init: func(d *Driver) error {
 		this = d
 		require.NoError(t, d.Register(dev))
-		_, err := p.Open("/dev/infiniband/uverbs0") // udev is quick
-		require.NoError(t, err)
+		must.Get(p.Open("/dev/infiniband/uverbs0"))(t) // udev is quick
 		require.Equal(t, ModuleLoading, m.Lsmod()[0].State)
 		require.ErrorIs(t, m.Insmod("bad"), syscall.EBUSY)
 		require.ErrorIs(t, m.Rmmod("bad"), syscall.EBUSY)

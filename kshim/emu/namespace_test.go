@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // TestNamespaces: a process on a device sees that device only, and has ports of
@@ -23,29 +24,24 @@ func TestNamespaces(t *testing.T) {
 	}
 	everything := m.Process("all")
 	defer everything.Exit()
-	list, err := everything.ReadDir("/dev/infiniband")
-	require.NoError(t, err)
+	list := must.Get(everything.ReadDir("/dev/infiniband"))(t)
 	require.Equal(t, []string{"rdma_cm", "uverbs0", "uverbs1"}, list)
 
-	_, err = m.ProcessOn("three", "p")
+	_, err := m.ProcessOn("three", "p")
 	require.ErrorIs(t, err, syscall.ENODEV)
 	other := map[string]string{"one": "uverbs1", "two": "uverbs0"}
 	for _, d := range devs {
-		p, err := m.ProcessOn(d.Name(), "p")
-		require.NoError(t, err)
+		p := must.Get(m.ProcessOn(d.Name(), "p"))(t)
 		defer p.Exit()
-		list, err := p.ReadDir("/sys/class/infiniband")
-		require.NoError(t, err)
+		list := must.Get(p.ReadDir("/sys/class/infiniband"))(t)
 		require.Equal(t, []string{d.Name()}, list)
-		list, err = p.ReadDir("/dev/infiniband")
-		require.NoError(t, err)
+		list = must.Get(p.ReadDir("/dev/infiniband"))(t)
 		require.Len(t, list, 2)
 		require.NotContains(t, list, other[d.Name()])
-		_, err = p.Open("/dev/infiniband/" + other[d.Name()])
+		_, err := p.Open("/dev/infiniband/" + other[d.Name()])
 		require.ErrorIs(t, err, syscall.ENOENT)
 
-		ch, err := rdmacm.Open(p)
-		require.NoError(t, err)
+		ch := must.Get(rdmacm.Open(p))(t)
 		defer ch.Close()
 		l, err := ch.Listen(netip.MustParseAddrPort("10.0.0.1:7471"), 0, rdmacm.Options{})
 		require.NoError(t, err, "the port is free in each namespace")
@@ -68,10 +64,8 @@ func TestStalledDriver(t *testing.T) {
 		}
 	}
 	require.NoError(t, m.Register(stalled))
-	victim, err := m.ProcessOn("stalled", "victim")
-	require.NoError(t, err)
-	v, err := verbs.Open(victim, "stalled")
-	require.NoError(t, err)
+	victim := must.Get(m.ProcessOn("stalled", "victim"))(t)
+	v := must.Get(verbs.Open(victim, "stalled"))(t)
 	failed := make(chan error)
 	go func() {
 		_, err := v.AllocPD()
@@ -83,17 +77,13 @@ func TestStalledDriver(t *testing.T) {
 		dev := kerneltest.NewDevice(name)
 		require.NoError(t, m.Install(driverModule(name, dev)))
 		require.NoError(t, m.Insmod(name))
-		p, err := m.ProcessOn(name, "user")
-		require.NoError(t, err)
-		c, err := verbs.Open(p, name)
-		require.NoError(t, err)
-		pd, err := c.AllocPD()
-		require.NoError(t, err)
+		p := must.Get(m.ProcessOn(name, "user"))(t)
+		c := must.Get(verbs.Open(p, name))(t)
+		pd := must.Get(c.AllocPD())(t)
 		require.NoError(t, pd.Dealloc())
 		require.NoError(t, c.Close())
 		p.Exit()
-		list, err := m.Process("all").ReadDir("/sys/class/infiniband")
-		require.NoError(t, err)
+		list := must.Get(m.Process("all").ReadDir("/sys/class/infiniband"))(t)
 		require.Equal(t, []string{name, "stalled"}, list)
 		require.NoError(t, m.Rmmod(name))
 		dev.Check(t)

@@ -333,8 +333,7 @@ func (p *program) extra(op int) {
 		}
 	case 7: // the last but one stays
 		if len(p.files) > 0 {
-			err := p.f.Close()
-			require.NoError(p.t, err)
+			require.NoError(p.t, p.f.Close())
 			p.f, p.files = p.files[0], p.files[1:]
 		}
 	case 8:

@@ -44,22 +44,22 @@ func newObjects(c *client) *abitest.Objects {
 		*mr = r.MRHandle
 	}
 	for _, ah := range []*uint32{&o.AH, &o.FreeAH} {
-		*ah = must[abi.CreateAHResp](c, abi.CmdCreateAH, ahRequest(c.addr, o.PD), 12).AHHandle
+		*ah = reply[abi.CreateAHResp](c, abi.CmdCreateAH, ahRequest(c.addr, o.PD), 12).AHHandle
 	}
 	for _, srq := range []*uint32{&o.SRQ, &o.FreeSRQ} {
 		req := o.CreateSRQ()
 		req.Response = c.addr
-		*srq = must[abi.CreateSRQResp](c, abi.CmdCreateSRQ, req, 40).SRQHandle
+		*srq = reply[abi.CreateSRQResp](c, abi.CmdCreateSRQ, req, 40).SRQHandle
 	}
 	for _, mw := range []*uint32{&o.MW, &o.FreeMW} {
-		*mw = must[abi.AllocMWResp](c, abi.CmdAllocMW, &abi.AllocMW{Response: c.addr, PDHandle: o.PD, MWType: 1}, 8).MWHandle
+		*mw = reply[abi.AllocMWResp](c, abi.CmdAllocMW, &abi.AllocMW{Response: c.addr, PDHandle: o.PD, MWType: 1}, 8).MWHandle
 	}
 	o.FreePD = c.pd()
 	o.FreeCQ, _ = c.cq(2, -1)
 	o.FreeQP = c.qp(o.PD, o.CQ, o.CQ).QPHandle
 	datagrams := qpRequest(c.addr, o.PD, o.CQ, o.CQ)
 	datagrams.QPType = abi.QPTUD
-	o.UD = must[abi.CreateQPResp](c, abi.CmdCreateQP, datagrams, 64).QPHandle
+	o.UD = reply[abi.CreateQPResp](c, abi.CmdCreateQP, datagrams, 64).QPHandle
 	return o
 }
 

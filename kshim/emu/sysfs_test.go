@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/kerneltest"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // tree lists everything below a path with its text, a line each.
@@ -154,8 +155,7 @@ DEVMODE=0666
 	}
 	_, err := c.proc.ReadDir("/sys/class/nothing")
 	require.ErrorIs(t, err, syscall.ENOENT)
-	f, err := c.proc.Open("/sys/class//infiniband/./fake0/fw_ver")
-	require.NoError(t, err)
+	f := must.Get(c.proc.Open("/sys/class//infiniband/./fake0/fw_ver"))(t)
 	_, err = f.Write([]byte("x"))
 	require.ErrorIs(t, err, syscall.EBADF)
 	require.ErrorIs(t, f.Ioctl(nil), syscall.ENOTTY)
@@ -176,8 +176,7 @@ func TestDevices(t *testing.T) {
 	p := m.Process("p")
 	defer p.Exit()
 	names := func() []string {
-		list, err := p.ReadDir("/sys/class/infiniband_verbs")
-		require.NoError(t, err)
+		list := must.Get(p.ReadDir("/sys/class/infiniband_verbs"))(t)
 		return list
 	}
 	require.Equal(t, []string{"abi_version", "uverbs0", "uverbs1"}, names())
@@ -186,8 +185,7 @@ func TestDevices(t *testing.T) {
 	require.True(t, a.Closed)
 	require.Equal(t, []string{"abi_version", "uverbs1"}, names())
 	require.NoError(t, m.Register(c))
-	text, err := readText(p, "/sys/class/infiniband_verbs/uverbs0/ibdev")
-	require.NoError(t, err)
+	text := must.Get(readText(p, "/sys/class/infiniband_verbs/uverbs0/ibdev"))(t)
 	require.Equal(t, "c", text, "the lowest free number")
 }
 

@@ -10,14 +10,14 @@ import (
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // TestCMPush: events are handed over, those first that waited, and count as
 // read; the request of a peer waits for GET_EVENT.
 func TestCMPush(t *testing.T) {
 	bed := newCMBed(t)
-	f, err := bed.pb.Open("/dev/infiniband/rdma_cm")
-	require.NoError(t, err)
+	f := must.Get(bed.pb.Open("/dev/infiniband/rdma_cm"))(t)
 	answer := make([]byte, 512)
 	addr, release := f.Pin(answer)
 	defer release()
@@ -39,8 +39,7 @@ func TestCMPush(t *testing.T) {
 		return le.Uint32(answer)
 	}
 	sockaddr := func(at netip.AddrPort) (s abi.SockaddrStorage, n uint16) {
-		n, err := s.Set(at)
-		require.NoError(t, err)
+		n = must.Get(s.Set(at))(t)
 		return s, n
 	}
 
@@ -57,23 +56,21 @@ func TestCMPush(t *testing.T) {
 	require.Equal(t, []abi.UCMEvent{abi.UCMEventAddrResolved}, got)
 	require.NoError(t, give(abi.UCMCmdResolveRoute, &abi.UCMResolveRoute{ID: active, TimeoutMS: 1000}))
 	require.Equal(t, []abi.UCMEvent{abi.UCMEventAddrResolved, abi.UCMEventRouteResolved}, got)
-	_, err = fetch()
+	_, err := fetch()
 	require.ErrorIs(t, err, syscall.EAGAIN)
 
 	passive := created(8)
 	at, n := sockaddr(cmServer)
 	require.NoError(t, give(abi.UCMCmdBind, &abi.UCMBind{ID: passive, AddrSize: n, Addr: at}))
 	require.NoError(t, give(abi.UCMCmdListen, &abi.UCMListen{ID: passive, Backlog: 1}))
-	id, err := bed.a.Resolve(t.Context(), netip.AddrPort{}, cmServer, rdmacm.Options{})
-	require.NoError(t, err)
+	id := must.Get(bed.a.Resolve(t.Context(), netip.AddrPort{}, cmServer, rdmacm.Options{}))(t)
 	asked := make(chan error, 1)
 	go func() {
 		_, err := id.Connect(t.Context(), qpNumber(0), rdmacm.ConnParam{})
 		asked <- err
 	}()
 	require.NoError(t, f.(kshim.Waiter).WaitReadable(t.Context()))
-	ev, err := fetch()
-	require.NoError(t, err)
+	ev := must.Get(fetch())(t)
 	require.Equal(t, abi.UCMEventConnectRequest, ev.Event)
 	require.EqualValues(t, 8, ev.UID)
 

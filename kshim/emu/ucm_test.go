@@ -17,6 +17,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // cmBed is a machine with two devices on a wire, and a process with a channel
@@ -40,11 +41,8 @@ func newCMBed(t *testing.T) *cmBed {
 		require.NoError(t, bed.m.Register(d))
 	}
 	bed.pa, bed.pb = bed.m.Process("a"), bed.m.Process("b")
-	var err error
-	bed.a, err = rdmacm.Open(bed.pa)
-	require.NoError(t, err)
-	bed.b, err = rdmacm.Open(bed.pb)
-	require.NoError(t, err)
+	bed.a = must.Get(rdmacm.Open(bed.pa))(t)
+	bed.b = must.Get(rdmacm.Open(bed.pb))(t)
 	t.Cleanup(func() {
 		require.NoError(t, bed.a.Close())
 		require.NoError(t, bed.b.Close())
@@ -67,17 +65,14 @@ func (qpNumber) Modify(*verbs.QPAttr, abi.QPAttrMask) error { return nil }
 // TestCMDeviceGoes: its ids hear it, and can be destroyed.
 func TestCMDeviceGoes(t *testing.T) {
 	bed := newCMBed(t)
-	l, err := bed.b.Listen(cmServer, 0, rdmacm.Options{})
-	require.NoError(t, err)
-	id, err := bed.a.Resolve(t.Context(), netip.AddrPort{}, cmServer, rdmacm.Options{})
-	require.NoError(t, err)
+	l := must.Get(bed.b.Listen(cmServer, 0, rdmacm.Options{}))(t)
+	id := must.Get(bed.a.Resolve(t.Context(), netip.AddrPort{}, cmServer, rdmacm.Options{}))(t)
 	ends := make(chan error, 1)
 	go func() {
 		_, err := id.Connect(t.Context(), qpNumber(0), rdmacm.ConnParam{})
 		ends <- err
 	}()
-	r, err := l.Accept(t.Context())
-	require.NoError(t, err)
+	r := must.Get(l.Accept(t.Context()))(t)
 	require.NoError(t, bed.m.Unregister("two"))
 	require.Error(t, <-ends)
 	<-id.Context().Done()
@@ -96,8 +91,7 @@ func TestCMProcessEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bed := newCMBed(t)
-			l, err := bed.b.Listen(cmServer, 0, rdmacm.Options{})
-			require.NoError(t, err)
+			l := must.Get(bed.b.Listen(cmServer, 0, rdmacm.Options{}))(t)
 			go func() {
 				if r, err := l.Accept(context.Background()); err == nil {
 					_ = r.Accept(context.Background(), qpNumber(0), rdmacm.ConnParam{})
@@ -105,8 +99,7 @@ func TestCMProcessEnds(t *testing.T) {
 			}()
 			id, err := bed.a.Resolve(t.Context(), netip.AddrPort{}, cmServer, rdmacm.Options{})
 			require.NoError(t, err)
-			_, err = id.Connect(t.Context(), qpNumber(0), rdmacm.ConnParam{})
-			require.NoError(t, err)
+			must.Get(id.Connect(t.Context(), qpNumber(0), rdmacm.ConnParam{}))(t)
 			require.NoError(t, end(bed))
 			<-id.Context().Done()
 			require.ErrorIs(t, context.Cause(id.Context()), syscall.ECONNRESET)
@@ -120,8 +113,7 @@ func TestCMProcessEnds(t *testing.T) {
 // TestCMMany: at once, in two processes, with everything closed in the middle.
 func TestCMMany(t *testing.T) {
 	bed := newCMBed(t)
-	l, err := bed.b.Listen(cmServer, 0, rdmacm.Options{})
-	require.NoError(t, err)
+	l := must.Get(bed.b.Listen(cmServer, 0, rdmacm.Options{}))(t)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {

@@ -10,24 +10,21 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/trace"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // TestCMUnderTrace: a kernel that is traced can be waited for, too.
 func TestCMUnderTrace(t *testing.T) {
 	bed := newCMBed(t)
-	c, err := rdmacm.Open(trace.New(bed.pa, io.Discard))
-	require.NoError(t, err)
+	c := must.Get(rdmacm.Open(trace.New(bed.pa, io.Discard)))(t)
 	defer c.Close()
-	l, err := bed.b.Listen(cmServer, 0, rdmacm.Options{})
-	require.NoError(t, err)
+	l := must.Get(bed.b.Listen(cmServer, 0, rdmacm.Options{}))(t)
 	go func() {
 		if r, err := l.Accept(context.Background()); err == nil {
 			_ = r.Accept(context.Background(), qpNumber(0), rdmacm.ConnParam{})
 		}
 	}()
-	id, err := c.Resolve(t.Context(), netip.AddrPort{}, cmServer, rdmacm.Options{})
-	require.NoError(t, err)
-	_, err = id.Connect(t.Context(), qpNumber(0), rdmacm.ConnParam{})
-	require.NoError(t, err)
+	id := must.Get(c.Resolve(t.Context(), netip.AddrPort{}, cmServer, rdmacm.Options{}))(t)
+	must.Get(id.Connect(t.Context(), qpNumber(0), rdmacm.ConnParam{}))(t)
 	require.NoError(t, id.Destroy())
 }

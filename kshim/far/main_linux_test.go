@@ -18,6 +18,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/tests/child"
 	"github.com/rdmashim/rdmashim/tests/leak"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // asProgram in the environment makes the test binary the program whose memory
@@ -154,23 +155,20 @@ func (p *program) open() {
 
 func open(t testing.TB, pid int) *Memory {
 	t.Helper()
-	mem, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_RDWR, 0)
-	require.NoError(t, err)
+	mem := must.Get(os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_RDWR, 0))(t)
 	return New(mem, pid)
 }
 
 func (p *program) line() string {
 	p.t.Helper()
-	line, err := p.Out.ReadString('\n')
-	require.NoError(p.t, err)
+	line := must.Get(p.Out.ReadString('\n'))(p.t)
 	return strings.TrimSpace(line)
 }
 
 // tell gives a command whose answer the caller reads.
 func (p *program) tell(format string, args ...any) {
 	p.t.Helper()
-	_, err := fmt.Fprintf(p.In.(io.Writer), format+"\n", args...)
-	require.NoError(p.t, err)
+	must.Get(fmt.Fprintf(p.In.(io.Writer), format+"\n", args...))(p.t)
 }
 
 // do gives a command that must succeed, and returns the address it answers.
@@ -178,8 +176,7 @@ func (p *program) do(format string, args ...any) (addr uint64) {
 	p.t.Helper()
 	p.tell(format, args...)
 	var errno int
-	_, err := fmt.Sscan(p.line(), &addr, &errno)
-	require.NoError(p.t, err)
+	must.Get(fmt.Sscan(p.line(), &addr, &errno))(p.t)
 	require.Zero(p.t, errno, format)
 	return addr
 }
@@ -188,7 +185,6 @@ func (p *program) do(format string, args ...any) (addr uint64) {
 func (p *program) show(addr, n uint64) []byte {
 	p.t.Helper()
 	p.tell("show %d %d", addr, n)
-	b, err := hex.DecodeString(p.line())
-	require.NoError(p.t, err)
+	b := must.Get(hex.DecodeString(p.line()))(p.t)
 	return b
 }

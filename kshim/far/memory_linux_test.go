@@ -17,6 +17,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/rnic/mem"
 	"github.com/rdmashim/rdmashim/tests/amount"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // TestEveryAlignment: bytes of every length, from every alignment on, before
@@ -57,8 +58,7 @@ func TestLastWord(t *testing.T) {
 		binary.NativeEndian.PutUint64(message[bodySize-8:], k)
 		require.NoError(t, tab.Write(1, r.Key(), base, message, true))
 		for binary.NativeEndian.Uint64(ack) < k { // all ones: it has ended
-			_, err := tab.Read(1, r.Key(), base+ackAt, ack)
-			require.NoError(t, err)
+			must.Get(tab.Read(1, r.Key(), base+ackAt, ack))(t)
 			runtime.Gosched()
 		}
 	}
@@ -167,16 +167,14 @@ func TestNoAddress(t *testing.T) {
 // that of the new program read, nor is it written.
 func TestExecution(t *testing.T) {
 	p := start(t)
-	old, err := p.far.ReadString(fixed, 8)
-	require.NoError(t, err)
+	old := must.Get(p.far.ReadString(fixed, 8))(t)
 	require.Equal(t, "old", old)
 	p.tell("execute")
 	require.Equal(t, "ready", p.line())
 	gone(t, p.far)
 	require.Equal(t, "new\x00", string(p.show(fixed, 4)))
 	p.open()
-	name, err := p.far.ReadString(fixed, 8)
-	require.NoError(t, err)
+	name := must.Get(p.far.ReadString(fixed, 8))(t)
 	require.Equal(t, "new", name)
 }
 
@@ -208,8 +206,7 @@ func TestReadString(t *testing.T) {
 	long := strings.Repeat("x", leastPage+10)
 	for _, s := range []string{"", "a", "/dev/infiniband/uverbs0", long} {
 		require.NoError(t, p.far.Write(end-uint64(len(s)+1), append([]byte(s), 0)))
-		got, err := p.far.ReadString(end-uint64(len(s)+1), 2*leastPage)
-		require.NoError(t, err)
+		got := must.Get(p.far.ReadString(end-uint64(len(s)+1), 2*leastPage))(t)
 		require.Equal(t, s, got)
 	}
 	require.NoError(t, p.far.Write(end-1, []byte("x")))

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // These tests need no RDMA: a pipe serves as a file that events are read from,
@@ -38,8 +39,7 @@ func eventPipe(t *testing.T) (e *eventFile, w int) {
 	t.Helper()
 	r, w := pipe(t)
 	require.True(t, hold(r))
-	e, err := newEventFile(r, "pipe")
-	require.NoError(t, err)
+	e = must.Get(newEventFile(r, "pipe"))(t)
 	t.Cleanup(func() {
 		require.NoError(t, e.Close())
 		syscall.Close(w)
@@ -54,10 +54,8 @@ func TestEventsAreReadOneByOne(t *testing.T) {
 	e, w := eventPipe(t)
 	buf := make([]byte, 8)
 	for _, text := range []string{"one", "two"} {
-		_, err := syscall.Write(w, []byte(text))
-		require.NoError(t, err)
-		n, err := e.Read(t.Context(), buf)
-		require.NoError(t, err)
+		must.Get(syscall.Write(w, []byte(text)))(t)
+		n := must.Get(e.Read(t.Context(), buf))(t)
 		require.Equal(t, text, string(buf[:n]))
 	}
 	_, err := e.Read(t.Context(), nil)
@@ -95,8 +93,7 @@ func TestReadersAndContexts(t *testing.T) {
 		for range readers - 1 {
 			require.ErrorIs(t, (<-results).err, context.Canceled)
 		}
-		_, err := syscall.Write(w, []byte("event"))
-		require.NoError(t, err)
+		must.Get(syscall.Write(w, []byte("event")))(t)
 		require.Equal(t, result{5, nil}, <-results)
 		cancels[0]()
 	}
@@ -126,10 +123,9 @@ func TestCloseWakesReaders(t *testing.T) {
 // TestEventFileNeedsThePoller: a file that the netpoller does not take is
 // refused, and closed.
 func TestEventFileNeedsThePoller(t *testing.T) {
-	file, err := syscall.Open(os.DevNull, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
-	require.NoError(t, err)
+	file := must.Get(syscall.Open(os.DevNull, syscall.O_RDONLY|syscall.O_CLOEXEC, 0))(t)
 	hold(file)
-	_, err = newEventFile(file, "null")
+	_, err := newEventFile(file, "null")
 	require.ErrorIs(t, err, syscall.EPERM)
 	require.ErrorIs(t, syscall.Close(file), syscall.EBADF, "closed already")
 	require.True(t, hold(file), "and free again")
@@ -209,8 +205,7 @@ func TestCloseWaitsForCalls(t *testing.T) {
 	}
 	buf := make([]byte, 1<<16)
 	for left := len(big); left > 0; {
-		n, err := syscall.Read(r, buf)
-		require.NoError(t, err)
+		n := must.Get(syscall.Read(r, buf))(t)
 		left -= n
 	}
 	require.NoError(t, <-written)
@@ -257,8 +252,7 @@ func TestWrite(t *testing.T) {
 func TestIoctlStaysInItsArgument(t *testing.T) {
 	d := &device{path: "null", fd: -1}
 	require.ErrorIs(t, d.Ioctl(nil), net.ErrClosed)
-	null, err := syscall.Open(os.DevNull, syscall.O_RDWR|syscall.O_CLOEXEC, 0)
-	require.NoError(t, err)
+	null := must.Get(syscall.Open(os.DevNull, syscall.O_RDWR|syscall.O_CLOEXEC, 0))(t)
 	hold(null)
 	d = &device{path: "null", fd: null}
 	defer d.Close()
@@ -273,21 +267,17 @@ func TestIoctlStaysInItsArgument(t *testing.T) {
 // TestMappings: a mapping outlives its file, and memory that is none is not
 // unmapped.
 func TestMappings(t *testing.T) {
-	f, err := os.CreateTemp(t.TempDir(), "")
-	require.NoError(t, err)
+	f := must.Get(os.CreateTemp(t.TempDir(), ""))(t)
 	defer f.Close()
 	require.NoError(t, f.Truncate(8192))
-	fd, err := syscall.Dup(int(f.Fd()))
-	require.NoError(t, err)
+	fd := must.Get(syscall.Dup(int(f.Fd())))(t)
 	hold(fd)
 	d := &device{path: "file", fd: fd}
-	m, err := d.Mmap(4096, 4096)
-	require.NoError(t, err)
+	m := must.Get(d.Mmap(4096, 4096))(t)
 	require.NoError(t, d.Close())
 	copy(m, "shared")
 	got := make([]byte, 6)
-	_, err = f.ReadAt(got, 4096)
-	require.NoError(t, err)
+	must.Get(f.ReadAt(got, 4096))(t)
 	require.Equal(t, "shared", string(got))
 	require.ErrorIs(t, d.Munmap(m[:100]), syscall.EINVAL)
 	require.ErrorIs(t, d.Munmap(m[1:]), syscall.EINVAL)
@@ -375,8 +365,7 @@ func grow(n int) int {
 }
 
 func TestAttributes(t *testing.T) {
-	k, err := New(Options{})
-	require.NoError(t, err)
+	k := must.Get(New(Options{}))(t)
 	names, err := k.ReadDir("/sys/class/")
 	if errors.Is(err, syscall.ENOENT) {
 		t.Skip("no /sys/class; mount sysfs: ", err)
@@ -384,11 +373,9 @@ func TestAttributes(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, slices.IsSorted(names))
 	require.Contains(t, names, "net")
-	f, err := k.Open("/sys/class/net/../net/lo/mtu")
-	require.NoError(t, err)
+	f := must.Get(k.Open("/sys/class/net/../net/lo/mtu"))(t)
 	buf := make([]byte, 100)
-	n, err := f.Read(t.Context(), buf)
-	require.NoError(t, err)
+	n := must.Get(f.Read(t.Context(), buf))(t)
 	require.True(t, strings.HasSuffix(string(buf[:n]), "\n"))
 	_, err = f.Read(t.Context(), buf)
 	require.ErrorIs(t, err, io.EOF)
@@ -417,8 +404,7 @@ func TestAttributes(t *testing.T) {
 
 // TestAdoptRefuses: a number that is no event file is left alone.
 func TestAdoptRefuses(t *testing.T) {
-	k, err := New(Options{})
-	require.NoError(t, err)
+	k := must.Get(New(Options{}))(t)
 	r, w := pipe(t)
 	defer syscall.Close(w)
 	for _, fd := range []int{-1, 1 << 30, r} {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/privatefile"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/minikernel"
 )
 
@@ -28,8 +29,7 @@ func newTree(t *testing.T) (tree *Tree, home string, unload func()) {
 	t.Cleanup(unload)
 	p := m.Process("test")
 	t.Cleanup(p.Exit)
-	tree, err := New("RUN", p)
-	require.NoError(t, err)
+	tree = must.Get(New("RUN", p))(t)
 	return tree, filepath.Join(run, "rdmashim"), unload
 }
 
@@ -37,25 +37,19 @@ func newTree(t *testing.T) (tree *Tree, home string, unload func()) {
 // with what they show.
 func TestTree(t *testing.T) {
 	tree, home, unload := newTree(t)
-	at, err := tree.Plant("/sys/class/infiniband")
-	require.NoError(t, err)
-	text, err := os.ReadFile(filepath.Join(at, "rxe7/ports/1/state"))
-	require.NoError(t, err)
+	at := must.Get(tree.Plant("/sys/class/infiniband"))(t)
+	text := must.Get(os.ReadFile(filepath.Join(at, "rxe7/ports/1/state")))(t)
 	require.Equal(t, "4: ACTIVE\n", string(text))
 	require.FileExists(t, filepath.Join(at, "rxe7/ports/1/gids/0"))
-	gid, err := tree.Plant("/sys/class/infiniband/rxe7/ports/1/gids/1023")
-	require.NoError(t, err)
+	gid := must.Get(tree.Plant("/sys/class/infiniband/rxe7/ports/1/gids/1023"))(t)
 	require.FileExists(t, gid)
-	none, err := tree.Plant("/sys/class/infiniband/rxe8")
-	require.NoError(t, err)
+	none := must.Get(tree.Plant("/sys/class/infiniband/rxe8"))(t)
 	require.NoFileExists(t, none)
-	node, err := tree.Plant("/dev/infiniband/uverbs0")
-	require.NoError(t, err)
+	node := must.Get(tree.Plant("/dev/infiniband/uverbs0"))(t)
 	require.FileExists(t, node)
 	unload()
-	_, err = tree.Plant("/sys/class/infiniband/rxe7")
-	require.NoError(t, err)
-	_, err = os.Stat(filepath.Join(at, "rxe7"))
+	must.Get(tree.Plant("/sys/class/infiniband/rxe7"))(t)
+	_, err := os.Stat(filepath.Join(at, "rxe7"))
 	require.ErrorIs(t, err, syscall.ENOENT)
 	require.NoError(t, tree.Remove())
 	require.NoDirExists(t, tree.Dir())
@@ -70,8 +64,7 @@ func TestReplacedTree(t *testing.T) {
 	for _, replaced := range []string{"file", "tree", "directory of trees"} {
 		t.Run(replaced, func(t *testing.T) {
 			tree, home, unload := newTree(t)
-			_, err := tree.Plant("/" + name)
-			require.NoError(t, err)
+			must.Get(tree.Plant("/" + name))(t)
 			victim := t.TempDir()
 			precious := filepath.Join(victim, name)
 			require.NoError(t, os.MkdirAll(filepath.Dir(precious), 0o700))
@@ -90,18 +83,15 @@ func TestReplacedTree(t *testing.T) {
 				require.NoError(t, os.Symlink(evil, home))
 				t.Setenv("TMPDIR", t.TempDir())
 			}
-			at, err := tree.Plant("/" + name)
-			require.NoError(t, err)
-			text, err := os.ReadFile(at)
-			require.NoError(t, err)
+			at := must.Get(tree.Plant("/" + name))(t)
+			text := must.Get(os.ReadFile(at))(t)
 			require.Equal(t, "1: CA\n", string(text))
 			unload()
 			_, _ = tree.Plant("/sys/class/infiniband")
 			_, _ = tree.Plant("/sys/class/infiniband/rxe7")
 			_ = Sweep("OTHER")
 			_ = tree.Remove()
-			text, err = os.ReadFile(precious)
-			require.NoError(t, err)
+			text = must.Get(os.ReadFile(precious))(t)
 			require.Equal(t, "precious", string(text))
 		})
 	}
@@ -141,10 +131,8 @@ func (t text) Close() error { return nil }
 // it was or as it is.
 func TestShared(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
-	tree, err := New("RUN", &altering{})
-	require.NoError(t, err)
-	at, err := tree.Plant("/sys/port/state")
-	require.NoError(t, err)
+	tree := must.Get(New("RUN", &altering{}))(t)
+	at := must.Get(tree.Plant("/sys/port/state"))(t)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -160,8 +148,7 @@ func TestShared(t *testing.T) {
 			ended = true
 		default:
 		}
-		b, err := os.ReadFile(at)
-		require.NoError(t, err)
+		b := must.Get(os.ReadFile(at))(t)
 		require.Len(t, b, 5000)
 		require.Equal(t, strings.Repeat(string(b[:1]), 5000), string(b))
 	}
@@ -172,12 +159,10 @@ func TestShared(t *testing.T) {
 func TestUnchanged(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	k := &altering{}
-	tree, err := New("RUN", k)
-	require.NoError(t, err)
+	tree := must.Get(New("RUN", k))(t)
 	looks := func(name string) uint64 {
 		before := k.looks
-		_, err := tree.Plant(name)
-		require.NoError(t, err)
+		must.Get(tree.Plant(name))(t)
 		return k.looks - before
 	}
 	require.EqualValues(t, []uint64{1, 0, 1}, []uint64{looks("/sys"), looks("/sys"), looks("/sys/port")})
@@ -187,15 +172,12 @@ func TestUnchanged(t *testing.T) {
 	require.EqualValues(t, 1, looks("/sys"))
 
 	tree, _, unload := newTree(t)
-	at, err := tree.Plant("/sys/class/infiniband")
-	require.NoError(t, err)
+	at := must.Get(tree.Plant("/sys/class/infiniband"))(t)
 	unload()
-	_, err = tree.Plant("/sys/class/infiniband")
-	require.NoError(t, err)
+	must.Get(tree.Plant("/sys/class/infiniband"))(t)
 	require.NoDirExists(t, filepath.Join(at, "rxe7"))
 	require.NoError(t, minikernel.Machine().Insmod("sim", "?name=rxe7"))
-	_, err = tree.Plant("/sys/class/infiniband")
-	require.NoError(t, err)
+	must.Get(tree.Plant("/sys/class/infiniband"))(t)
 	require.FileExists(t, filepath.Join(at, "rxe7/node_type"))
 }
 

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // patience bounds a hang.
@@ -50,16 +52,12 @@ func TestKilledBuild(t *testing.T) {
 		}
 		found <- err
 	}()
-	w, err := os.OpenFile(gate, os.O_RDWR, 0)
-	require.NoError(t, err)
+	w := must.Get(os.OpenFile(gate, os.O_RDWR, 0))(t)
 	defer w.Close()
-	_, err = w.WriteString("on\n")
-	require.NoError(t, err)
+	must.Get(w.WriteString("on\n"))(t)
 	require.NoError(t, <-found)
-	builds, err := os.ReadFile(log)
-	require.NoError(t, err)
+	builds := must.Get(os.ReadFile(log))(t)
 	require.Equal(t, "go\n", string(builds))
-	left, err := filepath.Glob(filepath.Join(cache, building+"*"))
-	require.NoError(t, err)
+	left := must.Get(filepath.Glob(filepath.Join(cache, building+"*")))(t)
 	require.Empty(t, left)
 }

@@ -17,14 +17,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/kshim/cbuild"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/netns"
 )
 
 // copyOf copies a program's file, with other permissions.
 func copyOf(t *testing.T, path string, mode fs.FileMode) string {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(path))(t)
 	to := filepath.Join(t.TempDir(), "copy")
 	require.NoError(t, os.WriteFile(to, b, 0o700))
 	require.NoError(t, os.Chmod(to, mode))
@@ -35,8 +35,7 @@ func copyOf(t *testing.T, path string, mode fs.FileMode) string {
 func patched(t *testing.T, path string, old, new string) string {
 	t.Helper()
 	to := copyOf(t, path, 0o700)
-	b, err := os.ReadFile(to)
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(to))(t)
 	at := bytes.Index(b, []byte(old))
 	require.NotEqual(t, -1, at, "%s has no %q", path, old)
 	copy(b[at:], new)
@@ -46,22 +45,16 @@ func patched(t *testing.T, path string, old, new string) string {
 
 // TestLook: a program that the stub does not reach is told why, and what to do.
 func TestLook(t *testing.T) {
-	_, err := Look("true")
-	require.NoError(t, err)
-	_, err = Look("no such program")
+	must.Get(Look("true"))(t)
+	_, err := Look("no such program")
 	require.ErrorIs(t, err, exec.ErrNotFound)
-	true_, err := exec.LookPath("true")
-	require.NoError(t, err)
-	self, err := os.Executable()
-	require.NoError(t, err)
-	f, err := elf.Open(true_)
-	require.NoError(t, err)
+	true_ := must.Get(exec.LookPath("true"))(t)
+	self := must.Get(os.Executable())(t)
+	f := must.Get(elf.Open(true_))(t)
 	defer f.Close()
-	interpreter, err := f.Section(".interp").Data()
-	require.NoError(t, err)
+	interpreter := must.Get(f.Section(".interp").Data())(t)
 	require.Greater(t, len(interpreter), len("/lib/ld-musl-x86_64.so.1"))
-	ident, err := os.ReadFile(true_)
-	require.NoError(t, err)
+	ident := must.Get(os.ReadFile(true_))(t)
 	other := append(ident[:18:18], byte(elf.EM_RISCV), 0)
 
 	for name, c := range map[string]struct{ path, what, remedy string }{
@@ -81,8 +74,7 @@ func TestLook(t *testing.T) {
 	_, err = Look(script)
 	require.ErrorContains(t, err, "is a Go program", "of the script's interpreter")
 	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\n"), 0o700))
-	_, err = Look(script)
-	require.NoError(t, err)
+	must.Get(Look(script))(t)
 }
 
 // TestStatic: a program that is linked statically is told so, also one that can
@@ -110,11 +102,9 @@ func TestCapabilities(t *testing.T) {
 	if os.Getuid() != 0 && !netns.Own(t) { // there it is root
 		return
 	}
-	true_, err := exec.LookPath("true")
-	require.NoError(t, err)
+	true_ := must.Get(exec.LookPath("true"))(t)
 	path := copyOf(t, true_, 0o700)
-	_, err = Look(path)
-	require.NoError(t, err)
+	must.Get(Look(path))(t)
 	const revision2, effective, netRaw = 2 << 24, 1, 1 << 13
 	value := make([]byte, 20) // struct vfs_cap_data
 	binary.LittleEndian.PutUint32(value, revision2|effective)
@@ -123,11 +113,10 @@ func TestCapabilities(t *testing.T) {
 		require.NotEqual(t, "true", os.Getenv("CI"), "%v", err)
 		t.Skip("no capabilities on files here: ", err)
 	}
-	_, err = Look(path)
+	_, err := Look(path)
 	require.ErrorContains(t, err, path+" has file capabilities")
 	require.ErrorContains(t, err, "run a copy, which has none")
-	_, err = Look(copyOf(t, path, 0o700))
-	require.NoError(t, err)
+	must.Get(Look(copyOf(t, path, 0o700)))(t)
 }
 
 // TestNoCompiler: without a C compiler the message names the packages to

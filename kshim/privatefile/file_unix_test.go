@@ -12,14 +12,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 const create = os.O_WRONLY | os.O_CREATE
 
 func mode(t *testing.T, path string) fs.FileMode {
 	t.Helper()
-	info, err := os.Stat(path)
-	require.NoError(t, err)
+	info := must.Get(os.Stat(path))(t)
 	return info.Mode()
 }
 
@@ -29,15 +30,13 @@ func TestMode(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
 	dir := t.TempDir()
 	made := filepath.Join(dir, "made")
-	f, err := Open(made, create)
-	require.NoError(t, err)
+	f := must.Get(Open(made, create))(t)
 	require.NoError(t, f.Close())
 	require.Equal(t, fs.FileMode(0o600), mode(t, made))
 
 	shared := filepath.Join(dir, "shared")
 	require.NoError(t, os.WriteFile(shared, nil, 0o640))
-	f, err = Open(shared, create)
-	require.NoError(t, err)
+	f = must.Get(Open(shared, create))(t)
 	require.NoError(t, f.Close())
 	require.Equal(t, fs.FileMode(0o640), mode(t, shared))
 }
@@ -57,13 +56,11 @@ func TestSymlink(t *testing.T) {
 		require.ErrorContains(t, err, "symbolic link")
 	}
 	require.NoFileExists(t, filepath.Join(dir, "nothing"))
-	text, err := os.ReadFile(victim)
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile(victim))(t)
 	require.Equal(t, "precious", string(text))
 
 	require.NoError(t, os.Symlink(dir, filepath.Join(dir, "here")))
-	f, err := Open(filepath.Join(dir, "here", "new"), create)
-	require.NoError(t, err)
+	f := must.Get(Open(filepath.Join(dir, "here", "new"), create))(t)
 	require.NoError(t, f.Close())
 }
 
@@ -75,8 +72,7 @@ func TestTrap(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte("precious"), 0o666))
 	require.NoError(t, syscall.Mkfifo(pipe, 0o666))
 	for _, p := range []string{path, pipe} {
-		info, err := os.Stat(p)
-		require.NoError(t, err)
+		info := must.Get(os.Stat(p))(t)
 		require.NoError(t, trap(info, os.Geteuid()))
 		require.ErrorIs(t, trap(info, os.Geteuid()+1), syscall.EACCES)
 	}
@@ -95,11 +91,9 @@ func TestTrap(t *testing.T) {
 		require.ErrorIs(t, err, syscall.EACCES)
 		require.ErrorContains(t, err, "user 12345 made it")
 	}
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile(path))(t)
 	require.Equal(t, "precious", string(text))
-	info, err := os.Stat(os.DevNull)
-	require.NoError(t, err)
+	info := must.Get(os.Stat(os.DevNull))(t)
 	require.NoError(t, trap(info, 12345))
 }
 
@@ -111,13 +105,10 @@ func TestDescriptor(t *testing.T) {
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
 	defer r.Close()
-	f, err := Open("/dev/fd/"+strconv.Itoa(int(w.Fd())), os.O_WRONLY)
-	require.NoError(t, err)
+	f := must.Get(Open("/dev/fd/"+strconv.Itoa(int(w.Fd())), os.O_WRONLY))(t)
 	require.NoError(t, w.Close())
-	_, err = f.WriteString("through")
-	require.NoError(t, err)
+	must.Get(f.WriteString("through"))(t)
 	require.NoError(t, f.Close())
-	text, err := io.ReadAll(r)
-	require.NoError(t, err)
+	text := must.Get(io.ReadAll(r))(t)
 	require.Equal(t, "through", string(text))
 }

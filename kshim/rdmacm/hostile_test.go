@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/tests/kerneltest"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // TestNoMoreEvents: a kernel that gives none any more ends all waiting, with
@@ -20,10 +21,8 @@ func TestNoMoreEvents(t *testing.T) {
 	k := newFake(t)
 	k.Silence(true)
 	a := k.open()
-	id, err := a.NewID()
-	require.NoError(t, err)
-	l, err := a.Listen(server, 0, Options{})
-	require.NoError(t, err)
+	id := must.Get(a.NewID())(t)
+	l := must.Get(a.Listen(server, 0, Options{}))(t)
 	ends := make(chan error, 3)
 	go func() { ends <- id.ResolveAddr(t.Context(), nowhere, server, 0) }()
 	go func() { _, err := id.Next(t.Context()); ends <- err }()
@@ -36,9 +35,8 @@ func TestNoMoreEvents(t *testing.T) {
 		require.ErrorContains(t, err, "no more events")
 	}
 	require.ErrorIs(t, context.Cause(id.Context()), syscall.EACCES)
-	late, err := a.NewID()
-	require.NoError(t, err)
-	_, err = late.Next(t.Context())
+	late := must.Get(a.NewID())(t)
+	_, err := late.Next(t.Context())
 	require.ErrorIs(t, err, syscall.EACCES)
 	require.NoError(t, late.Destroy())
 	require.NoError(t, id.Destroy())
@@ -54,8 +52,7 @@ func TestRefusedCommands(t *testing.T) {
 		t.Run(cmd.String(), func(t *testing.T) {
 			k := newFake(t)
 			a, b := k.open(), k.open()
-			l, err := b.Listen(server, 0, Options{})
-			require.NoError(t, err)
+			l := must.Get(b.Listen(server, 0, Options{}))(t)
 			k.fail(cmd, syscall.ENOMEM)
 			ends := make(chan error, 1)
 			go func() {
@@ -67,8 +64,7 @@ func TestRefusedCommands(t *testing.T) {
 				ends <- err
 			}()
 			if cmd == abi.UCMCmdAccept {
-				r, err := l.Accept(t.Context())
-				require.NoError(t, err)
+				r := must.Get(l.Accept(t.Context()))(t)
 				require.ErrorIs(t, r.Accept(t.Context(), newFakeQP(2), ConnParam{}), syscall.ENOMEM)
 				require.NoError(t, r.Destroy())
 				require.ErrorIs(t, <-ends, syscall.ECONNREFUSED)
@@ -87,8 +83,7 @@ func TestRefusedCommands(t *testing.T) {
 func TestRefusedDestroy(t *testing.T) {
 	k := newFake(t)
 	a := k.open()
-	id, err := a.NewID()
-	require.NoError(t, err)
+	id := must.Get(a.NewID())(t)
 	k.fail(abi.UCMCmdDestroyID, syscall.EACCES)
 	require.ErrorIs(t, id.Destroy(), syscall.EACCES)
 	k.fail(abi.UCMCmdDestroyID, nil)
@@ -109,8 +104,7 @@ func TestMisplacedEvents(t *testing.T) {
 	k := newFake(t)
 	k.Silence(true)
 	a := k.open()
-	id, err := a.NewID()
-	require.NoError(t, err)
+	id := must.Get(a.NewID())(t)
 	for _, uid := range []uint64{0, 77, 1 << 63} {
 		for ev := range abi.UCMEvent(20) {
 			if ev != abi.UCMEventConnectRequest {
@@ -119,18 +113,15 @@ func TestMisplacedEvents(t *testing.T) {
 		}
 	}
 	// A request to an id that is no listener: the new id must not stay.
-	orphan, err := a.NewID()
-	require.NoError(t, err)
+	orphan := must.Get(a.NewID())(t)
 	a.inject(abi.UCMEventResp{UID: id.uid, ID: orphan.num, Event: abi.UCMEventConnectRequest})
 	id.inject(abi.UCMEventEstablished, 0)
 	full := abi.UCMEventResp{UID: id.uid, ID: id.num, Event: abi.UCMEventConnectResponse}
 	(&abi.UCMConnParam{PrivateDataLen: 255}).Put(full.Param[:])
 	a.inject(full)
-	ev, err := id.Next(t.Context())
-	require.NoError(t, err)
+	ev := must.Get(id.Next(t.Context()))(t)
 	require.Equal(t, abi.UCMEventEstablished, ev.Type)
-	ev, err = id.Next(t.Context())
-	require.NoError(t, err)
+	ev = must.Get(id.Next(t.Context()))(t)
 	require.Len(t, ev.Peer.Private, 255)
 	require.Equal(t, 1, k.IDs(), "the orphan was destroyed")
 
@@ -139,10 +130,9 @@ func TestMisplacedEvents(t *testing.T) {
 	}
 	<-id.Context().Done()
 	for range maxEvents {
-		_, err := id.Next(t.Context())
-		require.NoError(t, err)
+		must.Get(id.Next(t.Context()))(t)
 	}
-	_, err = id.Next(t.Context())
+	_, err := id.Next(t.Context())
 	require.ErrorIs(t, err, syscall.EOVERFLOW)
 	require.NoError(t, id.Destroy())
 }
@@ -152,8 +142,7 @@ func TestCloseInTheMiddle(t *testing.T) {
 	for range 50 {
 		k := newFake(t)
 		a, b := k.open(), k.open()
-		l, err := b.Listen(server, 0, Options{})
-		require.NoError(t, err)
+		l := must.Get(b.Listen(server, 0, Options{}))(t)
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			for {
@@ -196,7 +185,7 @@ func TestCloseInTheMiddle(t *testing.T) {
 		wg.Wait()
 		require.Zero(t, k.IDs())
 		k.Do(func() { require.Zero(t, k.Pins) })
-		_, err = a.NewID()
+		_, err := a.NewID()
 		require.ErrorIs(t, err, net.ErrClosed)
 	}
 }
@@ -209,10 +198,8 @@ func FuzzEvents(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		k := newFake(t)
 		a := k.open()
-		l, err := a.Listen(server, 2, Options{})
-		require.NoError(t, err)
-		id, err := a.NewID()
-		require.NoError(t, err)
+		l := must.Get(a.Listen(server, 2, Options{}))(t)
+		id := must.Get(a.NewID())(t)
 		for len(b) > 0 {
 			one := make([]byte, abi.UCMEventRespSize)
 			b = b[copy(one, b):]
@@ -241,8 +228,7 @@ func TestCancelAtEveryCommand(t *testing.T) {
 		require.Less(t, n, 1000, "the connection is never made")
 		k := newFake(t)
 		a, b := k.open(), k.open()
-		l, err := b.Listen(server, 0, Options{})
-		require.NoError(t, err)
+		l := must.Get(b.Listen(server, 0, Options{}))(t)
 		ended := make(chan error, 1)
 		go func() {
 			r, err := l.Accept(t.Context())

@@ -12,13 +12,13 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/tests/kerneltest"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // listen serves the address; each request goes to serve, in turn.
 func listen(t *testing.T, c *Channel, serve func(*Request)) *Listener {
 	t.Helper()
-	l, err := c.Listen(server, 0, Options{})
-	require.NoError(t, err)
+	l := must.Get(c.Listen(server, 0, Options{}))(t)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -47,8 +47,7 @@ func TestListener(t *testing.T) {
 	_, err := b.Listen(netip.AddrPort{}, 0, Options{})
 	require.ErrorIs(t, err, syscall.EAFNOSUPPORT)
 	require.Zero(t, k.IDs())
-	l, err := b.Listen(netip.MustParseAddrPort("0.0.0.0:0"), 2, Options{})
-	require.NoError(t, err)
+	l := must.Get(b.Listen(netip.MustParseAddrPort("0.0.0.0:0"), 2, Options{}))(t)
 	require.NotZero(t, l.Addr().Port())
 	_, err = b.Listen(l.Addr(), 2, Options{})
 	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL, "a wildcard has the port")
@@ -66,10 +65,8 @@ func TestListener(t *testing.T) {
 		<-fetched // the fake kernel, which does not ask again, has room for two
 	}
 	require.ErrorIs(t, <-ends, syscall.ECONNREFUSED, "no room")
-	r, err := l.Accept(t.Context())
-	require.NoError(t, err)
-	route, err := r.Route()
-	require.NoError(t, err)
+	r := must.Get(l.Accept(t.Context()))(t)
+	route := must.Get(r.Route())(t)
 	require.Equal(t, "10.0.0.1", route.Remote.Addr().String())
 	require.NoError(t, r.Destroy(), "refuses, too")
 	require.ErrorIs(t, <-ends, syscall.ECONNREFUSED)
@@ -81,16 +78,14 @@ func TestListener(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 	require.Zero(t, k.IDs())
 
-	l, err = b.Listen(server, 0, Options{})
-	require.NoError(t, err)
+	l = must.Get(b.Listen(server, 0, Options{}))(t)
 	go func() {
 		_, err := l.Accept(context.Background())
 		waiting <- err
 	}()
 	require.NoError(t, l.Close())
 	require.ErrorIs(t, <-waiting, net.ErrClosed)
-	l, err = b.Listen(server, 0, Options{})
-	require.NoError(t, err)
+	l = must.Get(b.Listen(server, 0, Options{}))(t)
 	go func() {
 		_, err := l.Accept(context.Background())
 		waiting <- err

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/tests/kerneltest"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 var (
@@ -32,10 +33,8 @@ func TestConnection(t *testing.T) {
 		require.NoError(t, r.Accept(t.Context(), qb, ConnParam{Private: []byte("back"), ResponderResources: 9, InitiatorDepth: 1, MinRNRTimer: 12}))
 		accepted <- r
 	})
-	id, err := a.Resolve(t.Context(), nowhere, server, Options{TOS: 8})
-	require.NoError(t, err)
-	name, err := id.Device()
-	require.NoError(t, err)
+	id := must.Get(a.Resolve(t.Context(), nowhere, server, Options{TOS: 8}))(t)
+	name := must.Get(id.Device())(t)
 	require.Equal(t, "rxe0", name)
 	qa := newFakeQP(0x111)
 	peer, err := id.Connect(t.Context(), qa, ConnParam{Private: []byte("there"), ResponderResources: 4, InitiatorDepth: 2, RetryCount: 9, RNRRetryCount: 7})
@@ -95,16 +94,13 @@ func TestThePeersWordIsLost(t *testing.T) {
 		require.NoError(t, r.Accept(t.Context(), newFakeQP(2), ConnParam{}))
 		accepted <- r
 	})
-	id, err := a.Resolve(t.Context(), nowhere, server, Options{})
-	require.NoError(t, err)
-	_, err = id.Connect(t.Context(), newFakeQP(1), ConnParam{})
-	require.NoError(t, err)
+	id := must.Get(a.Resolve(t.Context(), nowhere, server, Options{}))(t)
+	must.Get(id.Connect(t.Context(), newFakeQP(1), ConnParam{}))(t)
 	require.NoError(t, id.Disconnect())
 	r := <-accepted
 	<-r.Context().Done()
 	require.ErrorIs(t, context.Cause(r.Context()), syscall.ECONNRESET)
-	ev, err := r.Next(t.Context())
-	require.NoError(t, err)
+	ev := must.Get(r.Next(t.Context()))(t)
 	require.Equal(t, abi.UCMEventDisconnected, ev.Type)
 	require.NoError(t, r.Destroy())
 	require.NoError(t, id.Destroy())
@@ -129,9 +125,8 @@ func TestThePeerGivesUp(t *testing.T) {
 			}
 		}
 	})
-	id, err := a.Resolve(t.Context(), nowhere, server, Options{})
-	require.NoError(t, err)
-	_, err = id.Connect(t.Context(), newFakeQP(1), ConnParam{})
+	id := must.Get(a.Resolve(t.Context(), nowhere, server, Options{}))(t)
+	_, err := id.Connect(t.Context(), newFakeQP(1), ConnParam{})
 	var gone *DisconnectedError
 	require.ErrorAs(t, err, &gone)
 	require.ErrorIs(t, err, syscall.ECONNRESET)
@@ -149,9 +144,8 @@ func TestReject(t *testing.T) {
 		require.NoError(t, r.Reject(abi.UCMRejVendorOptionNotSupported, []byte("no")))
 		close(rejected)
 	})
-	id, err := a.Resolve(t.Context(), nowhere, server, Options{})
-	require.NoError(t, err)
-	_, err = id.Connect(t.Context(), newFakeQP(1), ConnParam{})
+	id := must.Get(a.Resolve(t.Context(), nowhere, server, Options{}))(t)
+	_, err := id.Connect(t.Context(), newFakeQP(1), ConnParam{})
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 	var r *RejectedError
 	require.ErrorAs(t, err, &r)
@@ -166,10 +160,9 @@ func TestReject(t *testing.T) {
 func TestNobodyListens(t *testing.T) {
 	k := newFake(t)
 	a := k.open()
-	id, err := a.Resolve(t.Context(), nowhere, server, Options{})
-	require.NoError(t, err)
+	id := must.Get(a.Resolve(t.Context(), nowhere, server, Options{}))(t)
 	defer id.Destroy()
-	_, err = id.Connect(t.Context(), newFakeQP(1), ConnParam{})
+	_, err := id.Connect(t.Context(), newFakeQP(1), ConnParam{})
 	require.EqualError(t, err, "cm: connect to 10.0.0.1:7471: connection refused: nobody listens there")
 	_, err = id.Connect(t.Context(), newFakeQP(1), ConnParam{Private: make([]byte, 57)})
 	require.ErrorIs(t, err, syscall.EINVAL)
@@ -198,14 +191,13 @@ func TestFailures(t *testing.T) {
 			k := newFake(t)
 			k.Silence(true)
 			a := k.open()
-			id, err := a.NewID()
-			require.NoError(t, err)
+			id := must.Get(a.NewID())(t)
 			failed := make(chan error)
 			go func() { failed <- id.ResolveAddr(t.Context(), nowhere, server, 0) }()
 			id.inject(99, 0) // an unknown event is passed over
 			id.inject(abi.UCMEventAddrChange, 0)
 			id.inject(c.ev, c.status)
-			err = <-failed
+			err := <-failed
 			require.ErrorIs(t, err, c.is)
 			require.ErrorContains(t, err, c.text)
 			require.NoError(t, id.Destroy())
@@ -219,12 +211,11 @@ func TestDeadlines(t *testing.T) {
 		k := newFake(t)
 		a, b := k.open(), k.open()
 		defer func() { require.NoError(t, a.Close()); require.NoError(t, b.Close()) }()
-		l, err := b.Listen(server, 1, Options{})
-		require.NoError(t, err)
+		l := must.Get(b.Listen(server, 1, Options{}))(t)
 		within := func() (context.Context, context.CancelFunc) { return context.WithTimeout(t.Context(), time.Second) }
 
 		ctx, cancel := within()
-		_, err = l.Accept(ctx)
+		_, err := l.Accept(ctx)
 		cancel()
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 
@@ -239,8 +230,7 @@ func TestDeadlines(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded, "before anything was asked")
 
 		k.Silence(false)
-		id, err := a.Resolve(t.Context(), nowhere, server, Options{})
-		require.NoError(t, err)
+		id := must.Get(a.Resolve(t.Context(), nowhere, server, Options{}))(t)
 		k.wire.Silence(true)
 		ctx, cancel = within()
 		_, err = id.Connect(ctx, newFakeQP(1), ConnParam{})
@@ -249,15 +239,13 @@ func TestDeadlines(t *testing.T) {
 		require.NoError(t, id.Destroy())
 
 		k.wire.Silence(false)
-		id, err = a.Resolve(t.Context(), nowhere, server, Options{})
-		require.NoError(t, err)
+		id = must.Get(a.Resolve(t.Context(), nowhere, server, Options{}))(t)
 		ctx, cancel = within()
 		defer cancel()
 		_, err = id.Connect(ctx, newFakeQP(1), ConnParam{}) // no program accepts
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.NoError(t, id.Destroy())
-		r, err := l.Accept(t.Context())
-		require.NoError(t, err)
+		r := must.Get(l.Accept(t.Context()))(t)
 		err = r.Accept(t.Context(), newFakeQP(2), ConnParam{})
 		require.ErrorIs(t, err, syscall.ECONNABORTED)
 		require.ErrorContains(t, err, "the peer gave up")
@@ -289,17 +277,14 @@ func TestNumbersAreReused(t *testing.T) {
 	k := newFake(t)
 	k.Silence(true)
 	a := k.open()
-	first, err := a.NewID()
-	require.NoError(t, err)
+	first := must.Get(a.NewID())(t)
 	require.NoError(t, first.Destroy())
-	second, err := a.NewID()
-	require.NoError(t, err)
+	second := must.Get(a.NewID())(t)
 	require.Equal(t, first.num, second.num)
 	require.NotEqual(t, first.uid, second.uid)
 	first.inject(abi.UCMEventDisconnected, 0)
 	second.inject(abi.UCMEventAddrChange, 0)
-	ev, err := second.Next(t.Context())
-	require.NoError(t, err)
+	ev := must.Get(second.Next(t.Context()))(t)
 	require.Equal(t, abi.UCMEventAddrChange, ev.Type)
 	require.NoError(t, second.Context().Err())
 }
@@ -322,9 +307,8 @@ func TestAFailingQueuePair(t *testing.T) {
 					served <- r.Accept(t.Context(), qb, ConnParam{})
 					_ = r.Destroy()
 				})
-				id, err := a.Resolve(t.Context(), nowhere, server, Options{})
-				require.NoError(t, err)
-				_, err = id.Connect(t.Context(), qa, ConnParam{})
+				id := must.Get(a.Resolve(t.Context(), nowhere, server, Options{}))(t)
+				_, err := id.Connect(t.Context(), qa, ConnParam{})
 				require.NoError(t, id.Destroy())
 				if passive {
 					require.ErrorIs(t, <-served, syscall.ENOMEM)
@@ -396,8 +380,7 @@ func TestOpen(t *testing.T) {
 func TestDevice(t *testing.T) {
 	k := newFake(t)
 	a := k.open()
-	id, err := a.Resolve(t.Context(), nowhere, server, Options{})
-	require.NoError(t, err)
+	id := must.Get(a.Resolve(t.Context(), nowhere, server, Options{}))(t)
 	defer id.Destroy()
 	const guid = "/sys/class/infiniband/%s/node_guid"
 	k.Do(func() { // another of the same GUID, with another address
@@ -406,13 +389,12 @@ func TestDevice(t *testing.T) {
 		k.Sys[fmt.Sprintf(guid, "rxe1")] = "0200:0aff:fe00:0006\n"
 		k.Sys["/sys/class/infiniband/rxe1/ports/1/gids/0"] = "0000:0000:0000:0000:0000:ffff:0a00:0002\n"
 	})
-	name, err := id.Device()
-	require.NoError(t, err)
+	name := must.Get(id.Device())(t)
 	require.Equal(t, "rxe0", name)
 	k.Do(func() {
 		k.Sys[fmt.Sprintf(guid, "rxe0")], k.Sys[fmt.Sprintf(guid, "rxe1")] = "0200:00ff:fe00:0009\n", "0200:00ff:fe00:0008\n"
 	})
-	_, err = id.Device()
+	_, err := id.Device()
 	require.ErrorIs(t, err, syscall.ENODEV)
 	require.ErrorContains(t, err, "rxe0 (020000fffe000009), rxe1 (020000fffe000008)")
 }

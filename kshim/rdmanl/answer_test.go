@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/nldev"
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/netlinktest"
 	"github.com/rdmashim/rdmashim/uapi"
 )
@@ -22,26 +23,21 @@ func TestObjects(t *testing.T) {
 	b := newBusy(t, uapi.QPConfig{Type: uapi.TypeUD, SendDepth: 4})
 	b.connect(t)
 	m, ctx := manager(t, b.Server), t.Context()
-	devices, err := m.Devices(ctx)
-	require.NoError(t, err)
+	devices := must.Get(m.Devices(ctx))(t)
 	require.Len(t, devices, 1)
 	d := devices[0]
 	require.Equal(t, b.name, d.Name)
-	again, err := m.Device(ctx, d.Name)
-	require.NoError(t, err)
+	again := must.Get(m.Device(ctx, d.Name))(t)
 	require.Equal(t, d, again)
-	ports, err := m.Ports(ctx, d)
-	require.NoError(t, err)
+	ports := must.Get(m.Ports(ctx, d))(t)
 	require.Len(t, ports, 1)
 	require.True(t, ports[0].Active())
-	file, err := m.CharDev(ctx, d, "uverbs")
-	require.NoError(t, err)
+	file := must.Get(m.CharDev(ctx, d, "uverbs"))(t)
 	require.Regexp(t, `^uverbs\d+$`, file.Name)
-	_, err = m.CharDev(ctx, d, "umad")
+	_, err := m.CharDev(ctx, d, "umad")
 	require.ErrorIs(t, err, syscall.EOPNOTSUPP)
 
-	qps, err := m.QPs(ctx, d)
-	require.NoError(t, err)
+	qps := must.Get(m.QPs(ctx, d))(t)
 	numbers := map[uint32]uint32{}
 	for _, q := range qps {
 		require.EqualValues(t, testPID, q.Owner.PID)
@@ -50,16 +46,12 @@ func TestObjects(t *testing.T) {
 	}
 	require.Len(t, numbers, len(b.qps)+1)
 	for _, qp := range b.qps {
-		e, err := b.device.LocalEndpoint(qp)
-		require.NoError(t, err)
+		e := must.Get(b.device.LocalEndpoint(qp))(t)
 		require.Contains(t, numbers, e.QPN)
 	}
-	pds, err := m.PDs(ctx, d)
-	require.NoError(t, err)
-	mrs, err := m.MRs(ctx, d)
-	require.NoError(t, err)
-	info, err := b.device.QueryMR(b.mr)
-	require.NoError(t, err)
+	pds := must.Get(m.PDs(ctx, d))(t)
+	mrs := must.Get(m.MRs(ctx, d))(t)
+	info := must.Get(b.device.QueryMR(b.mr))(t)
 	i := slices.IndexFunc(mrs, func(r netlinkmgr.MR) bool { return *r.RKey == info.RKey })
 	require.GreaterOrEqual(t, i, 0)
 	require.EqualValues(t, 8192, mrs[i].Length)
@@ -70,8 +62,7 @@ func TestObjects(t *testing.T) {
 	for _, r := range mrs {
 		users[*r.PDN]++
 	}
-	srqs, err := m.SRQs(ctx, d)
-	require.NoError(t, err)
+	srqs := must.Get(m.SRQs(ctx, d))(t)
 	require.Len(t, srqs, 1)
 	users[*srqs[0].PDN]++
 	shared := 0
@@ -82,18 +73,15 @@ func TestObjects(t *testing.T) {
 	for _, pd := range pds {
 		require.Equal(t, users[*pd.PDN], pd.Users)
 	}
-	cqs, err := m.CQs(ctx, d)
-	require.NoError(t, err)
+	cqs := must.Get(m.CQs(ctx, d))(t)
 	ends := uint64(0)
 	for _, q := range cqs {
 		ends += q.Users
 	}
 	require.EqualValues(t, 2*len(numbers), ends, "each queue pair uses one for each direction")
-	contexts, err := m.Contexts(ctx, d)
-	require.NoError(t, err)
+	contexts := must.Get(m.Contexts(ctx, d))(t)
 	require.Len(t, contexts, 1)
-	ids, err := m.CMIDs(ctx, d)
-	require.NoError(t, err)
+	ids := must.Get(m.CMIDs(ctx, d))(t)
 	var states []string
 	for _, id := range ids {
 		states = append(states, id.State.String())
@@ -103,8 +91,7 @@ func TestObjects(t *testing.T) {
 	}
 	require.ElementsMatch(t, []string{"LISTEN", "CONNECT"}, states)
 
-	counts, err := m.Summary(ctx, d)
-	require.NoError(t, err)
+	counts := must.Get(m.Summary(ctx, d))(t)
 	got := map[string]int{}
 	for _, c := range counts {
 		got[c.Name] = int(c.Value)
@@ -158,8 +145,7 @@ func number(name string) uint16 { return binary.NativeEndian.Uint16(nldev.Encode
 // TestLikeLinux: each answer has the attributes that Linux's has, in the same
 // order, and those that tell nothing of the device are the same.
 func TestLikeLinux(t *testing.T) {
-	recorded, err := netlinktest.Recorded()
-	require.NoError(t, err)
+	recorded := must.Get(netlinktest.Recorded())(t)
 	b := newBusy(t)
 	b.connect(t)
 	index := uint32(b.known(t).Index)
@@ -226,8 +212,7 @@ func TestRefused(t *testing.T) {
 		require.Equal(t, syscall.EINVAL, err, name)
 	}
 
-	e, err := b.device.LocalEndpoint(b.qps[0])
-	require.NoError(t, err)
+	e := must.Get(b.device.LocalEndpoint(b.qps[0]))(t)
 	got, err := exchange(t, b.Server, nldevType("RES_QP_GET"), flagRequest|flagAck, append(dev, nldev.Encode("PORT_INDEX", uint32(1), "RES_LQPN", e.QPN)...))
 	require.NoError(t, err)
 	require.Len(t, got, 1)

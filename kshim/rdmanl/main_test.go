@@ -13,6 +13,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/nldev"
 	"github.com/rdmashim/rdmashim/netlinkmgr"
 	"github.com/rdmashim/rdmashim/tests/leak"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/minikernel"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
@@ -41,21 +42,16 @@ type busy struct {
 func newBusy(t testing.TB, more ...uapi.QPConfig) *busy {
 	b := &busy{}
 	b.device, b.peer = uapitest.Pair(t, "")
-	info, err := b.device.QueryDevice()
-	require.NoError(t, err)
+	info := must.Get(b.device.QueryDevice())(t)
 	b.name, b.addr = info.Name, info.Address.Addr()
-	p, err := minikernel.Machine().ProcessOn(b.name, "rdma")
-	require.NoError(t, err)
+	p := must.Get(minikernel.Machine().ProcessOn(b.name, "rdma"))(t)
 	t.Cleanup(p.Exit)
 	b.Server = &Server{Process: p, PID: testPID}
 
-	b.mr, err = b.device.RegMR(make([]byte, 8192), uapi.AccessRemoteRead)
-	require.NoError(t, err)
-	srq, err := b.device.CreateSRQ(uapi.SRQConfig{Depth: 8})
-	require.NoError(t, err)
+	b.mr = must.Get(b.device.RegMR(make([]byte, 8192), uapi.AccessRemoteRead))(t)
+	srq := must.Get(b.device.CreateSRQ(uapi.SRQConfig{Depth: 8}))(t)
 	for _, c := range append(more, uapi.QPConfig{SendDepth: 4, RecvDepth: 4}, uapi.QPConfig{SRQ: srq}, uapi.QPConfig{SRQ: srq}) {
-		qp, err := b.device.CreateQPWith(c)
-		require.NoError(t, err)
+		qp := must.Get(b.device.CreateQPWith(c))(t)
 		b.qps = append(b.qps, qp)
 	}
 	t.Cleanup(func() {
@@ -70,8 +66,7 @@ func newBusy(t testing.TB, more ...uapi.QPConfig) *busy {
 
 // connect has the peer connect to the device by the connection manager.
 func (b *busy) connect(t *testing.T) {
-	l, err := b.device.Listen(netip.AddrPortFrom(b.addr, 0).String(), uapi.ListenConfig{})
-	require.NoError(t, err)
+	l := must.Get(b.device.Listen(netip.AddrPortFrom(b.addr, 0).String(), uapi.ListenConfig{}))(t)
 	t.Cleanup(func() { require.NoError(t, l.Close()) })
 	uapitest.Dial(t, b.peer, l)
 }

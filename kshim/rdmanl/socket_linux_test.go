@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/nldev"
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -31,8 +32,7 @@ func TestSocket(t *testing.T) {
 	const regions = 1000
 	var mrs []uapi.MR
 	for range regions {
-		mr, err := b.device.RegMR(make([]byte, 8), uapi.AccessRemoteRead)
-		require.NoError(t, err)
+		mr := must.Get(b.device.RegMR(make([]byte, 8), uapi.AccessRemoteRead))(t)
 		mrs = append(mrs, mr)
 	}
 	defer func() {
@@ -40,8 +40,7 @@ func TestSocket(t *testing.T) {
 			require.NoError(t, b.device.DeregMR(mr))
 		}
 	}()
-	s, err := NewSocket(b.Server)
-	require.NoError(t, err)
+	s := must.Get(NewSocket(b.Server))(t)
 	dump := request(nldevType("RES_MR_GET"), flagRequest|flagDump, nldev.Encode("DEV_INDEX", uint32(b.known(t).Index)))
 
 	gone := userSocket(t)
@@ -57,10 +56,9 @@ func TestSocket(t *testing.T) {
 		m, _, ok := next(buf[:n])
 		require.True(t, ok)
 		if done = m.typ == typeDone; !done {
-			list, err := nldev.DecodeTable[struct {
+			list := must.Get(nldev.DecodeTable[struct {
 				MRN uint32 `nldev:"RES_MRN,required"`
-			}](m.payload(), "RES_MR")
-			require.NoError(t, err)
+			}](m.payload(), "RES_MR"))(t)
 			found += len(list)
 		}
 	}
@@ -132,18 +130,14 @@ func TestBeside(t *testing.T) {
 		return Beside(filepath.Join(dir, "*"), filepath.Join(dir, "a"), nil)(sent)
 	}
 	m := manager(t, a.Server)
-	d, err := m.Device(t.Context(), a.name)
-	require.NoError(t, err)
-	qps, err := m.QPs(t.Context(), d)
-	require.NoError(t, err)
+	d := must.Get(m.Device(t.Context(), a.name))(t)
+	qps := must.Get(m.QPs(t.Context(), d))(t)
 	require.Len(t, qps, len(a.qps)+len(b.qps))
-	counts, err := m.Summary(t.Context(), d)
-	require.NoError(t, err)
+	counts := must.Get(m.Summary(t.Context(), d))(t)
 	require.Contains(t, counts, netlinkmgr.Counter{Name: "qp", Value: uint64(len(a.qps) + len(b.qps))})
 	require.Contains(t, counts, netlinkmgr.Counter{Name: "ctx", Value: 2})
 
-	e, err := b.device.LocalEndpoint(b.qps[0])
-	require.NoError(t, err)
+	e := must.Get(b.device.LocalEndpoint(b.qps[0]))(t)
 	got, err := exchange(t, a.Server, nldevType("RES_QP_GET"), flagRequest, nldev.Encode("DEV_INDEX", uint32(other), "PORT_INDEX", uint32(1), "RES_LQPN", e.QPN))
 	require.NoError(t, err)
 	require.Len(t, got, 1, "one is found there, too")

@@ -7,15 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // As many doorbells are spared as the consumer said, and none where the other
 // side is a kernel that does not know the word.
 func TestBellWord(t *testing.T) {
-	q, err := New(64, 7)
-	require.NoError(t, err)
-	other, err := Open(q.Mapping())
-	require.NoError(t, err)
+	q := must.Get(New(64, 7))(t)
+	other := must.Get(Open(q.Mapping()))(t)
 	p, c := other.Producer(), q.Consumer()
 	publish := func(n int) bool {
 		p.Publish(n)
@@ -51,8 +50,7 @@ func TestBellWord(t *testing.T) {
 // A producer that rings only when it must, and a consumer that sleeps until the
 // bell rings: no slot is forgotten.
 func TestBellIsNotMissed(t *testing.T) {
-	q, err := New(64, 8)
-	require.NoError(t, err)
+	q := must.Get(New(64, 8))(t)
 	const total = 200000
 	bell := make(chan struct{}, 1)
 	taken := make(chan struct{}, 1)
@@ -79,8 +77,7 @@ func TestBellIsNotMissed(t *testing.T) {
 	for got := 0; got < total; {
 		q.Spare(1 + got%9)
 		for {
-			n, err := c.Ready()
-			require.NoError(t, err)
+			n := must.Get(c.Ready())(t)
 			if n == 0 {
 				break
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/stretchr/testify/require"
 )
 
@@ -67,8 +68,7 @@ func TestSendRequestsLieAsInC(t *testing.T) {
 	for _, c := range sendCases {
 		t.Run(c.name, func(t *testing.T) {
 			slot := bytes.Repeat([]byte{0xa5}, 512)
-			n, err := EncodeSend(slot, 42, &c.wr)
-			require.NoError(t, err)
+			n := must.Get(EncodeSend(slot, 42, &c.wr))(t)
 			require.Equal(t, c.n, n)
 			used := abi.SendWQESize + 16*len(c.wr.SGE) + len(c.wr.Inline)
 			require.Equal(t, c.want[:used], slot[:used])
@@ -263,12 +263,9 @@ func TestCompletionsLieAsInC(t *testing.T) {
 }
 
 func TestDataPathDoesNotAllocate(t *testing.T) {
-	q, err := New(first(SendCap(4, 220)), 64)
-	require.NoError(t, err)
-	rq, err := New(RecvElemSize(4), 64)
-	require.NoError(t, err)
-	cq, err := New(CQElemSize, 64)
-	require.NoError(t, err)
+	q := must.Get(New(first(SendCap(4, 220)), 64))(t)
+	rq := must.Get(New(RecvElemSize(4), 64))(t)
+	cq := must.Get(New(CQElemSize, 64))(t)
 	p, c := q.Producer(), q.Consumer()
 	rp, rc := rq.Producer(), rq.Consumer()
 	cp, cc := cq.Producer(), cq.Consumer()

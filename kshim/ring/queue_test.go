@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // TestNewRoundsAsRXE holds sizes against those seen on Linux 6.1.
@@ -29,8 +31,7 @@ func TestNewRoundsAsRXE(t *testing.T) {
 		{"tiny element", 1, 3, 64, 3, 6},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			q, err := New(c.elem, c.n)
-			require.NoError(t, err)
+			q := must.Get(New(c.elem, c.n))(t)
 			require.Equal(t, c.wantElem, q.ElemSize())
 			require.Equal(t, c.mask, q.Cap())
 			m := q.Mapping()
@@ -39,8 +40,7 @@ func TestNewRoundsAsRXE(t *testing.T) {
 			require.GreaterOrEqual(t, len(m), 384+(c.mask+1)*c.wantElem)
 			require.Equal(t, c.log2, binary.LittleEndian.Uint32(m[0:]))
 			require.EqualValues(t, c.mask, binary.LittleEndian.Uint32(m[4:]))
-			_, err = Open(m)
-			require.NoError(t, err)
+			must.Get(Open(m))(t)
 		})
 	}
 }
@@ -67,17 +67,15 @@ func TestNewRefusesNonsense(t *testing.T) {
 }
 
 func TestOpenRefusesHostileHeaders(t *testing.T) {
-	q, err := New(128, 8)
-	require.NoError(t, err)
+	q := must.Get(New(128, 8))(t)
 	good := q.Mapping()
 	for n := range 384 {
 		_, err := Open(good[:n])
 		require.ErrorIs(t, err, ErrMapping)
 	}
-	_, err = Open(good[:384+16*128-1])
+	_, err := Open(good[:384+16*128-1])
 	require.ErrorIs(t, err, ErrMapping)
-	_, err = Open(good[:384+16*128])
-	require.NoError(t, err)
+	must.Get(Open(good[:384+16*128]))(t)
 	_, err = Open(good[1:])
 	require.ErrorIs(t, err, ErrMapping, "unaligned")
 	for _, h := range [][2]uint32{
@@ -94,35 +92,29 @@ func TestOpenRefusesHostileHeaders(t *testing.T) {
 }
 
 func TestGeometryIsReadOnce(t *testing.T) {
-	q, err := New(64, 3)
-	require.NoError(t, err)
+	q := must.Get(New(64, 3))(t)
 	clear(q.Mapping()[:8]) // the other side plays with the header
 	require.Equal(t, 3, q.Cap())
 	require.Len(t, q.Producer().Slot(1<<30), 64)
 }
 
 func TestProducerConsumer(t *testing.T) {
-	q, err := New(64, 3)
-	require.NoError(t, err)
-	other, err := Open(q.Mapping())
-	require.NoError(t, err)
+	q := must.Get(New(64, 3))(t)
+	other := must.Get(Open(q.Mapping()))(t)
 	p, c := q.Producer(), other.Consumer()
 	for round := range byte(50) {
-		free, err := p.Free()
-		require.NoError(t, err)
+		free := must.Get(p.Free())(t)
 		require.Equal(t, 3, free)
 		for i := range 3 {
 			p.Slot(i)[0] = 3*round + byte(i)
 		}
-		ready, err := c.Ready()
-		require.NoError(t, err)
+		ready := must.Get(c.Ready())(t)
 		require.Zero(t, ready, "nothing published yet")
 		p.Publish(2)
 		p.Publish(1)
 		free, _ = p.Free()
 		require.Zero(t, free)
-		ready, err = c.Ready()
-		require.NoError(t, err)
+		ready = must.Get(c.Ready())(t)
 		require.Equal(t, 3, ready)
 		for i := range 3 {
 			require.Equal(t, 3*round+byte(i), c.Slot(i)[0])
@@ -134,8 +126,7 @@ func TestProducerConsumer(t *testing.T) {
 // TestReset: as seen on Linux 6.1, the indices stay where the producer left
 // them.
 func TestReset(t *testing.T) {
-	q, err := New(64, 3)
-	require.NoError(t, err)
+	q := must.Get(New(64, 3))(t)
 	m := q.Mapping()
 	p, c := q.Producer(), q.Consumer()
 	p.Publish(3)
@@ -154,16 +145,13 @@ func TestReset(t *testing.T) {
 	binary.LittleEndian.PutUint32(m[128:], 4) // beyond the ring
 	c.Reset()
 	p.Reset()
-	ready, err = c.Ready()
-	require.NoError(t, err)
-	free, err = p.Free()
-	require.NoError(t, err)
+	ready = must.Get(c.Ready())(t)
+	free = must.Get(p.Free())(t)
 	require.Equal(t, []int{0, 3}, []int{ready, free})
 }
 
 func TestIndicesAreNotTrusted(t *testing.T) {
-	q, err := New(64, 3)
-	require.NoError(t, err)
+	q := must.Get(New(64, 3))(t)
 	m := q.Mapping()
 	p, c := q.Producer(), q.Consumer()
 	for _, bad := range []uint32{4, 5, 1 << 31, 0xffffffff} {
@@ -186,8 +174,7 @@ func TestIndicesAreNotTrusted(t *testing.T) {
 // TestTwoSides passes work requests between goroutines; under -race it shows
 // that the indices order the slots.
 func TestTwoSides(t *testing.T) {
-	q, err := New(first(SendCap(2, 0)), 8)
-	require.NoError(t, err)
+	q := must.Get(New(first(SendCap(2, 0)), 8))(t)
 	const total = 20000
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -216,8 +203,7 @@ func TestTwoSides(t *testing.T) {
 	c := q.Consumer()
 	var w SendWQE
 	for id := uint64(0); id < total; {
-		n, err := c.Ready()
-		require.NoError(t, err)
+		n := must.Get(c.Ready())(t)
 		for i := range n {
 			require.NoError(t, w.Decode(c.Slot(i)))
 			require.Equal(t, []uint64{id, id, id}, []uint64{w.WR.ID, w.WR.RemoteAddr, w.WR.SGE[0].Addr})
@@ -234,8 +220,7 @@ func TestTwoSides(t *testing.T) {
 // TestSlotThatChangesWhileRead scribbles over a slot during Decode: the result
 // holds together.
 func TestSlotThatChangesWhileRead(t *testing.T) {
-	q, err := New(first(SendCap(4, 0)), 2)
-	require.NoError(t, err)
+	q := must.Get(New(first(SendCap(4, 0)), 2))(t)
 	slot := q.Producer().Slot(0)
 	require.NoError(t, encodeSend(slot, 1, &SendWR{SGE: []SGE{{Length: 4}, {Length: 5}}}))
 	stop := make(chan struct{})

@@ -58,10 +58,8 @@ func TestObjectsStay(t *testing.T) {
 	require.Equal(t, "three", p.says())
 	require.Equal(t, "ctx 1 pd 3", b.objects())
 	p.tell("go on")
-	child, err := strconv.Atoi(p.says())
-	require.NoError(t, err)
-	_, err = p.Process.Wait() // the child has the other end of its input
-	require.NoError(t, err)
+	child := must.Get(strconv.Atoi(p.says()))(t)
+	must.Get(p.Process.Wait())(t) // the child has the other end of its input
 	require.Equal(t, "ctx 1 pd 3", b.objects())
 	require.NoError(t, unix.Kill(child, unix.SIGKILL))
 	eventually(t, func() bool { return b.objects() == "" && len(b.k.Programs()) == 0 })
@@ -260,8 +258,7 @@ func TestDuplicatesPost(t *testing.T) {
 func TestKilled(t *testing.T) {
 	b := newCMBed(t)
 	descriptors := func() int {
-		list, err := os.ReadDir("/proc/self/fd")
-		require.NoError(t, err)
+		list := must.Get(os.ReadDir("/proc/self/fd"))(t)
 		return len(list)
 	}
 	var before int
@@ -315,12 +312,11 @@ func TestHostile(t *testing.T) {
 // TestUnwatchedRings: a device file that cannot be watched, as where the user
 // has too many watches, is none, and its end is nobody's.
 func TestUnwatchedRings(t *testing.T) {
-	w, err := newWatcher()
-	require.NoError(t, err)
+	w := must.Get(newWatcher())(t)
 	defer w.close()
 	writes := w.writes.fd
 	w.writes.fd = -1
-	_, _, err = makeRings(&file{program: &program{process: &process{kernel: &Kernel{watch: w}}}})
+	_, _, err := makeRings(&file{program: &program{process: &process{kernel: &Kernel{watch: w}}}})
 	w.writes.fd = writes
 	require.ErrorIs(t, err, unix.EBADF)
 	w.closes.mu.Lock()

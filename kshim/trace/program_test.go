@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/trace"
 	"github.com/rdmashim/rdmashim/tests/leak"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/stretchr/testify/require"
 )
@@ -31,30 +32,20 @@ func traceTo(t *testing.T) string {
 // program uses two contexts as programs do: it registers, connects, writes and
 // sends with polling, makes a mistake, and tidies up.
 func program(t *testing.T) {
-	a, err := uapi.Open("sim?net=trace", uapi.OpenConfig{})
-	require.NoError(t, err)
-	b, err := uapi.Open("sim?net=trace", uapi.OpenConfig{})
-	require.NoError(t, err)
+	a := must.Get(uapi.Open("sim?net=trace", uapi.OpenConfig{}))(t)
+	b := must.Get(uapi.Open("sim?net=trace", uapi.OpenConfig{}))(t)
 	src, dst := make([]byte, 4096), make([]byte, 4096)
-	srcMR, err := a.RegMR(src, uapi.AccessLocalWrite)
-	require.NoError(t, err)
-	dstMR, err := b.RegMR(dst, uapi.AccessLocalWrite|uapi.AccessRemoteWrite)
-	require.NoError(t, err)
-	qa, err := a.CreateQP(4, 4)
-	require.NoError(t, err)
-	qb, err := b.CreateQP(4, 4)
-	require.NoError(t, err)
-	ea, err := a.LocalEndpoint(qa)
-	require.NoError(t, err)
-	eb, err := b.LocalEndpoint(qb)
-	require.NoError(t, err)
+	srcMR := must.Get(a.RegMR(src, uapi.AccessLocalWrite))(t)
+	dstMR := must.Get(b.RegMR(dst, uapi.AccessLocalWrite|uapi.AccessRemoteWrite))(t)
+	qa := must.Get(a.CreateQP(4, 4))(t)
+	qb := must.Get(b.CreateQP(4, 4))(t)
+	ea := must.Get(a.LocalEndpoint(qa))(t)
+	eb := must.Get(b.LocalEndpoint(qb))(t)
 	require.NoError(t, a.ConnectQP(qa, eb))
 	require.NoError(t, b.ConnectQP(qb, ea))
-	there, err := b.QueryMR(dstMR)
-	require.NoError(t, err)
+	there := must.Get(b.QueryMR(dstMR))(t)
 	copy(src, "traced")
-	_, err = a.PostWrite(qa, srcMR, 0, there.Addr, there.RKey, 6)
-	require.NoError(t, err)
+	must.Get(a.PostWrite(qa, srcMR, 0, there.Addr, there.RKey, 6))(t)
 	poll(t, a, qa)
 	require.Equal(t, "traced", string(dst[:6]))
 	require.NoError(t, a.DestroyQP(qa))
@@ -67,8 +58,7 @@ func program(t *testing.T) {
 func poll(t *testing.T, d *uapi.Device, qp uapi.QP) {
 	wc := make([]uapi.WC, 1)
 	for {
-		n, err := d.PollCQ(qp, wc)
-		require.NoError(t, err)
+		n := must.Get(d.PollCQ(qp, wc))(t)
 		if n == 1 {
 			require.NoError(t, wc[0].Err())
 			return
@@ -118,14 +108,12 @@ func normal(text string) string {
 func TestProgram(t *testing.T) {
 	file := traceTo(t)
 	program(t)
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile(file))(t)
 	got := normal(string(text))
 	if *update {
 		require.NoError(t, os.WriteFile("testdata/program.golden", []byte(got), 0o644))
 	}
-	want, err := os.ReadFile("testdata/program.golden")
-	require.NoError(t, err)
+	want := must.Get(os.ReadFile("testdata/program.golden"))(t)
 	lines := strings.Split(got, "\n")
 	for i, line := range strings.Split(string(want), "\n") {
 		require.Less(t, i, len(lines), "there is no %s", line)
@@ -166,18 +154,16 @@ func TestFileIsPrivate(t *testing.T) {
 	}
 	file := traceTo(t)
 	program(t)
-	info, err := os.Stat(file)
-	require.NoError(t, err)
+	info := must.Get(os.Stat(file))(t)
 	require.Zero(t, info.Mode().Perm()&0o077, info.Mode())
 
 	link := file + ".link"
 	require.NoError(t, os.Symlink(file, link))
 	t.Setenv(trace.EnvTrace, link)
-	_, err = uapi.Open("sim", uapi.OpenConfig{})
+	_, err := uapi.Open("sim", uapi.OpenConfig{})
 	require.ErrorContains(t, err, link)
 	require.ErrorContains(t, err, "symbolic link")
-	after, err := os.Stat(file)
-	require.NoError(t, err)
+	after := must.Get(os.Stat(file))(t)
 	require.Equal(t, info.Size(), after.Size())
 }
 
@@ -196,8 +182,7 @@ func TestFullDisk(t *testing.T) {
 	defer func() { os.Stderr = stderr }()
 	program(t)
 	require.NoError(t, w.Close())
-	text, err := io.ReadAll(said)
-	require.NoError(t, err)
+	text := must.Get(io.ReadAll(said))(t)
 	require.Equal(t, "rdmashim: RDMASHIM_TRACE: write /dev/full: no space left on device; the trace ends here\n", string(text))
 }
 
@@ -206,11 +191,9 @@ func TestTimes(t *testing.T) {
 	file := traceTo(t)
 	t.Setenv(trace.EnvTime, "1")
 	t.Setenv(trace.EnvPin, "1")
-	d, err := uapi.Open("sim", uapi.OpenConfig{})
-	require.NoError(t, err)
+	d := must.Get(uapi.Open("sim", uapi.OpenConfig{}))(t)
 	require.NoError(t, d.Close())
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile(file))(t)
 	require.Contains(t, string(text), " pin(4096) = 0x")
 	require.Contains(t, string(text), " unpin(0x")
 	for line := range strings.Lines(string(text)) {

@@ -82,8 +82,7 @@ func spanOf(t *testing.T, line string) otlpSpan {
 func TestSpans(t *testing.T) {
 	began := time.Now().UnixNano()
 	k, f, out := traced(t, WithSpans(), WithName("7 sim0"))
-	_, err := f.Write(writeCmd(abi.CmdDeallocPD, &abi.DeallocPD{PDHandle: 7}, 4, 0))
-	require.NoError(t, err)
+	must.Get(f.Write(writeCmd(abi.CmdDeallocPD, &abi.DeallocPD{PDHandle: 7}, 4, 0)))(t)
 	s := spanOf(t, out.take())
 	require.Equal(t, "write DEALLOC_PD", s.Name)
 	require.Equal(t, spanInternal, s.Kind)
@@ -119,7 +118,7 @@ func TestSpans(t *testing.T) {
 	require.Equal(t, statusError, s.Status.Code)
 	require.Equal(t, "ENOENT (No such file or directory)", s.Status.Message)
 	require.Equal(t, text("error.type", "ENOENT"), s.Attributes[len(s.Attributes)-1])
-	_, err = New(k, out, WithSpans()).Open("/dev/infiniband/\"uverbs9\n")
+	_, err := New(k, out, WithSpans()).Open("/dev/infiniband/\"uverbs9\n")
 	require.ErrorIs(t, err, syscall.ENOENT)
 	s = spanOf(t, out.take())
 	require.Equal(t, "open", s.Name)
@@ -133,8 +132,7 @@ func TestEnvSpans(t *testing.T) {
 	t.Setenv(EnvTime, "1") // as spans have it without
 	k, done, err := Env(&fakeKernel{}, "sim0")
 	require.NoError(t, err)
-	_, err = k.Open("/dev/infiniband/uverbs0")
-	require.NoError(t, err)
+	must.Get(k.Open("/dev/infiniband/uverbs0"))(t)
 	done()
 	content := must.Get(os.ReadFile(path))(t)
 	require.Equal(t, "open", spanOf(t, string(content)).Name)

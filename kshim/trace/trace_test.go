@@ -16,6 +16,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // put encodes structures one after the other.
@@ -102,8 +103,7 @@ func TestCommands(t *testing.T) {
 		},
 	} {
 		answer(x.answer)
-		_, err := f.Write(x.cmd)
-		require.NoError(t, err)
+		must.Get(f.Write(x.cmd))(t)
 		require.Equal(t, x.want, strings.ReplaceAll(out.take(), " in_words=0", ""), x.name)
 	}
 }
@@ -172,8 +172,7 @@ func TestIoctls(t *testing.T) {
 
 func TestConnectionManager(t *testing.T) {
 	k, out := &fakeKernel{}, &log{t: t}
-	f, err := New(k, out).Open("/dev/infiniband/rdma_cm")
-	require.NoError(t, err)
+	f := must.Get(New(k, out).Open("/dev/infiniband/rdma_cm"))(t)
 	out.take()
 	page := make([]byte, 1024)
 	addr, _ := f.Pin(page)
@@ -183,8 +182,7 @@ func TestConnectionManager(t *testing.T) {
 	event := &abi.UCMEventResp{UID: 7, ID: 1, Event: abi.UCMEventConnectRequest}
 	(&abi.UCMConnParam{QPNum: 17, PrivateData: [256]byte{1, 2}, PrivateDataLen: 2, RetryCount: 7}).Put(event.Param[:])
 	var to abi.SockaddrStorage
-	_, err = to.Set(netip.MustParseAddrPort("10.0.0.1:7471"))
-	require.NoError(t, err)
+	must.Get(to.Set(netip.MustParseAddrPort("10.0.0.1:7471")))(t)
 	for _, x := range []struct {
 		want        string
 		cmd, answer []byte
@@ -218,8 +216,7 @@ func TestConnectionManager(t *testing.T) {
 		{"write(3, 0x01) = 1", []byte{1}, nil},
 	} {
 		k.do = func([]byte) { clear(page); copy(page, x.answer) }
-		_, err := f.Write(x.cmd)
-		require.NoError(t, err)
+		must.Get(f.Write(x.cmd))(t)
 		require.Equal(t, x.want, out.take())
 	}
 }
@@ -227,19 +224,15 @@ func TestConnectionManager(t *testing.T) {
 func TestOtherCalls(t *testing.T) {
 	k, out := &fakeKernel{names: []string{"a", "b"}}, &log{t: t}
 	traced := New(k, out, WithName("7 sim0"), WithPin())
-	_, err := traced.ReadDir("/sys/class")
-	require.NoError(t, err)
+	must.Get(traced.ReadDir("/sys/class"))(t)
 	require.Equal(t, `[7 sim0] readdir("/sys/class") = 2 ["a", "b"]`, out.take())
 
-	attr, err := traced.Open("/sys/class/x")
-	require.NoError(t, err)
+	attr := must.Get(traced.Open("/sys/class/x"))(t)
 	k.read = "rxe0\n"
-	_, err = attr.Read(t.Context(), make([]byte, 64))
-	require.NoError(t, err)
+	must.Get(attr.Read(t.Context(), make([]byte, 64)))(t)
 	require.Equal(t, "[7 sim0] open(\"/sys/class/x\") = 3\n[7 sim0] read(3) = 5 \"rxe0\\n\"", out.take())
 
-	event, err := traced.Adopt(4)
-	require.NoError(t, err)
+	event := must.Get(traced.Adopt(4))(t)
 	require.Empty(t, out.take(), "it is no call")
 	k.read = string(put(&abi.CompEvent{CQHandle: 0x11}, 8))
 	_, _ = event.Read(t.Context(), make([]byte, 64))
@@ -249,8 +242,7 @@ func TestOtherCalls(t *testing.T) {
 	_, _ = event.Read(t.Context(), make([]byte, 64))
 	require.Equal(t, "[7 sim0] read(4) = 8 {cq_handle=0x11}\n[7 sim0] read(4) = 16 {element=0x12, event_type=QP_FATAL}\n[7 sim0] read(4) = 3 0x6f6464", out.take())
 
-	m, err := attr.Mmap(0x4000, 8192)
-	require.NoError(t, err)
+	m := must.Get(attr.Mmap(0x4000, 8192))(t)
 	require.NoError(t, attr.Munmap(m))
 	require.Equal(t, fmt.Sprintf("[7 sim0] mmap(3, offset=0x4000, length=8192) = %p\n[7 sim0] munmap(%p, length=8192) = 0", m, m), out.take())
 
@@ -307,8 +299,7 @@ func TestHandsOn(t *testing.T) {
 	require.Equal(t, 8, n)
 	require.NoError(t, err)
 	require.NoError(t, f.Ioctl(buf))
-	got, err := f.Mmap(7, 9)
-	require.NoError(t, err)
+	got := must.Get(f.Mmap(7, 9))(t)
 	require.Len(t, got, 9)
 	require.NoError(t, f.Munmap(m))
 	addr, release := f.Pin(buf)
@@ -367,8 +358,7 @@ func TestReleasedMemory(t *testing.T) {
 func TestLinesStayWhole(t *testing.T) {
 	out := &log{t: t}
 	k := New(quietKernel{}, out, WithTime())
-	f, err := k.Open("/dev/infiniband/uverbs0")
-	require.NoError(t, err)
+	f := must.Get(k.Open("/dev/infiniband/uverbs0"))(t)
 	shared := make([]byte, 64)
 	var calls sync.WaitGroup
 	for range 8 {
@@ -415,19 +405,16 @@ func TestOf(t *testing.T) {
 	of := New(k, out, WithMemory(slice))
 	device := Of(of, plain, 7)
 	cmd := writeCmd(abi.CmdAllocPD, &abi.AllocPD{Response: 0x7000}, abi.AllocPDSize, abi.AllocPDRespSize)
-	_, err := device.Write(cmd)
-	require.NoError(t, err)
+	must.Get(device.Write(cmd))(t)
 	require.Equal(t, "write(7, ALLOC_PD {}) = 16 {pd_handle=9}", out.take())
 	require.Equal(t, 7, device.(interface{ FD() int }).FD())
 
 	k.read = string(put(&abi.CompEvent{CQHandle: 5}, abi.CompEventSize))
 	events := Of(of, &namedFile{&fakeFile{k, 0}, "[infinibandevent]"}, 8)
-	_, err = events.Read(t.Context(), make([]byte, 64))
-	require.NoError(t, err)
+	must.Get(events.Read(t.Context(), make([]byte, 64)))(t)
 	require.Equal(t, "read(8) = 8 {cq_handle=0x5}", out.take())
 
 	cm := Of(of, &namedFile{&fakeFile{k, 0}, "/dev/infiniband/rdma_cm"}, 9)
-	_, err = cm.Write(make([]byte, abi.UCMHdrSize))
-	require.NoError(t, err)
+	must.Get(cm.Write(make([]byte, abi.UCMHdrSize)))(t)
 	require.Contains(t, out.take(), "write(9, CREATE_ID")
 }

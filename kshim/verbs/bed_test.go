@@ -5,6 +5,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/tests/kerneltest"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/stretchr/testify/require"
 )
 
@@ -25,16 +26,11 @@ func newBed(t testing.TB, init QPInit) *bed {
 	b := &bed{fake: newFake(t)}
 	b.Record = true
 	b.c = b.open()
-	var err error
-	b.pd, err = b.c.AllocPD()
-	require.NoError(t, err)
-	b.scq, err = b.c.CreateCQ(64)
-	require.NoError(t, err)
-	b.rcq, err = b.c.CreateCQ(64)
-	require.NoError(t, err)
+	b.pd = must.Get(b.c.AllocPD())(t)
+	b.scq = must.Get(b.c.CreateCQ(64))(t)
+	b.rcq = must.Get(b.c.CreateCQ(64))(t)
 	init.SendCQ, init.RecvCQ = b.scq, b.rcq
-	b.qp, err = b.pd.CreateQP(init)
-	require.NoError(t, err)
+	b.qp = must.Get(b.pd.CreateQP(init))(t)
 	b.kernel = b.dev.Last
 	b.ksc, b.krc = b.kernel.Init.SendCQ.(*kerneltest.CQ), b.kernel.Init.RecvCQ.(*kerneltest.CQ)
 	return b
@@ -75,8 +71,7 @@ func (b *bed) connect() *bed {
 func poll(t testing.TB, cq *CQ) []WC {
 	t.Helper()
 	wc := make([]WC, 256)
-	n, err := cq.Poll(wc)
-	require.NoError(t, err)
+	n := must.Get(cq.Poll(wc))(t)
 	return wc[:n]
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/rdmashim/rdmashim/tests/kerneltest"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // TestResizeThatCannotBeMapped: the kernel has taken the old ring away, and the
@@ -65,12 +66,9 @@ func TestResizeAmongPolls(t *testing.T) {
 func TestRereg(t *testing.T) {
 	k := newFake(t)
 	c := k.open()
-	pd, err := c.AllocPD()
-	require.NoError(t, err)
-	other, err := c.AllocPD()
-	require.NoError(t, err)
-	mr, err := pd.RegMR(make([]byte, 100), abi.AccessLocalWrite)
-	require.NoError(t, err)
+	pd := must.Get(c.AllocPD())(t)
+	other := must.Get(c.AllocPD())(t)
+	mr := must.Get(pd.RegMR(make([]byte, 100), abi.AccessLocalWrite))(t)
 	pins := k.Pins
 	before := *mr.state.Load()
 
@@ -105,11 +103,9 @@ func TestRereg(t *testing.T) {
 	require.Zero(t, asked.Start)
 
 	strange := newFake(t).open()
-	foreign, err := strange.AllocPD()
-	require.NoError(t, err)
+	foreign := must.Get(strange.AllocPD())(t)
 	require.ErrorIs(t, mr.Rereg(Rereg{Flags: abi.ReregPD, PD: foreign}), syscall.EINVAL)
-	gone, err := c.AllocPD()
-	require.NoError(t, err)
+	gone := must.Get(c.AllocPD())(t)
 	require.NoError(t, gone.Dealloc())
 	require.ErrorIs(t, mr.Rereg(Rereg{Flags: abi.ReregPD, PD: gone}), syscall.EBADF)
 	require.NoError(t, mr.Dereg())

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/kerneltest"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 const sig = abi.SendSignaled
@@ -32,12 +33,10 @@ func recvs(ids ...uint64) (batch []RecvWR) {
 func TestFailureAndFlush(t *testing.T) {
 	b := newBed(t, eight).connect()
 	b.do(func() { b.dev.Bell = func(qp *kerneltest.QP) { qp.FailFirst(abi.WCRemAccessErr) } })
-	_, err := b.qp.PostRecv(recvs(100, 101))
+	must.Get(b.qp.PostRecv(recvs(100, 101)))(t)
+	_, err := b.qp.Post([]SendWR{{ID: 1, Opcode: abi.WRRDMARead}, {ID: 2, Opcode: abi.WRSend, Flags: sig}})
 	require.NoError(t, err)
-	_, err = b.qp.Post([]SendWR{{ID: 1, Opcode: abi.WRRDMARead}, {ID: 2, Opcode: abi.WRSend, Flags: sig}})
-	require.NoError(t, err)
-	_, err = b.qp.PostRecv(recvs(102)) // too late for the kernel's flush, and the client does not know yet
-	require.NoError(t, err)
+	must.Get(b.qp.PostRecv(recvs(102)))(t) // too late for the kernel's flush, and the client does not know yet
 
 	require.Equal(t, []WC{
 		{ID: 1, Status: abi.WCRemAccessErr, Opcode: abi.WCRDMARead, QPN: b.qp.Num()},
@@ -69,13 +68,10 @@ func TestFlushWaitsForTheKernelsOwn(t *testing.T) {
 	b := newBed(t, eight).connect()
 	b.kernel.DeafInErr = true
 	b.do(func() { b.kernel.SetState(abi.QPSErr) }) // silently
-	_, err := b.qp.PostRecv(recvs(1))
-	require.NoError(t, err)
-	_, err = b.qp.Query()
-	require.NoError(t, err)
+	must.Get(b.qp.PostRecv(recvs(1)))(t)
+	must.Get(b.qp.Query())(t)
 	require.Equal(t, abi.QPSErr, b.qp.State())
-	_, err = b.qp.PostRecv(recvs(2))
-	require.NoError(t, err)
+	must.Get(b.qp.PostRecv(recvs(2)))(t)
 	require.Empty(t, poll(t, b.rcq))
 	b.do(b.kernel.Fail)
 	require.Equal(t, []uint64{1, 2}, ids(poll(t, b.rcq)))
@@ -99,8 +95,7 @@ func TestSpinningFindsASilentError(t *testing.T) {
 	require.Equal(t, []uint64{1}, ids(wc[:n]))
 	b.Taken()
 	for range 2 * patience {
-		_, err = b.rcq.Poll(wc)
-		require.NoError(t, err)
+		must.Get(b.rcq.Poll(wc))(t)
 	}
 	require.Empty(t, b.Taken(), "once answered, polling makes no system calls")
 }
@@ -133,8 +128,7 @@ func TestHostileCompletions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t, eight).connect()
 			b.do(func() { b.dev.Bell = func(*kerneltest.QP) {} })
-			_, err := b.qp.Post(sends(sig, 7))
-			require.NoError(t, err)
+			must.Get(b.qp.Post(sends(sig, 7)))(t)
 			var want error
 			b.do(func() { want = spoil(b) })
 			wc := make([]WC, 4)
@@ -172,11 +166,9 @@ func TestSequenceNumbersWrap(t *testing.T) {
 	b.qp.sq.head, b.qp.sq.tail = math.MaxUint32-4, math.MaxUint32-4
 	b.qp.rq.head, b.qp.rq.tail, b.qp.ringEnd = math.MaxUint32-4, math.MaxUint32-4, math.MaxUint32-4
 	for id := uint64(0); id < 20; id += 2 {
-		_, err := b.qp.Post(append(sends(0, id), sends(sig, id+1)...))
-		require.NoError(t, err)
+		must.Get(b.qp.Post(append(sends(0, id), sends(sig, id+1)...)))(t)
 		require.Equal(t, []uint64{id + 1}, ids(poll(t, b.scq)))
-		_, err = b.qp.PostRecv(recvs(id, id+1))
-		require.NoError(t, err)
+		must.Get(b.qp.PostRecv(recvs(id, id+1)))(t)
 		b.do(func() { b.kernel.Recv(&ring.WC{}); b.kernel.Recv(&ring.WC{}) })
 		require.Equal(t, []uint64{id, id + 1}, ids(poll(t, b.rcq)))
 	}
@@ -188,8 +180,7 @@ func TestSendsPostedInErrorAreFlushed(t *testing.T) {
 	b.do(func() { b.kernel.DeafBell = true })
 	b.modify(abi.QPSErr)
 	for i := range uint64(20) {
-		_, err := b.qp.Post(sends(sig, 3*i, 3*i+1, 3*i+2))
-		require.NoError(t, err)
+		must.Get(b.qp.Post(sends(sig, 3*i, 3*i+1, 3*i+2)))(t)
 		got := poll(t, b.scq)
 		require.Len(t, got, 3)
 		for j, wc := range got {
@@ -206,12 +197,9 @@ func TestSendsPostedUnknowinglyAreFlushed(t *testing.T) {
 		b.kernel.DeafBell = true
 		b.kernel.Fail()
 	})
-	_, err := b.qp.PostRecv(recvs(1))
-	require.NoError(t, err)
-	_, err = b.qp.Post(sends(sig, 2, 3))
-	require.NoError(t, err)
-	attr, err := b.qp.Query()
-	require.NoError(t, err)
+	must.Get(b.qp.PostRecv(recvs(1)))(t)
+	must.Get(b.qp.Post(sends(sig, 2, 3)))(t)
+	attr := must.Get(b.qp.Query())(t)
 	require.Equal(t, abi.QPSErr, attr.State)
 	require.Len(t, poll(t, b.scq), 2)
 	require.Len(t, poll(t, b.rcq), 1)

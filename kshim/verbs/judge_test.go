@@ -8,6 +8,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/tests/kerneltest"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // TestJudge: of a kernel that carries everything out, a completion that the
@@ -30,10 +31,8 @@ func TestJudge(t *testing.T) {
 	defer b.c.Watch(func(e Event) { events = append(events, e) })()
 	b.connect()
 	b.do(func() { b.dev.Bell = (*kerneltest.QP).Succeed })
-	_, err := b.qp.PostRecv(recvs(100))
-	require.NoError(t, err)
-	_, err = b.qp.Post(sends(sig, 1, 2, 3))
-	require.NoError(t, err)
+	must.Get(b.qp.PostRecv(recvs(100)))(t)
+	must.Get(b.qp.Post(sends(sig, 1, 2, 3)))(t)
 	wc := func(id uint64, status abi.WCStatus) WC {
 		return WC{ID: id, Status: status, Opcode: abi.WCSend, QPN: b.qp.Num()}
 	}
@@ -46,11 +45,10 @@ func TestJudge(t *testing.T) {
 
 	require.NoError(t, move(b.qp, abi.QPSReset))
 	b.connect()
-	_, err = b.qp.Post(sends(sig, 4, 5))
-	require.NoError(t, err)
+	must.Get(b.qp.Post(sends(sig, 4, 5)))(t)
 	require.Equal(t, []WC{wc(4, abi.WCSuccess), wc(5, abi.WCSuccess)}, poll(t, b.scq))
 	require.Equal(t, Event{Type: abi.EventCQErr, CQ: b.scq}, events[2])
-	_, err = b.scq.Poll(make([]WC, 1))
+	_, err := b.scq.Poll(make([]WC, 1))
 	require.ErrorIs(t, err, errOverrun)
 	require.Equal(t, 4, asked)
 }

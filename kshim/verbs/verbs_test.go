@@ -9,6 +9,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/emu"
 	"github.com/rdmashim/rdmashim/tests/kerneltest"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/stretchr/testify/require"
 )
 
@@ -26,14 +27,13 @@ func TestDevices(t *testing.T) {
 	k := newFake(t)
 	k.Sys["/sys/class/infiniband_verbs/uverbs1/ibdev"] = "mlx5_0\n"
 	k.Sys["/sys/class/infiniband_verbs/uverbs1/abi_version"] = "1\n"
-	list, err := Devices(k)
-	require.NoError(t, err)
+	list := must.Get(Devices(k))(t)
 	require.Equal(t, []DeviceInfo{
 		{Name: "rxe0", Node: "/dev/infiniband/uverbs0", NetDev: "lo", Driver: abi.DriverRXE, ABIVersion: 2},
 		{Name: "mlx5_0", Node: "/dev/infiniband/uverbs1", ABIVersion: 1},
 	}, list)
 
-	_, err = Open(k, "rxe9")
+	_, err := Open(k, "rxe9")
 	require.ErrorIs(t, err, syscall.ENODEV)
 	require.ErrorContains(t, err, "rxe0, mlx5_0")
 
@@ -47,8 +47,7 @@ func TestDevices(t *testing.T) {
 	m := emu.New()
 	require.NoError(t, m.Rmmod("ib_uverbs"))
 	bare := m.Process("bare")
-	list, err = Devices(bare)
-	require.NoError(t, err)
+	list = must.Get(Devices(bare))(t)
 	require.Empty(t, list)
 	_, err = Open(bare, "rxe0")
 	require.ErrorIs(t, err, syscall.ENODEV)
@@ -101,13 +100,11 @@ func TestOpenThatFailsLeavesNothing(t *testing.T) {
 func TestQueries(t *testing.T) {
 	k := newFake(t)
 	c := k.open()
-	dev, err := c.QueryDevice()
-	require.NoError(t, err)
+	dev := must.Get(c.QueryDevice())(t)
 	require.Equal(t, k.dev.Attr, dev)
-	port, err := c.QueryPort(1)
-	require.NoError(t, err)
+	port := must.Get(c.QueryPort(1))(t)
 	require.Equal(t, abi.PortActive, port.State)
-	_, err = c.QueryPort(2)
+	_, err := c.QueryPort(2)
 	require.ErrorIs(t, err, syscall.EINVAL)
 	require.ErrorContains(t, err, "rxe0 port 2")
 
@@ -115,27 +112,22 @@ func TestQueries(t *testing.T) {
 		{Index: 0, Addr: netip.MustParseAddr("::ffff:10.0.0.1"), Type: abi.GIDTypeRoCEv2, IfIndex: 1},
 		{Index: 3, Addr: netip.MustParseAddr("fe80::1"), Type: abi.GIDTypeRoCEv1, IfIndex: 1},
 	}
-	list, err := c.GIDs(1)
-	require.NoError(t, err)
+	list := must.Get(c.GIDs(1))(t)
 	require.Equal(t, gids, list)
 	k.fail(syscall.EOPNOTSUPP, abi.MethodQueryGIDTable) // an old kernel
-	list, err = c.GIDs(1)
-	require.NoError(t, err)
+	list = must.Get(c.GIDs(1))(t)
 	gids[0].IfIndex, gids[1].IfIndex = 0, 0 // which sysfs does not tell
 	require.Equal(t, gids, list)
 
 	const port1 = "/sys/class/infiniband/rxe0/ports/1"
 	k.Do(func() { k.Hidden = []string{port1} })
-	counters, err := c.Counters()
-	require.NoError(t, err)
+	counters := must.Get(c.Counters())(t)
 	require.Empty(t, counters)
 	k.Do(func() { k.Sys[port1+"/hw_counters/sent_pkts"], k.Sys[port1+"/hw_counters/lifespan"] = "12\n", "10\n" })
-	counters, err = c.Counters()
-	require.NoError(t, err)
+	counters = must.Get(c.Counters())(t)
 	require.Equal(t, map[string]uint64{"sent_pkts": 12}, counters)
 	k.Do(func() { k.Sys[port1+"/hw_counters_now"] = "rcvd_pkts 18446744073709551615\nsent_pkts 13\n" })
-	counters, err = c.Counters()
-	require.NoError(t, err)
+	counters = must.Get(c.Counters())(t)
 	require.Equal(t, map[string]uint64{"rcvd_pkts": 1<<64 - 1, "sent_pkts": 13}, counters, "one reading for all")
 	require.Equal(t, "rxe0", c.Device().Name)
 }
@@ -147,8 +139,7 @@ func TestQueuePairStatus(t *testing.T) {
 	_, err := b.c.QueuePairs()
 	require.ErrorIs(t, err, syscall.ENOENT, "a kernel that shows none")
 	b.Do(func() { b.Sys[dir+"/9"], b.Sys[dir+"/10"] = "9\n", "10\n" })
-	list, err := b.c.QueuePairs()
-	require.NoError(t, err)
+	list := must.Get(b.c.QueuePairs())(t)
 	require.Equal(t, []string{"9", "10"}, list)
 }
 
@@ -159,17 +150,15 @@ func TestHostileGIDCount(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EIO)
 	of2 := make([]byte, abi.GIDEntrySize)
 	(&abi.GIDEntry{GID: [16]byte{15: 1}, PortNum: 2, GIDType: abi.GIDTypeRoCEv2}).Put(of2)
-	list, err := parseGIDs(of2, 1, 1)
-	require.NoError(t, err)
+	list := must.Get(parseGIDs(of2, 1, 1))(t)
 	require.Empty(t, list, "another port's")
 }
 
 func TestMemoryRegions(t *testing.T) {
 	k := newFake(t)
 	c := k.open()
-	pd, err := c.AllocPD()
-	require.NoError(t, err)
-	_, err = pd.RegMR(nil, abi.AccessLocalWrite)
+	pd := must.Get(c.AllocPD())(t)
+	_, err := pd.RegMR(nil, abi.AccessLocalWrite)
 	require.ErrorIs(t, err, syscall.EINVAL)
 	_, err = pd.RegMR([]byte{}, abi.AccessLocalWrite)
 	require.ErrorIs(t, err, syscall.EINVAL)
@@ -181,8 +170,7 @@ func TestMemoryRegions(t *testing.T) {
 	require.Equal(t, pins, k.Pins, "a failed registration holds no memory")
 	k.fail(nil, abi.CmdRegMR)
 
-	mr, err := pd.RegMR(make([]byte, 100), abi.AccessLocalWrite|abi.AccessRemoteRead)
-	require.NoError(t, err)
+	mr := must.Get(pd.RegMR(make([]byte, 100), abi.AccessLocalWrite|abi.AccessRemoteRead))(t)
 	require.Equal(t, pins+1, k.Pins)
 	require.EqualValues(t, 100, mr.Length())
 	require.NotZero(t, mr.Addr())
@@ -225,13 +213,11 @@ func TestQueueThatDoesNotFit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k := newFake(t)
 			c := k.open()
-			pd, err := c.AllocPD()
-			require.NoError(t, err)
-			cq, err := c.CreateCQ(4)
-			require.NoError(t, err)
+			pd := must.Get(c.AllocPD())(t)
+			cq := must.Get(c.CreateCQ(4))(t)
 			mapped, live := k.Mapped, len(k.dev.Live)
 			bad(k, 0)
-			_, err = c.CreateCQ(4)
+			_, err := c.CreateCQ(4)
 			require.Error(t, err)
 			_, err = pd.CreateQP(QPInit{SendCQ: cq, RecvCQ: cq, MaxSendWR: 4})
 			require.Error(t, err)
@@ -246,8 +232,7 @@ func TestQueueThatDoesNotFit(t *testing.T) {
 
 func TestCloseAnswersAndIsIdempotent(t *testing.T) {
 	b := newBed(t, eight).connect()
-	mr, err := b.pd.RegMR(make([]byte, 8), 0)
-	require.NoError(t, err)
+	mr := must.Get(b.pd.RegMR(make([]byte, 8), 0))(t)
 	b.Taken()
 	require.NoError(t, b.c.Close())
 	require.Equal(t, []any{abi.CmdDestroyQP, abi.CmdDestroyCQ, abi.CmdDestroyCQ, abi.CmdDeregMR, abi.CmdDeallocPD}, commands(b.Taken()))
@@ -274,22 +259,17 @@ func TestCloseAnswersAndIsIdempotent(t *testing.T) {
 // lets go of everything.
 func TestCloseWhenTheKernelRefuses(t *testing.T) {
 	k := newFake(t)
-	c, err := Open(k, "rxe0")
-	require.NoError(t, err)
-	pd, err := c.AllocPD()
-	require.NoError(t, err)
-	cq, err := c.CreateCQ(8)
-	require.NoError(t, err)
-	qp, err := pd.CreateQP(QPInit{SendCQ: cq, RecvCQ: cq, MaxSendWR: 1})
-	require.NoError(t, err)
-	_, err = pd.RegMR(make([]byte, 8), 0)
-	require.NoError(t, err)
+	c := must.Get(Open(k, "rxe0"))(t)
+	pd := must.Get(c.AllocPD())(t)
+	cq := must.Get(c.CreateCQ(8))(t)
+	qp := must.Get(pd.CreateQP(QPInit{SendCQ: cq, RecvCQ: cq, MaxSendWR: 1}))(t)
+	must.Get(pd.RegMR(make([]byte, 8), 0))(t)
 	k.fail(syscall.EIO, abi.CmdDestroyQP, abi.CmdDestroyCQ, abi.CmdDeregMR, abi.CmdDeallocPD)
 	require.ErrorIs(t, c.Close(), syscall.EIO)
 	require.NoError(t, c.Close())
 	require.Zero(t, k.Pins)
 	require.Zero(t, k.Mapped)
-	_, err = cq.Poll(make([]WC, 1))
+	_, err := cq.Poll(make([]WC, 1))
 	require.ErrorIs(t, err, net.ErrClosed)
 	_, err = qp.Post([]SendWR{{}})
 	require.ErrorIs(t, err, net.ErrClosed)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/ring"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/stretchr/testify/require"
 )
 
@@ -28,12 +29,10 @@ func (b *bed) receive(n int) {
 func TestWaitPollsAgainAfterArming(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, eight).connect()
-		_, err := b.qp.PostRecv(recvs(1))
-		require.NoError(t, err)
+		must.Get(b.qp.PostRecv(recvs(1)))(t)
 		b.beforeArm(func() { b.receive(1) })
 		wc := make([]WC, 4)
-		n, err := b.rcq.Wait(t.Context(), wc)
-		require.NoError(t, err)
+		n := must.Get(b.rcq.Wait(t.Context(), wc))(t)
 		require.Equal(t, []uint64{1}, ids(wc[:n]))
 	})
 }
@@ -73,11 +72,9 @@ func TestWaitFindsASilentError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, eight).connect()
 		b.do(func() { b.kernel.SetState(abi.QPSErr) })
-		_, err := b.qp.PostRecv(recvs(1, 2))
-		require.NoError(t, err)
+		must.Get(b.qp.PostRecv(recvs(1, 2)))(t)
 		wc := make([]WC, 4)
-		n, err := b.rcq.Wait(t.Context(), wc)
-		require.NoError(t, err)
+		n := must.Get(b.rcq.Wait(t.Context(), wc))(t)
 		require.Equal(t, []uint64{1, 2}, ids(wc[:n]))
 		require.Equal(t, abi.WCWRFlushErr, wc[0].Status)
 		require.Zero(t, b.rcq.suspects.Load())
@@ -100,8 +97,7 @@ func TestBlockedWaiterFindsASilentError(t *testing.T) {
 		}()
 		synctest.Wait()
 		b.do(func() { b.kernel.SetState(abi.QPSErr) })
-		_, err := b.qp.PostRecv(recvs(1))
-		require.NoError(t, err)
+		must.Get(b.qp.PostRecv(recvs(1)))(t)
 		require.Equal(t, []uint64{1}, <-got)
 	})
 }
@@ -122,8 +118,7 @@ func TestWaiterWakesForReceivesTheClientFlushes(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		_, err := b.qp.PostRecv(recvs(1, 2))
-		require.NoError(t, err)
+		must.Get(b.qp.PostRecv(recvs(1, 2)))(t)
 		require.ElementsMatch(t, []uint64{1, 2}, []uint64{<-got, <-got})
 	})
 }
@@ -132,8 +127,7 @@ func TestWaiterWakesForReceivesTheClientFlushes(t *testing.T) {
 func TestAsyncEventTellsOfAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, eight).connect()
-		_, err := b.qp.PostRecv(recvs(1))
-		require.NoError(t, err)
+		must.Get(b.qp.PostRecv(recvs(1)))(t)
 		var seen []Event
 		stop := b.qp.ctx.Watch(func(e Event) { seen = append(seen, e) })
 		b.do(func() {
@@ -186,8 +180,7 @@ func TestWaitWhenArmingFails(t *testing.T) {
 			done <- err
 		}()
 		synctest.Wait()
-		_, err = b.qp.PostRecv(recvs(1))
-		require.NoError(t, err)
+		must.Get(b.qp.PostRecv(recvs(1)))(t)
 		b.receive(1)
 		require.NoError(t, <-done)
 	})

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/stretchr/testify/require"
 )
 
@@ -54,8 +55,7 @@ func TestWakeEndsOneWait(t *testing.T) {
 func TestWakeTakesNoCompletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, eight).connect()
-		_, err := b.qp.PostRecv(recvs(1, 2))
-		require.NoError(t, err)
+		must.Get(b.qp.PostRecv(recvs(1, 2)))(t)
 		b.receive(1)
 		b.rcq.Wake()
 		require.Equal(t, waited{n: 1}, <-wait(t.Context(), b.rcq))
@@ -116,11 +116,9 @@ func TestWaitersAreUsedAgain(t *testing.T) {
 func TestWaitAnyIsFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, eight).connect()
-		_, err := b.qp.PostRecv(recvs(1, 2, 3, 4))
-		require.NoError(t, err)
+		must.Get(b.qp.PostRecv(recvs(1, 2, 3, 4)))(t)
 		b.receive(4)
-		_, err = b.qp.Post(sends(sig, 5, 6, 7, 8))
-		require.NoError(t, err)
+		must.Get(b.qp.Post(sends(sig, 5, 6, 7, 8)))(t)
 		var got []uint64
 		var wc [1]WC
 		for range 8 {
@@ -137,8 +135,7 @@ func TestWaitAnyIsFair(t *testing.T) {
 func TestWaitAnyTellsWhoseErrorItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, eight).connect()
-		_, err := b.qp.PostRecv(recvs(1))
-		require.NoError(t, err)
+		must.Get(b.qp.PostRecv(recvs(1)))(t)
 		b.async(abi.EventCQErr, b.scq.key)
 		synctest.Wait()
 		b.receive(1)

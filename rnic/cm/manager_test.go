@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/wiretest"
 )
 
@@ -21,8 +22,7 @@ func pair(t testing.TB, cfg cm.Config) (w *world, a, b *host, passive *[]wire.Co
 	w = newWorld(t)
 	a, b = w.host("a", cfg), w.host("b", cfg)
 	passive = new([]wire.CommID)
-	_, err := b.m.Listen(wire.TCPService(1), netip.Addr{}, 10_000)
-	require.NoError(t, err)
+	must.Get(b.m.Listen(wire.TCPService(1), netip.Addr{}, 10_000))(t)
 	w.told = func(h *host, e cm.Event) {
 		switch e.Kind {
 		case cm.ConnectRequest:
@@ -38,8 +38,7 @@ func pair(t testing.TB, cfg cm.Config) (w *world, a, b *host, passive *[]wire.Co
 }
 
 func (h *host) connect(t testing.TB, to *host) wire.CommID {
-	id, err := h.m.Connect(h.w.now, h.params(to, 1, ""))
-	require.NoError(t, err)
+	id := must.Get(h.m.Connect(h.w.now, h.params(to, 1, "")))(t)
 	h.settle()
 	return id
 }
@@ -81,10 +80,8 @@ func TestMessagesFromAnotherPort(t *testing.T) {
 func TestPrivateData(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.host("a", cm.Config{}), w.host("b", cm.Config{})
-	_, err := b.m.Listen(wire.TCPService(1), netip.Addr{}, 9)
-	require.NoError(t, err)
-	_, err = b.m.Listen(77, netip.Addr{}, 9)
-	require.NoError(t, err)
+	must.Get(b.m.Listen(wire.TCPService(1), netip.Addr{}, 9))(t)
+	must.Get(b.m.Listen(77, netip.Addr{}, 9))(t)
 	got := map[cm.EventKind]cm.Event{}
 	w.told = func(_ *host, e cm.Event) { got[e.Kind] = e }
 	data := func(n int) []byte { return bytes.Repeat([]byte{0xab}, n) }
@@ -97,7 +94,7 @@ func TestPrivateData(t *testing.T) {
 	}
 
 	p := a.params(b, 1, string(data(57)))
-	_, err = a.m.Connect(w.now, p)
+	_, err := a.m.Connect(w.now, p)
 	tooLong(err)
 	p.Private = data(56)
 	id, err := a.m.Connect(w.now, p)
@@ -228,17 +225,14 @@ func TestStrangeDatagrams(t *testing.T) {
 func TestListeners(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.host("a", cm.Config{}), w.host("b", cm.Config{})
-	one, err := b.m.Listen(wire.TCPService(1), b.addr.Addr(), 5)
-	require.NoError(t, err)
-	other, err := b.m.Listen(wire.TCPService(1), netip.MustParseAddr("10.0.0.99"), 5)
-	require.NoError(t, err)
+	one := must.Get(b.m.Listen(wire.TCPService(1), b.addr.Addr(), 5))(t)
+	other := must.Get(b.m.Listen(wire.TCPService(1), netip.MustParseAddr("10.0.0.99"), 5))(t)
 	var got []cm.Event
 	w.told = func(_ *host, e cm.Event) { got = append(got, e) }
 	for _, dst := range []string{"10.0.0.2", "10.0.0.99", "::ffff:10.0.0.2", "10.0.0.3"} {
 		p := a.params(b, 1, "")
 		p.Dst = netip.MustParseAddr(dst)
-		_, err := a.m.Connect(w.now, p)
-		require.NoError(t, err)
+		must.Get(a.m.Connect(w.now, p))(t)
 	}
 	a.settle()
 	w.advance(3 * hop)
@@ -248,20 +242,18 @@ func TestListeners(t *testing.T) {
 	require.NoError(t, b.m.Unlisten(w.now, one))
 	require.ErrorIs(t, b.m.Unlisten(w.now, one), syscall.ENOENT)
 	require.NoError(t, b.m.Accept(w.now, got[0].Conn, b.acceptParams("")))
-	_, err = b.m.Listen(wire.TCPService(1), netip.IPv4Unspecified(), 5)
+	_, err := b.m.Listen(wire.TCPService(1), netip.IPv4Unspecified(), 5)
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
 	_, err = b.m.Listen(wire.TCPService(1), netip.IPv6Unspecified(), 5)
 	require.NoError(t, err) // no address of it is IPv4
 	require.NoError(t, b.m.Unlisten(w.now, other))
-	four, err := b.m.Listen(wire.TCPService(1), netip.IPv4Unspecified(), 5)
-	require.NoError(t, err)
+	four := must.Get(b.m.Listen(wire.TCPService(1), netip.IPv4Unspecified(), 5))(t)
 	for _, addr := range []netip.Addr{{}, b.addr.Addr(), netip.IPv4Unspecified(), netip.MustParseAddr("fd00::2")} {
 		_, err = b.m.Listen(wire.TCPService(1), addr, 5)
 		require.ErrorIs(t, err, syscall.EADDRINUSE, addr)
 	}
 	got = nil
-	_, err = a.m.Connect(w.now, a.params(b, 1, ""))
-	require.NoError(t, err)
+	must.Get(a.m.Connect(w.now, a.params(b, 1, "")))(t)
 	a.settle()
 	w.advance(3 * hop)
 	require.Equal(t, four, got[0].Listener)
@@ -293,8 +285,7 @@ func TestVacancy(t *testing.T) {
 		require.Empty(t, got)
 		require.EqualValues(t, 1, b.m.Counters().Held)
 		if c.again {
-			_, err = b.m.Listen(service, netip.Addr{}, 5)
-			require.NoError(t, err)
+			must.Get(b.m.Listen(service, netip.Addr{}, 5))(t)
 			w.advance(10 * cm.Millisecond)
 		} else {
 			w.advance(120 * cm.Millisecond) // the request was not repeated yet
@@ -307,8 +298,7 @@ func TestVacancy(t *testing.T) {
 // A host that slept past the time does not give its peer up unasked.
 func TestSleeper(t *testing.T) {
 	w, a, b, _ := pair(t, cm.Config{})
-	id, err := a.m.Connect(w.now, a.params(b, 1, ""))
-	require.NoError(t, err)
+	id := must.Get(a.m.Connect(w.now, a.params(b, 1, "")))(t)
 	drain(a) // lost
 	w.now += cm.Time(3600 * cm.Second)
 	a.m.HandleTimeout(w.now)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 	scripts "github.com/rdmashim/rdmashim/tests/script"
 )
 
@@ -75,8 +76,7 @@ func (s *script) hosts(options map[string]string, names []string) {
 			s.w.beside = s.host(v)
 			continue
 		}
-		n, err := strconv.Atoi(v)
-		require.NoError(s.t, err)
+		n := must.Get(strconv.Atoi(v))(s.t)
 		switch k {
 		case "response":
 			cfg.ResponseTimeout = wire.CMTimeout(n)
@@ -121,8 +121,7 @@ func (s *script) fate(f *flight) []cm.Duration {
 			case "twice":
 				return []cm.Duration{hop, 2 * hop}
 			}
-			late, err := time.ParseDuration(strings.TrimPrefix(p.how, "late "))
-			require.NoError(s.t, err)
+			late := must.Get(time.ParseDuration(strings.TrimPrefix(p.how, "late ")))(s.t)
 			return []cm.Duration{cm.Duration(late)}
 		}
 	}
@@ -224,8 +223,7 @@ func (s *script) command(words []string) {
 		s.w.run(forever)
 		return
 	case "advance":
-		d, err := time.ParseDuration(args[0])
-		require.NoError(s.t, err)
+		d := must.Get(time.ParseDuration(args[0]))(s.t)
 		s.w.advance(cm.Duration(d))
 		return
 	case "state":
@@ -241,9 +239,7 @@ func (s *script) command(words []string) {
 func (s *script) spoilNext(verb string, args []string, options map[string]string) {
 	n := 1
 	if v, ok := options["n"]; ok {
-		var err error
-		n, err = strconv.Atoi(v)
-		require.NoError(s.t, err)
+		n = must.Get(strconv.Atoi(v))(s.t)
 	}
 	how := map[string]string{"lose": "lost", "double": "twice", "delay": "late " + options["by"]}[verb]
 	s.spoil = append(s.spoil, spoiled{how, strings.Join(args, " "), n})
@@ -251,8 +247,7 @@ func (s *script) spoilNext(verb string, args []string, options map[string]string
 
 func (s *script) onHost(verb string, h *host, args []string, options map[string]string) {
 	number := func(text string) uint16 {
-		n, err := strconv.ParseUint(text, 10, 16)
-		require.NoError(s.t, err)
+		n := must.Get(strconv.ParseUint(text, 10, 16))(s.t)
 		return uint16(n)
 	}
 	switch verb {
@@ -314,16 +309,14 @@ func (s *script) onConn(verb string, args []string, options map[string]string) {
 	case "accept":
 		p := h.acceptParams(options["private"])
 		if v, ok := options["qpn"]; ok {
-			n, err := strconv.Atoi(v)
-			require.NoError(s.t, err)
+			n := must.Get(strconv.Atoi(v))(s.t)
 			p.QPN = wire.QPN(n)
 		}
 		err = h.m.Accept(s.w.now, id, p)
 	case "answer":
 		p := cm.AnswerParams{QPN: 0x111, QKey: 0x1234567, Private: []byte(options["private"])}
 		if v, ok := options["status"]; ok {
-			n, err := strconv.Atoi(v)
-			require.NoError(s.t, err)
+			n := must.Get(strconv.Atoi(v))(s.t)
 			p.Status = wire.SIDRStatus(n)
 		}
 		err = h.m.Answer(s.w.now, id, &p)
@@ -332,8 +325,7 @@ func (s *script) onConn(verb string, args []string, options map[string]string) {
 	case "reject":
 		reason := wire.RejConsumer
 		if v, ok := options["reason"]; ok {
-			n, err := strconv.Atoi(v)
-			require.NoError(s.t, err)
+			n := must.Get(strconv.Atoi(v))(s.t)
 			reason = wire.RejectReason(n)
 		}
 		err = h.m.Reject(s.w.now, id, reason, []byte(options["private"]))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // asked is one question and its outcome.
@@ -52,8 +53,7 @@ func TestRandomQuestions(t *testing.T) {
 			return list
 		}
 		for port := range uint16(2) {
-			_, err := b.m.Listen(wire.UDPService(port), netip.Addr{}, 100)
-			require.NoError(t, err)
+			must.Get(b.m.Listen(wire.UDPService(port), netip.Addr{}, 100))(t)
 		}
 		var questions []*asked
 		w.told = func(h *host, e cm.Event) {
@@ -135,8 +135,7 @@ func ask(from, to netip.Addr, port uint16, n int) []byte {
 func TestQuestionsAreBounded(t *testing.T) {
 	w := newWorld(t)
 	b := w.host("b", cm.Config{MaxRequests: 40, MaxLinger: 50})
-	_, err := b.m.Listen(wire.UDPService(1), netip.Addr{}, 1000)
-	require.NoError(t, err)
+	must.Get(b.m.Listen(wire.UDPService(1), netip.Addr{}, 1000))(t)
 	next := 0
 	// The program answers all of a flood.
 	for range 10_000 {
@@ -174,8 +173,7 @@ func TestQuestionsThatMakeNoSense(t *testing.T) {
 		w := newWorld(t)
 		h := w.host("a", cm.Config{})
 		for _, s := range []wire.ServiceID{wire.UDPService(1), wire.TCPService(1)} {
-			_, err := h.m.Listen(s, netip.Addr{}, 1)
-			require.NoError(t, err)
+			must.Get(h.m.Listen(s, netip.Addr{}, 1))(t)
 		}
 		b := ask(from, to, 1, 7)
 		c.change(b)
@@ -210,15 +208,13 @@ func TestQuestionErrors(t *testing.T) {
 	}
 	p := a.question(b, 1, "")
 	p.Private = make([]byte, cm.SIDRUserLen)
-	id, err := a.m.Resolve(w.now, p)
-	require.NoError(t, err)
-	_, err = a.m.Resolve(w.now, p)
+	id := must.Get(a.m.Resolve(w.now, p))(t)
+	_, err := a.m.Resolve(w.now, p)
 	require.ErrorIs(t, err, syscall.ENOMEM)
 	_, err = a.m.Attr(id)
 	require.ErrorIs(t, err, syscall.EINVAL)
 
-	_, err = b.m.Listen(wire.UDPService(1), netip.Addr{}, 1)
-	require.NoError(t, err)
+	must.Get(b.m.Listen(wire.UDPService(1), netip.Addr{}, 1))(t)
 	var asked wire.CommID
 	w.told = func(_ *host, e cm.Event) { asked = e.Conn }
 	a.settle()

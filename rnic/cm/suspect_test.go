@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/wiretest"
 )
 
@@ -30,8 +31,7 @@ func TestForgedStale(t *testing.T) {
 			id := a.connect(t, b)
 			w.advance(5 * hop)
 			other := (*passive)[0]
-			attr, err := b.m.Attr(other)
-			require.NoError(t, err)
+			attr := must.Get(b.m.Attr(other))(t)
 			req := forge(a, b, id, attr.RemoteQPN)
 			asked, sent := 0, 0
 			w.probed = func(*host) { asked++ }
@@ -72,8 +72,7 @@ func TestSuspicionEnds(t *testing.T) {
 	a.connect(t, b)
 	w.advance(5 * hop)
 	suspect := func(id wire.CommID) cm.Event {
-		attr, err := b.m.Attr(id)
-		require.NoError(t, err)
+		attr := must.Get(b.m.Attr(id))(t)
 		b.m.Receive(w.now, a.addr, a.forgery(b, 999, attr.RemoteQPN))
 		e, ok := b.m.Event()
 		require.True(t, ok)
@@ -106,8 +105,7 @@ func TestForgedWhileConnecting(t *testing.T) {
 		sent++
 		p := (*passive)
 		if f.to == a && f.attribute() == wire.AttrREP { // b waits for the RTU
-			attr, err := b.m.Attr(p[0])
-			require.NoError(t, err)
+			attr := must.Get(b.m.Attr(p[0]))(t)
 			b.m.Receive(w.now, a.addr, a.forgery(b, 12345, attr.RemoteQPN))
 			b.settle()
 		}
@@ -126,8 +124,7 @@ func TestLateSignOfLife(t *testing.T) {
 			w, a, b, passive := pair(t, cm.Config{})
 			id := a.connect(t, b)
 			w.advance(5 * hop)
-			attr, err := b.m.Attr((*passive)[0])
-			require.NoError(t, err)
+			attr := must.Get(b.m.Attr((*passive)[0]))(t)
 			asked := 0
 			w.probed = func(*host) {
 				asked++

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // TestUndelivered: a message that comes back ends the attempt behind it, and
@@ -38,8 +39,7 @@ func TestUndelivered(t *testing.T) {
 		}
 	}
 	connect := func() wire.CommID {
-		id, err := a.m.Connect(w.now, a.params(b, 1, ""))
-		require.NoError(t, err)
+		id := must.Get(a.m.Connect(w.now, a.params(b, 1, "")))(t)
 		a.settle()
 		return id
 	}
@@ -87,8 +87,7 @@ func TestUndelivered(t *testing.T) {
 	require.NoError(t, a.m.Destroy(w.now, id))
 
 	// A question for datagrams' queue pair.
-	id, err := a.m.Resolve(w.now, a.question(b, 1, ""))
-	require.NoError(t, err)
+	id = must.Get(a.m.Resolve(w.now, a.question(b, 1, "")))(t)
 	a.settle()
 	mad = last.mad
 	refused(mad[:])
@@ -122,10 +121,8 @@ func TestUndeliveredLate(t *testing.T) {
 			t.Errorf("%v", e.Kind)
 		}
 	}
-	_, err := b.m.Listen(wire.TCPService(1), netip.Addr{}, 1)
-	require.NoError(t, err)
-	id, err := a.m.Connect(w.now, a.params(b, 1, ""))
-	require.NoError(t, err)
+	must.Get(b.m.Listen(wire.TCPService(1), netip.Addr{}, 1))(t)
+	id := must.Get(a.m.Connect(w.now, a.params(b, 1, "")))(t)
 	a.settle()
 	w.advance(hop)
 	require.NoError(t, b.m.Accept(w.now, asked, b.acceptParams("")))

@@ -11,6 +11,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/rnic/mem"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/wiretest"
 )
 
@@ -29,9 +30,7 @@ type dhost struct {
 func newDatagramHost(t testing.TB, addr string, edit func(*DatagramConfig)) *dhost {
 	h := &dhost{t: t, addr: netip.MustParseAddrPort(addr), mem: make([]byte, 1<<16)}
 	tab := mem.NewTable([32]byte{7})
-	var err error
-	h.mr, err = tab.Register(testPD, mem.Near(h.mem), 0x20000, allAccess)
-	require.NoError(t, err)
+	h.mr = must.Get(tab.Register(testPD, mem.Near(h.mem), 0x20000, allAccess))(t)
 	c := DatagramConfig{MTU: 1024, Local: h.addr.Addr(), Config: Config{
 		QPN: wire.QPN(0x100 + uint32(h.addr.Addr().As16()[15])), PD: testPD, Regions: tab, Receives: &h.recv,
 		SendDepth: 8, MaxSendSGE: 4, MaxRecvSGE: 4, MaxInline: 64,
@@ -97,8 +96,7 @@ func datagramPair(t testing.TB, edit func(*DatagramConfig)) (a, b *dhost) {
 func TestDatagramAsRecorded(t *testing.T) {
 	n := 0
 	for _, file := range []string{"rxe-6.1-uc-ud.pcap", "rxe-6.1-cm.pcap", "soft-rxe-6.1-ipv6-unreliable.pcap"} {
-		frames, err := wiretest.ReadFile(filepath.Join("../../tests/testdata", file))
-		require.NoError(t, err)
+		frames := must.Get(wiretest.ReadFile(filepath.Join("../../tests/testdata", file)))(t)
 		for _, f := range frames {
 			body := f.UDP[:len(f.UDP)-wire.ICRCLen]
 			var p wire.Packet

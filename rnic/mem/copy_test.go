@@ -13,6 +13,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/rnic/crc"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // Every alignment and length: all bytes arrive, none beside them changes, and
@@ -62,8 +63,7 @@ func testScatterGather(t *testing.T, place func([]byte) Memory) {
 		for range 1 + rng.IntN(6) {
 			n := rng.IntN(40)
 			buf := make([]byte, n+8)
-			r, err := tab.Register(1, place(buf), 0x1000, abi.AccessLocalWrite)
-			require.NoError(t, err)
+			r := must.Get(tab.Register(1, place(buf), 0x1000, abi.AccessLocalWrite))(t)
 			s := SGE{Addr: 0x1004, Length: uint32(n), LKey: r.Key()}
 			if n == 0 {
 				s.LKey = 0xdead // an empty entry needs no key
@@ -116,31 +116,25 @@ func testAtomics(t *testing.T, place func([]byte) Memory) {
 	tab := NewTable([32]byte{1})
 	words := make([]uint64, 3)
 	buf := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 24)
-	r, err := tab.Register(1, place(buf), 0x1000, allAccess)
-	require.NoError(t, err)
+	r := must.Get(tab.Register(1, place(buf), 0x1000, allAccess))(t)
 	words[1] = 40
 
-	old, err := tab.FetchAdd(1, r.Key(), 0x1008, 2)
-	require.NoError(t, err)
+	old := must.Get(tab.FetchAdd(1, r.Key(), 0x1008, 2))(t)
 	require.EqualValues(t, 40, old)
-	old, err = tab.CompareSwap(1, r.Key(), 0x1008, 42, 7)
-	require.NoError(t, err)
+	old = must.Get(tab.CompareSwap(1, r.Key(), 0x1008, 42, 7))(t)
 	require.EqualValues(t, 42, old)
-	old, err = tab.CompareSwap(1, r.Key(), 0x1008, 42, 9)
-	require.NoError(t, err)
+	old = must.Get(tab.CompareSwap(1, r.Key(), 0x1008, 42, 9))(t)
 	require.EqualValues(t, 7, old)
 	require.Equal(t, []uint64{0, 7, 0}, words)
-	old, err = tab.FetchAdd(1, r.Key(), 0x1008, ^uint64(0)) // -1
-	require.NoError(t, err)
+	old = must.Get(tab.FetchAdd(1, r.Key(), 0x1008, ^uint64(0)))(t) // -1
 	require.EqualValues(t, 7, old)
 	require.EqualValues(t, 6, binary.NativeEndian.Uint64(buf[8:]))
 
-	_, err = tab.FetchAdd(1, r.Key(), 0x1004, 1)
+	_, err := tab.FetchAdd(1, r.Key(), 0x1004, 1)
 	require.Equal(t, ErrAlign, err)
 	_, err = tab.FetchAdd(1, r.Key(), 0x1018, 1)
 	require.Equal(t, ErrBounds, err)
-	odd, err := tab.Register(1, place(buf[4:]), 0x1000, allAccess)
-	require.NoError(t, err)
+	odd := must.Get(tab.Register(1, place(buf[4:]), 0x1000, allAccess))(t)
 	_, err = tab.CompareSwap(1, odd.Key(), 0x1000, 0, 1)
 	require.Equal(t, ErrAlign, err, "aligned address, unaligned memory")
 	noAtomic := registerAt(t, place, tab, 8, 0x1000, allAccess&^abi.AccessRemoteAtomic)
@@ -175,8 +169,7 @@ func TestHiddenFromRaceDetector(t *testing.T) { nearAndFar(t, testHiddenFromRace
 func testHiddenFromRaceDetector(t *testing.T, place func([]byte) Memory) {
 	tab := NewTable([32]byte{1})
 	buf := make([]byte, 256)
-	r, err := tab.Register(1, place(buf), 0x1000, allAccess)
-	require.NoError(t, err)
+	r := must.Get(tab.Register(1, place(buf), 0x1000, allAccess))(t)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 const remoteAll = abi.AccessRemoteWrite | abi.AccessRemoteRead | abi.AccessRemoteAtomic
@@ -19,8 +20,7 @@ func testWindow(t *testing.T, place func([]byte) Memory) {
 		buf := make([]byte, 4096)
 		r, err := tab.Register(1, place(buf), 0x10000, abi.AccessLocalWrite|abi.AccessMWBind)
 		require.NoError(t, err)
-		w, err := tab.AllocateWindow(1, true)
-		require.NoError(t, err)
+		w := must.Get(tab.AllocateWindow(1, true))(t)
 		require.Equal(t, ErrKey, tab.Check(1, w.Key(), 0x10100, 8, abi.AccessRemoteRead), "not bound")
 		bind := Bind{Window: w.Key(), Key: 77, LKey: r.Key(), Addr: 0x10100, Length: 0x100, Access: remoteAll&^abi.AccessRemoteRead | access}
 		old := w.Key()
@@ -32,8 +32,7 @@ func testWindow(t *testing.T, place func([]byte) Memory) {
 		}
 		require.NoError(t, tab.Write(1, w.Key(), base+8, []byte("bytes"), true))
 		require.Equal(t, "bytes", string(buf[0x108:][:5]))
-		_, err = tab.FetchAdd(1, w.Key(), base+0xf8, 1)
-		require.NoError(t, err)
+		must.Get(tab.FetchAdd(1, w.Key(), base+0xf8, 1))(t)
 		for _, x := range []struct {
 			pd      PD
 			key     uint32
@@ -82,15 +81,12 @@ func TestBindRefuses(t *testing.T) { nearAndFar(t, testBindRefuses) }
 func testBindRefuses(t *testing.T, place func([]byte) Memory) {
 	tab := NewTable([32]byte{2})
 	region := func(access abi.AccessFlags) uint32 {
-		r, err := tab.Register(1, place(make([]byte, 64)), 0x1000, access)
-		require.NoError(t, err)
+		r := must.Get(tab.Register(1, place(make([]byte, 64)), 0x1000, access))(t)
 		return r.Key()
 	}
 	key, plain, readable := region(abi.AccessLocalWrite|abi.AccessMWBind), region(abi.AccessLocalWrite), region(abi.AccessMWBind)
-	one, err := tab.AllocateWindow(1, false)
-	require.NoError(t, err)
-	two, err := tab.AllocateWindow(1, true)
-	require.NoError(t, err)
+	one := must.Get(tab.AllocateWindow(1, false))(t)
+	two := must.Get(tab.AllocateWindow(1, true))(t)
 	was := [2]Window{*one, *two}
 	for _, x := range []struct {
 		pd   PD

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/wiretest"
 )
 
@@ -47,8 +48,7 @@ var opcodeCounts = map[wire.Opcode]int{
 
 func frames(t testing.TB, name string) []wiretest.Frame {
 	t.Helper()
-	fs, err := wiretest.ReadFile(filepath.Join(testdata, name+".pcap"))
-	require.NoError(t, err)
+	fs := must.Get(wiretest.ReadFile(filepath.Join(testdata, name+".pcap")))(t)
 	return fs
 }
 
@@ -63,8 +63,7 @@ func allFrames(t testing.TB) []wiretest.Frame {
 
 func flow(t testing.TB, f *wiretest.Frame) wire.Flow {
 	t.Helper()
-	fl, err := wire.NewFlow(f.Src, f.Dst, f.DF)
-	require.NoError(t, err)
+	fl := must.Get(wire.NewFlow(f.Src, f.Dst, f.DF))(t)
 	return fl
 }
 
@@ -130,8 +129,7 @@ var decodeLine = regexp.MustCompile(`^ *(\d+) +\d+\.\d{6} (\S+) > (\S+)  ([^(]+)
 // decodes returns the submatches of the lines of a .txt that decode a packet.
 func decodes(t *testing.T, name string) (lines [][]string) {
 	t.Helper()
-	f, err := os.Open(filepath.Join(testdata, name+".txt"))
-	require.NoError(t, err)
+	f := must.Get(os.Open(filepath.Join(testdata, name+".txt")))(t)
 	defer f.Close()
 	for s := bufio.NewScanner(f); s.Scan(); {
 		if m := decodeLine.FindStringSubmatch(s.Text()); m != nil {

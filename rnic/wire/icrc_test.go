@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/wiretest"
 )
 
@@ -56,8 +57,7 @@ func TestICRCDefinition(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for _, pair := range pairs {
 		for _, df := range []bool{true, false} {
-			fl, err := wire.NewFlow(pair[0], pair[1], df)
-			require.NoError(t, err)
+			fl := must.Get(wire.NewFlow(pair[0], pair[1], df))(t)
 			for range 500 {
 				body := randomBytes(rnd, wire.BTHLen+rnd.IntN(9000))
 				id := uint16(rnd.Uint32())
@@ -88,17 +88,13 @@ func randomBytes(rnd *rand.Rand, n int) []byte {
 
 func TestNewFlow(t *testing.T) {
 	mapped := netip.AddrPortFrom(netip.AddrFrom16(pairs[0][0].Addr().As16()), pairs[0][0].Port())
-	a, err := wire.NewFlow(pairs[0][0], pairs[0][1], true)
-	require.NoError(t, err)
-	b, err := wire.NewFlow(mapped, pairs[0][1], true)
-	require.NoError(t, err)
+	a := must.Get(wire.NewFlow(pairs[0][0], pairs[0][1], true))(t)
+	b := must.Get(wire.NewFlow(mapped, pairs[0][1], true))(t)
 	require.Equal(t, a, b, "an IPv4-mapped address is an IPv4 address")
 
 	zoned := netip.AddrPortFrom(pairs[2][0].Addr().WithZone("eth0"), pairs[2][0].Port())
-	a, err = wire.NewFlow(pairs[2][0], pairs[2][1], true)
-	require.NoError(t, err)
-	b, err = wire.NewFlow(zoned, pairs[2][1], false)
-	require.NoError(t, err)
+	a = must.Get(wire.NewFlow(pairs[2][0], pairs[2][1], true))(t)
+	b = must.Get(wire.NewFlow(zoned, pairs[2][1], false))(t)
 	require.Equal(t, a, b, "zone and DF do not matter to IPv6")
 
 	for _, bad := range [][2]netip.AddrPort{{pairs[0][0], pairs[2][1]}, {pairs[2][0], pairs[0][1]}, {{}, pairs[0][1]}, {pairs[0][0], {}}} {
@@ -178,8 +174,7 @@ func TestSolveEveryID(t *testing.T) {
 	for _, n := range []int{12, 13, 16, 28, 279, 280, 281, 1040, 4124, 9000, 65503} {
 		body := make([]byte, n)
 		for _, pair := range pairs[:2] {
-			fl, err := wire.NewFlow(pair[0], pair[1], true)
-			require.NoError(t, err)
+			fl := must.Get(wire.NewFlow(pair[0], pair[1], true))(t)
 			zero := fl.ICRC(0, body)
 			step := 1
 			if n > 1000 {
@@ -220,8 +215,7 @@ func TestSolveChance(t *testing.T) {
 
 func TestVerifyShort(t *testing.T) {
 	for _, pair := range pairs {
-		fl, err := wire.NewFlow(pair[0], pair[1], true)
-		require.NoError(t, err)
+		fl := must.Get(wire.NewFlow(pair[0], pair[1], true))(t)
 		for n := range wire.BTHLen + wire.ICRCLen {
 			_, ok := fl.Verify(make([]byte, n))
 			require.False(t, ok)
@@ -235,10 +229,8 @@ func TestVerifyShort(t *testing.T) {
 // TestVerifyIPv6: there is no identification that could excuse a difference.
 func TestVerifyIPv6(t *testing.T) {
 	body := make([]byte, 28)
-	four, err := wire.NewFlow(pairs[0][0], pairs[0][1], true)
-	require.NoError(t, err)
-	six, err := wire.NewFlow(pairs[2][0], pairs[2][1], true)
-	require.NoError(t, err)
+	four := must.Get(wire.NewFlow(pairs[0][0], pairs[0][1], true))(t)
+	six := must.Get(wire.NewFlow(pairs[2][0], pairs[2][1], true))(t)
 	excuse := four.ICRC(77, body) ^ four.ICRC(0, body)
 	b := wire.AppendICRC(bytes.Clone(body), six.ICRC(0, body)^excuse)
 	_, ok := six.Verify(b)

@@ -22,6 +22,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
 	"github.com/rdmashim/rdmashim/rnic/link/udp"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
 )
 
@@ -54,10 +55,8 @@ func counter(l link.Link, name string) uint64 {
 // packetsOn reads a capture's packets to or from a port back.
 func packetsOn(t *testing.T, path string, port uint16) (list []dissect.Packet, missing uint64) {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	require.NoError(t, err)
-	r, err := dissect.NewReader(bytes.NewReader(b), port, dissect.MaxUnzipped)
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(path))(t)
+	r := must.Get(dissect.NewReader(bytes.NewReader(b), port, dissect.MaxUnzipped))(t)
 	for {
 		var p dissect.Packet
 		err := r.Next(&p)
@@ -79,10 +78,8 @@ func simPair(t *testing.T, six bool) (a, b link.Link) {
 	if six {
 		at = []string{"[fd00::1]:4791", "[fd00::2]:4791"}
 	}
-	a, err := n.Attach(netip.MustParseAddrPort(at[0]))
-	require.NoError(t, err)
-	b, err = n.Attach(netip.MustParseAddrPort(at[1]))
-	require.NoError(t, err)
+	a = must.Get(n.Attach(netip.MustParseAddrPort(at[0])))(t)
+	b = must.Get(n.Attach(netip.MustParseAddrPort(at[1])))(t)
 	return a, b
 }
 
@@ -96,8 +93,7 @@ func udpPair(t *testing.T, six bool) (a, b link.Link) {
 		t.Skip("this machine has no ::1; enable IPv6: sysctl net.ipv6.conf.all.disable_ipv6=0: ", err)
 	}
 	require.NoError(t, err)
-	b, err = udp.Listen(at, udp.Options{})
-	require.NoError(t, err)
+	b = must.Get(udp.Listen(at, udp.Options{}))(t)
 	return a, b
 }
 
@@ -109,8 +105,7 @@ func TestBothWays(t *testing.T) {
 			t.Run(name+map[bool]string{false: " IPv4", true: " IPv6"}[six], func(t *testing.T) {
 				a, b := links(t, six)
 				path := filepath.Join(t.TempDir(), "x.pcapng")
-				a, err := Wrap(a, path, Options{Name: "test0"})
-				require.NoError(t, err)
+				a = must.Get(Wrap(a, path, Options{Name: "test0"}))(t)
 				sizes := []int{0, 1, 2, 3, 4, 255, 1024, 4096}
 				exchange(t, a, b, sizes)
 				exchange(t, b, a, sizes)
@@ -166,8 +161,7 @@ func exchange(t *testing.T, a, b link.Link, sizes []int) {
 	require.NoError(t, a.Send(batch))
 	in := make([]link.Packet, 64)
 	for got := 0; got < len(sizes); {
-		n, err := link.Receive(b, in)
-		require.NoError(t, err)
+		n := must.Get(link.Receive(b, in))(t)
 		got += n
 	}
 	require.EqualValues(t, 1, counter(b, "drop_icrc"))
@@ -177,11 +171,9 @@ func exchange(t *testing.T, a, b link.Link, sizes []int) {
 // gopacket's own arithmetic.
 func checksums(t *testing.T, path string, want int) {
 	t.Helper()
-	f, err := os.Open(path)
-	require.NoError(t, err)
+	f := must.Get(os.Open(path))(t)
 	defer f.Close()
-	r, err := pcapgo.NewNgReader(f, pcapgo.DefaultNgReaderOptions)
-	require.NoError(t, err)
+	r := must.Get(pcapgo.NewNgReader(f, pcapgo.DefaultNgReaderOptions))(t)
 	require.EqualValues(t, linkTypeRaw, r.LinkType())
 	require.Equal(t, "rdmashim", r.SectionInfo().Application)
 	for n := 0; ; n++ {
@@ -208,8 +200,7 @@ func checksums(t *testing.T, path string, want int) {
 func TestBelowFaults(t *testing.T) {
 	a, b := simPair(t, false)
 	path := filepath.Join(t.TempDir(), "x.pcapng")
-	w, err := Wrap(a, path, Options{})
-	require.NoError(t, err)
+	w := must.Get(Wrap(a, path, Options{}))(t)
 	f := link.WithFaults(w, link.Faults{Loss: 0.2, Dup: 0.1, Corrupt: 0.1, Seed: 7})
 	const n = 1000
 	for i := range n {
@@ -242,19 +233,16 @@ func TestPrivate(t *testing.T) {
 	defer b.Close()
 	defer a.Close()
 	path := filepath.Join(t.TempDir(), "x.pcapng")
-	w, err := Wrap(a, path, Options{})
-	require.NoError(t, err)
+	w := must.Get(Wrap(a, path, Options{}))(t)
 	require.NoError(t, w.Close())
-	info, err := os.Stat(path)
-	require.NoError(t, err)
+	info := must.Get(os.Stat(path))(t)
 	require.Zero(t, info.Mode().Perm()&0o077, info.Mode())
 
 	require.NoError(t, os.Symlink(path, path+".link"))
-	_, err = Wrap(b, path+".link", Options{})
+	_, err := Wrap(b, path+".link", Options{})
 	require.ErrorIs(t, err, syscall.ELOOP)
 	require.ErrorContains(t, err, path+".link")
-	after, err := os.Stat(path)
-	require.NoError(t, err)
+	after := must.Get(os.Stat(path))(t)
 	require.Equal(t, info.Size(), after.Size())
 }
 
@@ -362,8 +350,7 @@ func TestCannotOpen(t *testing.T) {
 
 	path := filepath.Join(dir, "x")
 	require.NoError(t, os.WriteFile(path, []byte(strings.Repeat("old", 1000)), 0o600))
-	w, err := Wrap(a, path, Options{})
-	require.NoError(t, err)
+	w := must.Get(Wrap(a, path, Options{}))(t)
 	if openFlags != 0 { // where there are locks
 		_, err = Wrap(b, path, Options{})
 		require.ErrorIs(t, err, syscall.EBUSY)

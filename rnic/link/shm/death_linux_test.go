@@ -16,6 +16,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/udp"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // holds is what meeting devices costs the process.
@@ -23,18 +24,15 @@ type holds struct{ maps, descriptors int }
 
 func held(t *testing.T) (h holds) {
 	t.Helper()
-	maps, err := os.ReadFile("/proc/self/maps")
-	require.NoError(t, err)
-	fds, err := os.ReadDir("/proc/self/fd")
-	require.NoError(t, err)
+	maps := must.Get(os.ReadFile("/proc/self/maps"))(t)
+	fds := must.Get(os.ReadDir("/proc/self/fd"))(t)
 	return holds{strings.Count(string(maps), "/memfd:rdmashim"), len(fds)}
 }
 
 // answer is a device of the name at, whose answer to a hello is f's. The test
 // ends with all of its connections.
 func answer(t *testing.T, at netip.AddrPort, f func(c *net.UnixConn, h hello)) {
-	listener, err := net.ListenUnix("unixpacket", unixAddr(at))
-	require.NoError(t, err)
+	listener := must.Get(net.ListenUnix("unixpacket", unixAddr(at)))(t)
 	var all sync.WaitGroup
 	t.Cleanup(func() {
 		listener.Close()
@@ -80,10 +78,8 @@ func requireHeld(t *testing.T, want holds, l *Link) {
 // open is listen for a device that the test closes.
 func open(t *testing.T) *Link {
 	t.Helper()
-	inner, err := udp.Listen(netip.MustParseAddrPort("127.0.0.1:0"), udp.Options{})
-	require.NoError(t, err)
-	l, err := Wrap(inner, Options{Patience: long})
-	require.NoError(t, err)
+	inner := must.Get(udp.Listen(netip.MustParseAddrPort("127.0.0.1:0"), udp.Options{}))(t)
+	l := must.Get(Wrap(inner, Options{Patience: long}))(t)
 	return l
 }
 
@@ -101,14 +97,12 @@ func TestCyclesLeaveNothing(t *testing.T) {
 		require.NotZero(t, a.Meet(b.local))
 		require.NotZero(t, b.Meet(a.local))
 		require.NoError(t, b.Send([]link.Packet{packet(a, 0, []byte("last"))}))
-		mem, err := arena.Alloc(64 << 10)
-		require.NoError(t, err)
+		mem := must.Get(arena.Alloc(64 << 10))(t)
 		p := packet(a, 0, mem[:4096])
 		p.Loan = wire.Loan{Region: b.Lease(mem), Pair: new(wire.Lease)}
 		for k := 0; k <= i%50 || i == 49 && counter(b, "shm_ref_bytes") == 0; k++ { // the arena is shown, mapped, and lent, or not yet
 			require.NoError(t, b.Send([]link.Packet{p}))
-			_, err := a.Recv(batch)
-			require.NoError(t, err)
+			must.Get(a.Recv(batch))(t)
 		}
 		if i%2 == 0 {
 			b.Recall(p.Loan.Region)
@@ -122,8 +116,7 @@ func TestCyclesLeaveNothing(t *testing.T) {
 	}
 	require.NotZero(t, lent)
 	until(func() bool { return a.ins.Load() == 0 })
-	_, err := a.Recv(batch) // the last packets are not used any more
-	require.NoError(t, err)
+	must.Get(a.Recv(batch))(t) // the last packets are not used any more
 	requireHeld(t, before, a)
 	// A life counts twice if one socket hangs up before the other is read.
 	require.GreaterOrEqual(t, counter(a, "shm_deaths"), uint64(cycles))
@@ -153,16 +146,14 @@ func TestMeetBesideClose(t *testing.T) {
 // death told or not, leaves nothing behind in the device that it dialled.
 func TestDialerDies(t *testing.T) {
 	a := listen(t)
-	mem, err := arena.Alloc(64 << 10)
-	require.NoError(t, err)
+	mem := must.Get(arena.Alloc(64 << 10))(t)
 	defer arena.Free(mem)
 	id, _, _ := arena.Find(mem)
 	name := netip.MustParseAddrPort("127.0.0.9:4798")
 	answer(t, name, func(c *net.UnixConn, _ hello) { _, _ = c.Write([]byte{ready}) })
 	before := held(t)
 	for step, deaths := range []uint64{0, 0, 0, 1, 2, 3, 4, 5, 6} { // in all
-		c, err := net.DialUnix("unixpacket", nil, unixAddr(a.local))
-		require.NoError(t, err)
+		c := must.Get(net.DialUnix("unixpacket", nil, unixAddr(a.local)))(t)
 		if step >= 1 {
 			h := hello{device: name, memory: memorySize, nonce: nonce{byte(step)}}
 			require.NoError(t, sendHello(c, &h))
@@ -170,11 +161,9 @@ func TestDialerDies(t *testing.T) {
 		if step >= 2 {
 			met, fds, err := receiveHello(c, 1)
 			require.NoError(t, err)
-			ring, err := adoptMemory(fds[0])
-			require.NoError(t, err)
+			ring := must.Get(adoptMemory(fds[0]))(t)
 			if step >= 3 {
-				_, err = c.Write([]byte{ready})
-				require.NoError(t, err)
+				must.Get(c.Write([]byte{ready}))(t)
 			}
 			p := newProducer(ring)
 			if step >= 4 { // a packet is written
@@ -182,8 +171,7 @@ func TestDialerDies(t *testing.T) {
 			}
 			if step >= 5 { // and shown
 				p.publish()
-				bell, err := dialBell("", met.nonce)
-				require.NoError(t, err)
+				bell := must.Get(dialBell("", met.nonce))(t)
 				ringBell(bell)
 				unix.Close(bell)
 			}
@@ -191,16 +179,13 @@ func TestDialerDies(t *testing.T) {
 				showArena(c, id)
 			}
 			if step >= 7 { // and mapped, and lent
-				_, err = c.Read(make([]byte, noteLen))
-				require.NoError(t, err)
-				_, err = p.putRef(head(0, 4096), id, 0, 4096)
-				require.NoError(t, err)
+				must.Get(c.Read(make([]byte, noteLen)))(t)
+				must.Get(p.putRef(head(0, 4096), id, 0, 4096))(t)
 				p.publish()
 			}
 			if step >= 8 { // and being read
 				batch := make([]link.Packet, 4)
-				n, err := a.Recv(batch)
-				require.NoError(t, err)
+				n := must.Get(a.Recv(batch))(t)
 				for _, got := range batch[:n] {
 					if got.Pull != nil {
 						require.True(t, parse(t, got).Claim())
@@ -212,8 +197,7 @@ func TestDialerDies(t *testing.T) {
 		}
 		require.NoError(t, c.Close())
 		until(func() bool { return counter(a, "shm_deaths") == deaths && a.ins.Load() == 0 })
-		_, err = a.Recv(make([]link.Packet, 1)) // nothing of the last is in use
-		require.NoError(t, err)
+		must.Get(a.Recv(make([]link.Packet, 1)))(t) // nothing of the last is in use
 		requireHeld(t, before, a)
 		require.Equal(t, deaths, counter(a, "shm_deaths"), "step %d", step)
 	}
@@ -227,8 +211,7 @@ func TestAcceptorDies(t *testing.T) {
 	at := netip.MustParseAddrPort("127.0.0.9:4797")
 	before := held(t)
 	for step := range 4 {
-		listener, err := net.ListenUnix("unixpacket", unixAddr(at))
-		require.NoError(t, err)
+		listener := must.Get(net.ListenUnix("unixpacket", unixAddr(at)))(t)
 		gone := make(chan struct{})
 		go func() {
 			defer close(gone)

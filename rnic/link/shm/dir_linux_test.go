@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/rnic/link/udp"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/netns"
 )
 
@@ -23,10 +24,9 @@ var here, there = netip.MustParseAddrPort("10.99.0.1:4796"), netip.MustParseAddr
 // addLo gives lo an address, and brings it up.
 func addLo(t *testing.T, a netip.Addr) {
 	t.Helper()
-	lo, err := netlink.LinkByName("lo")
-	require.NoError(t, err)
+	lo := must.Get(netlink.LinkByName("lo"))(t)
 	require.NoError(t, netlink.LinkSetUp(lo))
-	err = netlink.AddrAdd(lo, &netlink.Addr{IPNet: &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(32, 32)}})
+	err := netlink.AddrAdd(lo, &netlink.Addr{IPNet: &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(32, 32)}})
 	if !errors.Is(err, syscall.EEXIST) {
 		require.NoError(t, err)
 	}
@@ -35,8 +35,7 @@ func addLo(t *testing.T, a netip.Addr) {
 // meetingDir makes a directory whose name is short, as a socket's must be.
 func meetingDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "shm")
-	require.NoError(t, err)
+	dir := must.Get(os.MkdirTemp("", "shm"))(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }
@@ -44,8 +43,7 @@ func meetingDir(t *testing.T) string {
 // wrapHere opens the device at here.
 func wrapHere(t *testing.T, o Options) (*Link, error) {
 	t.Helper()
-	inner, err := udp.Listen(here, udp.Options{})
-	require.NoError(t, err)
+	inner := must.Get(udp.Listen(here, udp.Options{}))(t)
 	l, err := Wrap(inner, o)
 	if err != nil {
 		require.NoError(t, inner.Close())
@@ -63,8 +61,7 @@ func TestSharedDirectory(t *testing.T) {
 	}
 	o := Options{Dir: meetingDir(t)}
 	addLo(t, here.Addr())
-	a, err := wrapHere(t, o)
-	require.NoError(t, err)
+	a := must.Get(wrapHere(t, o))(t)
 	require.Zero(t, a.Meet(there), "nobody is there")
 	container := syscall.SysProcAttr{
 		Cloneflags:  unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUSER,
@@ -90,11 +87,9 @@ func TestSharedDirectory(t *testing.T) {
 	require.Zero(t, counter(a, "shm_fallback"))
 
 	entries := func() (names []string) {
-		list, err := os.ReadDir(o.Dir)
-		require.NoError(t, err)
+		list := must.Get(os.ReadDir(o.Dir))(t)
 		for _, e := range list {
-			info, err := e.Info()
-			require.NoError(t, err)
+			info := must.Get(e.Info())(t)
 			require.Equal(t, os.ModeSocket|0o600, info.Mode())
 			names = append(names, e.Name())
 		}
@@ -103,8 +98,7 @@ func TestSharedDirectory(t *testing.T) {
 	require.Len(t, entries(), 4, "of two devices, one of them killed")
 	require.NoError(t, a.Close())
 	require.Len(t, entries(), 2)
-	a, err = wrapHere(t, o)
-	require.NoError(t, err)
+	a = must.Get(wrapHere(t, o))(t)
 	require.Len(t, entries(), 3, "the bell of the killed one is gone")
 	require.NoError(t, a.Close())
 
@@ -141,8 +135,7 @@ func TestOtherUsers(t *testing.T) {
 	} {
 		require.NoError(t, os.Chmod(dir, 0o770|os.ModeSticky))
 		o := Options{Dir: test.dir, Users: []int{test.ours}}
-		a, err := wrapHere(t, o)
-		require.NoError(t, err)
+		a := must.Get(wrapHere(t, o))(t)
 		p, line, err := startPeer(t, there, syscall.SysProcAttr{Credential: &syscall.Credential{Uid: other, Gid: other}},
 			EnvDir+"="+test.dir, EnvUsers+"=7,"+strconv.Itoa(test.theirs))
 		require.NoError(t, err)
@@ -170,8 +163,7 @@ func TestOtherUsers(t *testing.T) {
 func TestEnvOptions(t *testing.T) {
 	t.Setenv(EnvDir, "/run/shm")
 	t.Setenv(EnvUsers, "1000,0")
-	o, err := EnvOptions()
-	require.NoError(t, err)
+	o := must.Get(EnvOptions())(t)
 	require.Equal(t, Options{Dir: "/run/shm", Users: []int{1000, 0}}, o)
 	for _, text := range []string{"root", "1000;0", "-1", "4294967296", "65534"} {
 		t.Setenv(EnvUsers, text)

@@ -14,6 +14,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 	"github.com/rdmashim/rdmashim/tests/child"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 var neighbour = netip.MustParseAddrPort("127.0.0.9:4795")
@@ -21,8 +22,7 @@ var neighbour = netip.MustParseAddrPort("127.0.0.9:4795")
 // dialAs sends a hello of a hostile process over a connection of its own.
 func dialAs(t *testing.T, to *Link, h hello) *net.UnixConn {
 	t.Helper()
-	c, err := net.DialUnix("unixpacket", nil, unixAddr(to.local))
-	require.NoError(t, err)
+	c := must.Get(net.DialUnix("unixpacket", nil, unixAddr(to.local)))(t)
 	t.Cleanup(func() { c.Close() })
 	require.NoError(t, sendHello(c, &h))
 	return c
@@ -47,8 +47,7 @@ func TestFullBell(t *testing.T) {
 	require.NoError(t, b.open("", 0, life))
 	defer b.close()
 	require.NoError(t, unix.SetNonblock(b.fd, false))
-	full, err := dialBell("", life)
-	require.NoError(t, err)
+	full := must.Get(dialBell("", life))(t)
 	defer unix.Close(full)
 	for err == nil { // full for whatever socket
 		err = unix.Send(full, []byte{1}, unix.MSG_DONTWAIT)
@@ -98,8 +97,7 @@ func TestUnreadNotes(t *testing.T) {
 	require.NotZero(t, a.Meet(neighbour))
 	before := runtime.NumGoroutine()
 	for i := range 4 * maxArenas {
-		mem, err := arena.Alloc(4096)
-		require.NoError(t, err)
+		mem := must.Get(arena.Alloc(4096))(t)
 		p := link.Packet{Peer: neighbour, Head: head(i, 64), Payload: mem[:64]}
 		p.Loan = wire.Loan{Region: a.Lease(mem), Pair: new(wire.Lease)}
 		require.NoError(t, a.Send([]link.Packet{p}))

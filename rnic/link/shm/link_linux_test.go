@@ -14,6 +14,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/udp"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // long bounds what must happen, on the slowest of machines.
@@ -31,8 +32,7 @@ func listenAt(t *testing.T, at netip.AddrPort) *Link {
 		t.Skip("this machine has no ::1; enable IPv6: sysctl net.ipv6.conf.all.disable_ipv6=0: ", err)
 	}
 	require.NoError(t, err)
-	l, err := Wrap(inner, Options{Patience: long})
-	require.NoError(t, err)
+	l := must.Get(Wrap(inner, Options{Patience: long}))(t)
 	t.Cleanup(func() { require.NoError(t, l.Close()) })
 	return l
 }
@@ -76,8 +76,7 @@ func receive(t *testing.T, l *Link, n int) (payloads [][]byte) {
 	t.Helper()
 	batch := make([]link.Packet, 16)
 	for len(payloads) < n {
-		k, err := link.Receive(l, batch)
-		require.NoError(t, err)
+		k := must.Get(link.Receive(l, batch))(t)
 		for _, p := range batch[:k] {
 			var w wire.Packet
 			require.NoError(t, w.Parse(p.Head))
@@ -136,8 +135,7 @@ func TestProgress(t *testing.T) {
 	require.NotZero(t, first[0])
 	require.Zero(t, first[1])
 	require.Equal(t, "one", string(receive(t, b, 1)[0]))
-	_, err := b.Recv(make([]link.Packet, 1)) // it gives the room back
-	require.NoError(t, err)
+	must.Get(b.Recv(make([]link.Packet, 1)))(t) // it gives the room back
 	require.Equal(t, [2]uint64{first[0], first[0]}, progress())
 	require.NoError(t, a.Send([]link.Packet{packet(b, 1, []byte("two"))}))
 	require.Equal(t, [2]uint64{2 * first[0], first[0]}, progress())
@@ -179,8 +177,7 @@ func TestStayAwake(t *testing.T) {
 		}
 	}
 	takes := func(want int) {
-		n, err := b.Recv(make([]link.Packet, 4))
-		require.NoError(t, err)
+		n := must.Get(b.Recv(make([]link.Packet, 4)))(t)
 		require.Equal(t, want, n)
 	}
 	for _, received := range []bool{false, true} {
@@ -257,11 +254,9 @@ func TestDeath(t *testing.T) {
 	a := listen(t)
 	at := netip.MustParseAddrPort("127.0.0.9:0") // one that is free, and then the same again
 	for range 20 {
-		inner, err := udp.Listen(at, udp.Options{})
-		require.NoError(t, err)
+		inner := must.Get(udp.Listen(at, udp.Options{}))(t)
 		at = inner.Caps().Local
-		b, err := Wrap(inner, Options{Patience: long})
-		require.NoError(t, err)
+		b := must.Get(Wrap(inner, Options{Patience: long}))(t)
 		id := a.Meet(b.local)
 		require.NotZero(t, id)
 		require.NotZero(t, b.Meet(a.local))
@@ -302,8 +297,7 @@ func TestBrokenRing(t *testing.T) {
 	a.tx.Unlock()
 	batch := make([]link.Packet, 1)
 	until(func() bool {
-		_, err := b.Recv(batch)
-		require.NoError(t, err)
+		must.Get(b.Recv(batch))(t)
 		return b.ins.Load() == 0
 	})
 	require.EqualValues(t, 1, counter(b, "shm_broken"))
@@ -332,8 +326,7 @@ func TestFullRingDrops(t *testing.T) {
 func TestForeignMemory(t *testing.T) {
 	_, err := adoptMemory(0)
 	require.ErrorIs(t, err, unix.EPROTO)
-	fd, err := unix.MemfdCreate("short", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	require.NoError(t, err)
+	fd := must.Get(unix.MemfdCreate("short", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING))(t)
 	defer unix.Close(fd)
 	require.NoError(t, unix.Ftruncate(fd, memorySize))
 	_, err = adoptMemory(fd)
@@ -343,8 +336,7 @@ func TestForeignMemory(t *testing.T) {
 	defer unix.Close(ours)
 	require.NoError(t, unix.Munmap(mem))
 	require.Error(t, unix.Ftruncate(ours, 4096), "sealed")
-	mem, err = adoptMemory(ours)
-	require.NoError(t, err)
+	mem = must.Get(adoptMemory(ours))(t)
 	require.NoError(t, unix.Munmap(mem))
 }
 
@@ -352,24 +344,20 @@ func TestForeignMemory(t *testing.T) {
 func TestStrangers(t *testing.T) {
 	a := listen(t)
 	for _, text := range []string{"", "GET / HTTP/1.1", string(a.hello(memorySize).append(nil))} {
-		c, err := net.DialUnix("unixpacket", nil, unixAddr(a.local))
-		require.NoError(t, err)
+		c := must.Get(net.DialUnix("unixpacket", nil, unixAddr(a.local)))(t)
 		if text != "" {
-			_, err = c.Write([]byte(text))
-			require.NoError(t, err)
+			must.Get(c.Write([]byte(text)))(t)
 		}
 		require.NoError(t, c.Close())
 	}
 	b := listen(t)
 	require.NotZero(t, b.Meet(a.local))
 	require.Zero(t, counter(a, "shm_deaths"))
-	inner, err := udp.Listen(netip.MustParseAddrPort("127.0.0.1:0"), udp.Options{})
-	require.NoError(t, err)
+	inner := must.Get(udp.Listen(netip.MustParseAddrPort("127.0.0.1:0"), udp.Options{}))(t)
 	defer inner.Close()
-	taken, err := net.ListenUnix("unixpacket", unixAddr(inner.Caps().Local))
-	require.NoError(t, err)
+	taken := must.Get(net.ListenUnix("unixpacket", unixAddr(inner.Caps().Local)))(t)
 	defer taken.Close()
-	_, err = Wrap(inner, Options{})
+	_, err := Wrap(inner, Options{})
 	require.True(t, errors.Is(err, unix.EADDRINUSE), "%v", err)
 	// A squatter that answers nothing costs Meet its patience, once.
 	b.options.Patience = 10 * time.Millisecond
@@ -378,8 +366,7 @@ func TestStrangers(t *testing.T) {
 	require.EqualValues(t, 1, counter(b, "shm_fallback"))
 	// A device that dials is asked again.
 	require.NoError(t, taken.Close())
-	c, err := Wrap(inner, Options{})
-	require.NoError(t, err)
+	c := must.Get(Wrap(inner, Options{}))(t)
 	defer c.Close()
 	require.NotZero(t, c.Meet(b.local))
 	b.options.Patience = long
@@ -464,8 +451,7 @@ func TestPieces(t *testing.T) {
 	}()
 	batch := make([]link.Packet, n)
 	for left := n; left > 0; {
-		got, err := link.Receive(b, batch)
-		require.NoError(t, err)
+		got := must.Get(link.Receive(b, batch))(t)
 		require.LessOrEqual(t, got*len(payload), piece+len(payload))
 		left -= got
 	}

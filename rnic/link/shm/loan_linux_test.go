@@ -15,6 +15,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/arena"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // lender is a device with memory to lend to another one, which has mapped it.
@@ -30,9 +31,7 @@ func lend(t *testing.T) (a *lender, b *Link) {
 	a, b = &lender{Link: listen(t)}, listen(t)
 	a.to = b
 	require.NotZero(t, a.Meet(b.local))
-	var err error
-	a.mem, err = arena.Alloc(256 << 10)
-	require.NoError(t, err)
+	a.mem = must.Get(arena.Alloc(256 << 10))(t)
 	t.Cleanup(func() {
 		if a.mem != nil {
 			arena.Free(a.mem)
@@ -66,8 +65,7 @@ func (a *lender) packet(psn, k int) link.Packet {
 func recv(t *testing.T, l *Link) link.Packet {
 	t.Helper()
 	batch := make([]link.Packet, 1)
-	n, err := link.Receive(l, batch)
-	require.NoError(t, err)
+	n := must.Get(link.Receive(l, batch))(t)
 	require.Equal(t, 1, n)
 	return batch[0]
 }
@@ -225,8 +223,7 @@ func TestLentPayloadsBesideTaps(t *testing.T) {
 }
 
 func arenaMaps(t *testing.T) int {
-	maps, err := os.ReadFile("/proc/self/maps")
-	require.NoError(t, err)
+	maps := must.Get(os.ReadFile("/proc/self/maps"))(t)
 	return strings.Count(string(maps), "/memfd:rdmashim-arena")
 }
 
@@ -246,16 +243,14 @@ func TestViewsGo(t *testing.T) {
 		return len(b.rx.deferred) > 0
 	})
 	require.EqualValues(t, 1, w.Payload[0], "what was received last may be read")
-	_, err := b.Recv(make([]link.Packet, 1))
-	require.NoError(t, err)
+	must.Get(b.Recv(make([]link.Packet, 1)))(t)
 	require.Equal(t, before, arenaMaps(t))
 
 	a, b = lend(t)
 	require.Equal(t, before+2, arenaMaps(t))
 	require.NoError(t, a.Close())
 	until(func() bool { return b.ins.Load() == 0 })
-	_, err = b.Recv(make([]link.Packet, 1))
-	require.NoError(t, err)
+	must.Get(b.Recv(make([]link.Packet, 1)))(t)
 	require.Equal(t, before+1, arenaMaps(t))
 }
 
@@ -301,8 +296,7 @@ func TestHostileLoans(t *testing.T) {
 			a.tx.Unlock()
 			batch := make([]link.Packet, 1)
 			until(func() bool {
-				n, err := b.Recv(batch)
-				require.NoError(t, err)
+				n := must.Get(b.Recv(batch))(t)
 				require.Zero(t, n)
 				return b.ins.Load() == 0
 			})
@@ -315,12 +309,10 @@ func TestHostileLoans(t *testing.T) {
 // the ring, and is not mapped.
 func TestHostileArenas(t *testing.T) {
 	memfd := func(t *testing.T, n int64, seals int) int {
-		fd, err := unix.MemfdCreate("hostile", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-		require.NoError(t, err)
+		fd := must.Get(unix.MemfdCreate("hostile", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING))(t)
 		t.Cleanup(func() { unix.Close(fd) })
 		require.NoError(t, unix.Ftruncate(fd, n))
-		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals)
-		require.NoError(t, err)
+		must.Get(unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals))(t)
 		return fd
 	}
 	note := func(id, n uint64) []byte {
@@ -380,8 +372,7 @@ func TestManyLoans(t *testing.T) {
 		w := parse(t, recv(t, b))
 		require.True(t, w.Claim() && w.Settle())
 	}
-	_, err := b.Recv(make([]link.Packet, 1))
-	require.NoError(t, err)
+	must.Get(b.Recv(make([]link.Packet, 1)))(t)
 	a.Recall(a.region)
 	require.Zero(t, counter(a, "shm_recalled"))
 	a.tx.Lock()

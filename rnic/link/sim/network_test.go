@@ -14,6 +14,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 func at(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
@@ -30,8 +31,7 @@ func packet(to netip.AddrPort, psn int, payload []byte) link.Packet {
 
 func attach(t *testing.T, n *Network, s string) link.Link {
 	t.Helper()
-	l, err := n.Attach(at(s))
-	require.NoError(t, err)
+	l := must.Get(n.Attach(at(s)))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	return l
 }
@@ -51,8 +51,7 @@ func counter(t *testing.T, l link.Link, name string) uint64 {
 func receive(t *testing.T, l link.Link) []wire.Packet {
 	t.Helper()
 	batch := make([]link.Packet, 8)
-	n, err := link.Receive(l, batch)
-	require.NoError(t, err)
+	n := must.Get(link.Receive(l, batch))(t)
 	var got []wire.Packet
 	for _, p := range batch[:n] {
 		var w wire.Packet
@@ -172,10 +171,8 @@ func TestAttach(t *testing.T) {
 	require.NoError(t, a.Close())
 	attach(t, n, "10.0.0.1:4791")
 
-	free1, err := n.Attach(netip.AddrPort{})
-	require.NoError(t, err)
-	free2, err := n.Attach(netip.AddrPortFrom(netip.IPv4Unspecified(), 7))
-	require.NoError(t, err)
+	free1 := must.Get(n.Attach(netip.AddrPort{}))(t)
+	free2 := must.Get(n.Attach(netip.AddrPortFrom(netip.IPv4Unspecified(), 7)))(t)
 	require.NotEqual(t, free1.Caps().Local.Addr(), free2.Caps().Local.Addr())
 	require.Equal(t, uint16(wire.Port), free1.Caps().Local.Port())
 	require.Equal(t, uint16(7), free2.Caps().Local.Port())
@@ -184,10 +181,8 @@ func TestAttach(t *testing.T) {
 func TestCloseWakesAndEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := NewNetwork(Options{})
-		a, err := n.Attach(at("10.0.0.1:4791"))
-		require.NoError(t, err)
-		b, err := n.Attach(at("10.0.0.2:4791"))
-		require.NoError(t, err)
+		a := must.Get(n.Attach(at("10.0.0.1:4791")))(t)
+		b := must.Get(n.Attach(at("10.0.0.2:4791")))(t)
 		ended := make(chan error)
 		go func() {
 			_, err := link.Receive(a, make([]link.Packet, 1))
@@ -198,7 +193,7 @@ func TestCloseWakesAndEnds(t *testing.T) {
 		require.ErrorIs(t, <-ended, net.ErrClosed)
 		require.NoError(t, a.Close())
 		require.ErrorIs(t, a.Send([]link.Packet{packet(b.Caps().Local, 1, nil)}), net.ErrClosed)
-		_, err = link.Receive(a, make([]link.Packet, 1))
+		_, err := link.Receive(a, make([]link.Packet, 1))
 		require.ErrorIs(t, err, net.ErrClosed)
 		require.NoError(t, b.Send([]link.Packet{packet(at("10.0.0.1:4791"), 1, nil)}))
 		require.Equal(t, uint64(1), counter(t, b, "drop_send_unreach"))
@@ -230,8 +225,7 @@ func TestManySenders(t *testing.T) {
 	next := map[netip.AddrPort]int{} // by the sender that each packet names
 	batch := make([]link.Packet, 16)
 	for total := 0; total < senders*packets; {
-		k, err := link.Receive(sink, batch)
-		require.NoError(t, err)
+		k := must.Get(link.Receive(sink, batch))(t)
 		for _, p := range batch[:k] {
 			var w wire.Packet
 			require.NoError(t, w.Parse(p.Head))

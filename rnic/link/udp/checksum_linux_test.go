@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // TestNoChecksumIPv6: RoCEv2 devices, rdma_rxe among them, send a UDP checksum
@@ -17,20 +18,17 @@ func TestNoChecksumIPv6(t *testing.T) {
 	c, err := net.ListenUDP("udp6", net.UDPAddrFromAddrPort(loopback6))
 	require.NoError(t, err)
 	t.Cleanup(func() { c.Close() })
-	rc, err := c.SyscallConn()
-	require.NoError(t, err)
+	rc := must.Get(c.SyscallConn())(t)
 	require.NoError(t, rc.Control(func(fd uintptr) {
 		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_NO_CHECK6_TX, 1)
 	}))
 	require.NoError(t, err)
-	flow, err := wire.NewFlow(c.LocalAddr().(*net.UDPAddr).AddrPort(), b.Caps().Local, true)
-	require.NoError(t, err)
+	flow := must.Get(wire.NewFlow(c.LocalAddr().(*net.UDPAddr).AddrPort(), b.Caps().Local, true))(t)
 	// The first one has no checksum, the second one has.
 	for psn := range wire.PSN(2) {
 		p := head(psn, 0)
 		p = wire.AppendICRC(p, flow.ICRC(0, p))
-		_, err = c.WriteToUDPAddrPort(p, b.Caps().Local)
-		require.NoError(t, err)
+		must.Get(c.WriteToUDPAddrPort(p, b.Caps().Local))(t)
 		require.NoError(t, rc.Control(func(fd uintptr) {
 			err = unix.SetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_NO_CHECK6_TX, 0)
 		}))

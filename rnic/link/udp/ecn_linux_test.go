@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // pour sends n packets of 4 KiB, from each link a share, waits until they are
@@ -31,8 +32,7 @@ func pour(t *testing.T, from []link.Link, to link.Link, n int) (got []link.Packe
 	}, time.Minute, time.Millisecond)
 	into := make([]link.Packet, n)
 	for len(got) < n {
-		k, err := link.Receive(to, into)
-		require.NoError(t, err)
+		k := must.Get(link.Receive(to, into))(t)
 		got = append(got, into[:k]...)
 	}
 	return got
@@ -43,13 +43,11 @@ func pour(t *testing.T, from []link.Link, to link.Link, n int) (got []link.Packe
 func TestMarks(t *testing.T) {
 	for _, gro := range []bool{false, true} {
 		from, to := listen(t, loopback4), link.Link(nil)
-		to, err := Listen(loopback4, Options{NoGRO: !gro})
-		require.NoError(t, err)
+		to = must.Get(Listen(loopback4, Options{NoGRO: !gro}))(t)
 		defer to.Close()
 		tos := func(set int) {
 			require.NoError(t, from.(*socket).raw.Control(func(fd uintptr) {
-				is, err := unix.GetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_TOS)
-				require.NoError(t, err)
+				is := must.Get(unix.GetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_TOS))(t)
 				require.Equal(t, ecnCapable, is)
 				require.NoError(t, unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_TOS, set))
 			}))
@@ -71,13 +69,11 @@ func TestMarks(t *testing.T) {
 func TestCrowded(t *testing.T) {
 	var from [2]link.Link
 	for i := range from {
-		l, err := Listen(loopback4, Options{NoGSO: true})
-		require.NoError(t, err)
+		l := must.Get(Listen(loopback4, Options{NoGSO: true}))(t)
 		defer l.Close()
 		from[i] = l
 	}
-	to, err := Listen(loopback4, Options{Buffer: 64 << 10, NoGRO: true})
-	require.NoError(t, err)
+	to := must.Get(Listen(loopback4, Options{Buffer: 64 << 10, NoGRO: true}))(t)
 	defer to.Close()
 	half := to.Caps().RecvBuffer / 2
 	for _, p := range pour(t, from[:], to, half/8448-1) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // told collects a link's reports.
@@ -38,14 +39,12 @@ func nobody(t *testing.T, at netip.AddrPort) netip.AddrPort {
 func drained(t *testing.T, l link.Link, reports *[]link.Undelivered) {
 	for len(*reports) == 0 {
 		require.NoError(t, l.Wait())
-		n, err := l.Recv(make([]link.Packet, 4))
-		require.NoError(t, err)
+		n := must.Get(l.Recv(make([]link.Packet, 4)))(t)
 		require.Zero(t, n)
 	}
 	require.NoError(t, l.(*socket).raw.Control(func(fd uintptr) {
 		poll := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-		n, err := unix.Poll(poll[:], 0)
-		require.NoError(t, err)
+		n := must.Get(unix.Poll(poll[:], 0))(t)
 		require.Zero(t, n, "%#x", poll[0].Revents)
 	}))
 }
@@ -86,8 +85,7 @@ func TestUndeliveredBesideOthers(t *testing.T) {
 			require.NoError(t, w.Parse(p.Head))
 			require.Equal(t, wire.PSN(i), w.PSN)
 		}
-		n, err := a.Recv(in) // a program that polls
-		require.NoError(t, err)
+		n := must.Get(a.Recv(in))(t) // a program that polls
 		require.Zero(t, n)
 	}
 	require.NoError(t, b.Send([]link.Packet{{Peer: a.Caps().Local, Head: head(9, 0)}}))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // FuzzBatches takes the kernel's place between a sender and a receiver. The
@@ -218,8 +219,7 @@ func (s *stage) lost() uint64 {
 
 // flow is that of the sender's packets.
 func (s *stage) flow() wire.Flow {
-	flow, err := wire.NewFlow(s.a.local, s.b.local, true)
-	require.NoError(s.t, err)
+	flow := must.Get(wire.NewFlow(s.a.local, s.b.local, true))(s.t)
 	return flow
 }
 
@@ -402,8 +402,7 @@ func (s *stage) receive() {
 	at, drops := 0, uint64(0)
 	batch := make([]link.Packet, 1+s.draw()%64)
 	for idle := 0; idle < 2; {
-		n, err := s.b.Recv(batch)
-		require.NoError(s.t, err)
+		n := must.Get(s.b.Recv(batch))(s.t)
 		if n == 0 && len(s.messages) == 0 {
 			idle++
 		}
@@ -432,8 +431,7 @@ func (s *stage) intact(p piece) bool {
 	if p.hopeless {
 		return false
 	}
-	flow, err := wire.NewFlow(p.from, s.b.local, true)
-	require.NoError(s.t, err)
+	flow := must.Get(wire.NewFlow(p.from, s.b.local, true))(s.t)
 	_, ok := verify(flow, s.b.local.Addr().Is4(), p.data, 0)
 	return ok
 }

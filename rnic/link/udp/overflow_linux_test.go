@@ -12,21 +12,19 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // Drops of a full receive buffer are counted, also when the link has closed.
 func TestOverflow(t *testing.T) {
-	l, err := Listen(loopback4, Options{Buffer: 4096})
-	require.NoError(t, err)
+	l := must.Get(Listen(loopback4, Options{Buffer: 4096}))(t)
 	defer l.Close()
 	require.Zero(t, counter(t, l, "drop_rcvbuf"))
-	c, err := net.Dial("udp", l.Caps().Local.String())
-	require.NoError(t, err)
+	c := must.Get(net.Dial("udp", l.Caps().Local.String()))(t)
 	defer c.Close()
 	b := make([]byte, 1024)
 	require.Eventually(t, func() bool {
-		_, err := c.Write(b)
-		require.NoError(t, err)
+		must.Get(c.Write(b))(t)
 		return counter(t, l, "drop_rcvbuf") > 0
 	}, time.Minute, time.Millisecond)
 	require.NoError(t, l.Close())
@@ -39,11 +37,9 @@ func TestWindow(t *testing.T) {
 	for _, o := range []Options{{}, {NoGRO: true}, {NoGSO: true}} {
 		for _, size := range []int{1024, 1408, 4096} {
 			o.Buffer = 212992 // what Linux lets anybody have
-			from, err := Listen(loopback4, o)
-			require.NoError(t, err)
+			from := must.Get(Listen(loopback4, o))(t)
 			defer from.Close()
-			to, err := Listen(loopback4, o)
-			require.NoError(t, err)
+			to := must.Get(Listen(loopback4, o))(t)
 			defer to.Close()
 			batch := make([]link.Packet, to.Caps().Window/(size+256)) // engine.packetCost
 			for i := range batch {
@@ -55,8 +51,7 @@ func TestWindow(t *testing.T) {
 			into := make([]link.Packet, len(batch))
 			for got := 0; got < len(batch); {
 				require.Zero(t, counter(t, to, "drop_rcvbuf"), "%+v, %d bytes", o, size)
-				n, err := to.Recv(into)
-				require.NoError(t, err)
+				n := must.Get(to.Recv(into))(t)
 				got += n
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // The netpoller hears of datagrams during a Wait, and the next Wait finds what
@@ -23,11 +24,9 @@ func TestQuiet(t *testing.T) {
 		require.False(t, q.armed, "round %d", i)
 		require.NoError(t, a.Send([]link.Packet{{Peer: b.Caps().Local, Head: head(7, 0)}}))
 		require.NoError(t, b.Wait())
-		n, err := b.Recv(in)
-		require.NoError(t, err)
+		n := must.Get(b.Recv(in))(t)
 		require.Equal(t, 1, n)
-		n, err = b.Recv(in)
-		require.NoError(t, err)
+		n = must.Get(b.Recv(in))(t)
 		require.Zero(t, n)
 	}
 	require.NoError(t, b.Close())
@@ -54,8 +53,7 @@ func TestSleep(t *testing.T) {
 	}
 	send := func() { require.NoError(t, a.Send([]link.Packet{{Peer: b.Caps().Local, Head: head(7, 0)}})) }
 	receive := func() {
-		n, err := b.Recv(in)
-		require.NoError(t, err)
+		n := must.Get(b.Recv(in))(t)
 		require.Equal(t, 1, n)
 	}
 	for range 3 {
@@ -85,19 +83,16 @@ func TestSleep(t *testing.T) {
 		b.Interrupt()
 		require.NoError(t, <-slept)
 	}
-	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
-	require.NoError(t, err)
+	fd := must.Get(unix.Eventfd(0, unix.EFD_CLOEXEC))(t)
 	defer unix.Close(fd)
 	require.NoError(t, b.(*socket).Watch(fd))
 	sleep(long)
 	asleep()
-	_, err = unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0})
-	require.NoError(t, err)
+	must.Get(unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}))(t)
 	require.NoError(t, <-slept)
 	require.False(t, readable(q.set), "nor does the netpoller hear of that")
 	require.NoError(t, b.Wait(), "but during a Wait")
-	_, err = unix.Read(fd, make([]byte, 8))
-	require.NoError(t, err)
+	must.Get(unix.Read(fd, make([]byte, 8)))(t)
 
 	sleep(long)
 	asleep()

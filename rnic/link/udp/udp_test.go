@@ -17,6 +17,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 var (
@@ -76,8 +77,7 @@ func recvN(t testing.TB, l link.Link, n int) []link.Packet {
 	var all []link.Packet
 	batch := make([]link.Packet, 16)
 	for len(all) < n {
-		k, err := link.Receive(l, batch[:min(16, n-len(all))])
-		require.NoError(t, err)
+		k := must.Get(link.Receive(l, batch[:min(16, n-len(all))]))(t)
 		require.Positive(t, k)
 		for _, p := range batch[:k] {
 			p.Head = bytes.Clone(p.Head)
@@ -189,8 +189,7 @@ func TestBadAddresses(t *testing.T) {
 // raw is a socket that sends whatever a test wants.
 func raw(t *testing.T, to link.Link) (*net.UDPConn, wire.Flow) {
 	t.Helper()
-	c, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(loopback4))
-	require.NoError(t, err)
+	c := must.Get(net.ListenUDP("udp4", net.UDPAddrFromAddrPort(loopback4)))(t)
 	t.Cleanup(func() { c.Close() })
 	flow, err := wire.NewFlow(c.LocalAddr().(*net.UDPAddr).AddrPort(), to.Caps().Local, true)
 	require.NoError(t, err)
@@ -201,8 +200,7 @@ func TestForgedDatagrams(t *testing.T) {
 	b := listen(t, loopback4)
 	c, flow := raw(t, b)
 	send := func(p []byte) {
-		_, err := c.WriteToUDPAddrPort(p, b.Caps().Local)
-		require.NoError(t, err)
+		must.Get(c.WriteToUDPAddrPort(p, b.Caps().Local))(t)
 	}
 	// Every truncation of a good packet, from nothing up.
 	good := head(9, 8)
@@ -324,8 +322,7 @@ func exchange(t testing.TB, a, b link.Link, n, size int) func() {
 // Link-local peers: their zone is the link's, and is not shown above, because a
 // GID has none.
 func TestLinkLocal(t *testing.T) {
-	ifs, err := net.Interfaces()
-	require.NoError(t, err)
+	ifs := must.Get(net.Interfaces())(t)
 	for _, i := range ifs {
 		addrs, _ := i.Addrs()
 		for _, x := range addrs {

@@ -7,20 +7,19 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // TestGeneratedFilesAreFresh holds the committed files to what the generator
 // makes of layout.txt and the golden files.
 func TestGeneratedFilesAreFresh(t *testing.T) {
 	const dir = "../.."
-	want, err := generate(dir)
-	require.NoError(t, err)
-	names, err := filepath.Glob(filepath.Join(dir, "*_gen*.go"))
-	require.NoError(t, err)
+	want := must.Get(generate(dir))(t)
+	names := must.Get(filepath.Glob(filepath.Join(dir, "*_gen*.go")))(t)
 	require.Len(t, names, len(want), "a generated file too many, or one too few: run go generate ./kshim/abi")
 	for name, text := range want {
-		got, err := os.ReadFile(filepath.Join(dir, name))
-		require.NoError(t, err)
+		got := must.Get(os.ReadFile(filepath.Join(dir, name)))(t)
 		if string(got) != string(text) {
 			t.Errorf("%s is stale: run go generate ./kshim/abi", name)
 		}
@@ -199,8 +198,7 @@ func small(t *testing.T, golden, notes string) (map[string][]byte, error) {
 }
 
 func TestEmit(t *testing.T) {
-	files, err := small(t, smallGolden, smallNotes)
-	require.NoError(t, err)
+	files := must.Get(small(t, smallGolden, smallNotes))(t)
 	require.Len(t, files, 2)
 	require.Contains(t, string(files["structs_gen_test.go"]), `{&Part{}, "part", PartSize},`)
 	require.Equal(t, strings.ReplaceAll(smallGo, "~", "`"), string(files["one_gen.go"]))
