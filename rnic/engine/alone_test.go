@@ -61,13 +61,9 @@ func TestAloneAfterTimeouts(t *testing.T) {
 	wr = n.write(3, 3*1024)
 	require.NoError(t, n.a.qp.Post(n.now, &wr))
 	require.Equal(t, []bool{false, false, false}, n.transmit(n.a, true))
-	n.now += latency
-	for n.deliver() {
-	}
+	n.arrive()
 	n.pump(n.b)
-	n.now += latency
-	for n.deliver() {
-	}
+	n.arrive()
 	require.Equal(t, []bool{false, false, false}, n.transmit(n.a, true))
 	n.run(0)
 	requireSuccess(t, n.a.wcs, 3)
@@ -99,9 +95,7 @@ func TestRepeatedAnswerInCompany(t *testing.T) {
 	require.NoError(t, n.a.qp.Post(n.now, &wr))
 	n.ask()
 	require.Len(t, n.transmit(n.b, true), 6)
-	n.now += latency
-	for n.deliver() {
-	}
+	n.arrive()
 	n.ask()
 	require.Equal(t, []bool{false, false, false, false, false}, n.transmit(n.b, true))
 	n.run(0)
@@ -111,7 +105,5 @@ func TestRepeatedAnswerInCompany(t *testing.T) {
 // ask brings what a sends now to b.
 func (n *network) ask() {
 	n.pump(n.a)
-	n.now += latency
-	for n.deliver() {
-	}
+	n.arrive()
 }

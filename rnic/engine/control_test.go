@@ -68,8 +68,7 @@ func TestControllerIsExchanged(t *testing.T) {
 			}
 			fill(n.a.mem, 3)
 			for id := range uint64(messages) {
-				n.post(n.a, n.write(id, size))
-				n.run(0)
+				n.complete(n.a, n.write(id, size))
 			}
 			requireSuccess(t, n.a.wcs, 0, 1, 2, 3, 4, 5, 6, 7)
 			require.LessOrEqual(t, most, window)

@@ -49,11 +49,7 @@ func TestFatalNAKBehindLostRead(t *testing.T) {
 	}
 	w := n.write(3, 10)
 	w.RKey++
-	n.post(n.a, n.write(1, 10))
-	n.post(n.a, n.read(2, 10))
-	n.post(n.a, w)
-	n.post(n.a, n.write(4, 10))
-	n.run(0)
+	n.complete(n.a, n.write(1, 10), n.read(2, 10), w, n.write(4, 10))
 	require.Equal(t, []abi.WCStatus{abi.WCSuccess, abi.WCWRFlushErr, abi.WCRemAccessErr, abi.WCWRFlushErr}, statuses(n.a.wcs))
 }
 
@@ -75,14 +71,6 @@ func TestStrayResponses(t *testing.T) {
 	n.now += latency
 	require.True(t, n.deliver())
 	c := n.a.qp.Counters()
-	resp := func(op wire.Opcode, psn wire.PSN, s wire.Syndrome) {
-		p := wire.Packet{AETH: wire.AETH{Syndrome: s}, Payload: make([]byte, 0)}
-		p.BTH = wire.BTH{Opcode: op, PKey: wire.DefaultPKey, PSN: psn}
-		if op.IsReadResponse() {
-			p.Payload = make([]byte, 10)
-		}
-		n.a.qp.Receive(n.now, n.b.addr.Addr(), &p)
-	}
 	for _, x := range []struct {
 		psn  wire.PSN
 		op   wire.Opcode
@@ -105,7 +93,11 @@ func TestStrayResponses(t *testing.T) {
 		{102, wire.RCReadResponseOnly, nakSeq, &c.DropSyndrome},
 	} {
 		before, una := *x.drop, n.a.qp.req.una
-		resp(x.op, x.psn&wire.MaxPSN, x.syn)
+		payload := 0
+		if x.op.IsReadResponse() {
+			payload = 10
+		}
+		n.respond(x.op, x.psn&wire.MaxPSN, x.syn, payload)
 		require.Equal(t, before+1, *x.drop, "%+v", x)
 		if x.syn.NAK() != wire.NAKInvalidRD || !x.syn.IsNAK() {
 			require.Equal(t, una, n.a.qp.req.una)
@@ -118,38 +110,41 @@ func TestStrayResponses(t *testing.T) {
 	requireSuccess(t, n.a.wcs, 1, 2, 3, 4, 5)
 }
 
+// respond gives n.a a packet of n.b, with an AETH and so many bytes.
+func (n *network) respond(op wire.Opcode, psn wire.PSN, s wire.Syndrome, payload int) {
+	p := wire.Packet{AETH: wire.AETH{Syndrome: s}, Payload: make([]byte, payload)}
+	p.BTH = wire.BTH{Opcode: op, PKey: wire.DefaultPKey, PSN: psn}
+	n.a.qp.Receive(n.now, n.b.addr.Addr(), &p)
+}
+
 // IBA 9.9.2: an answer of the wrong kind or length to the right PSN is fatal.
 func TestBadResponses(t *testing.T) {
 	for name, c := range map[string]struct {
-		op  wire.Opcode
-		len int
+		asks abi.WROpcode
+		op   wire.Opcode
+		len  int
 	}{
-		"short":             {wire.RCReadResponseFirst, 255},
-		"long":              {wire.RCReadResponseFirst, 257},
-		"ends early":        {wire.RCReadResponseOnly, 256},
-		"atomic for a READ": {wire.RCAtomicAck, 0},
-		"Last where Middle": {wire.RCReadResponseLast, 256},
-		"empty":             {wire.RCReadResponseFirst, 0},
+		"short":              {abi.WRRDMARead, wire.RCReadResponseFirst, 255},
+		"long":               {abi.WRRDMARead, wire.RCReadResponseFirst, 257},
+		"ends early":         {abi.WRRDMARead, wire.RCReadResponseOnly, 256},
+		"atomic for a READ":  {abi.WRRDMARead, wire.RCAtomicAck, 0},
+		"Last where Middle":  {abi.WRRDMARead, wire.RCReadResponseLast, 256},
+		"empty":              {abi.WRRDMARead, wire.RCReadResponseFirst, 0},
+		"READ for an atomic": {abi.WRAtomicFetchAndAdd, wire.RCReadResponseOnly, 8},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newPair(t, cfg{mtu: abi.MTU256})
-			n.post(n.a, n.read(1, 600))
+			wr := n.read(1, 600)
+			if wr.Opcode = c.asks; c.asks == abi.WRAtomicFetchAndAdd {
+				wr.SGE = n.a.sge(0, 8)
+			}
+			n.post(n.a, wr)
 			n.pump(n.a)
-			p := wire.Packet{AETH: wire.AETH{Syndrome: 31}, Payload: make([]byte, c.len)}
-			p.BTH = wire.BTH{Opcode: c.op, PKey: wire.DefaultPKey}
-			n.a.qp.Receive(n.now, n.b.addr.Addr(), &p)
+			n.respond(c.op, 0, 31, c.len)
 			n.collect(n.a)
 			require.Equal(t, []abi.WCStatus{abi.WCBadRespErr}, statuses(n.a.wcs))
 		})
 	}
-	n := newPair(t, cfg{mtu: abi.MTU256})
-	n.post(n.a, SendWR{ID: 1, Opcode: abi.WRAtomicFetchAndAdd, SGE: n.a.sge(0, 8), RKey: n.b.key(), RemoteAddr: n.b.va(0)})
-	n.pump(n.a)
-	p := wire.Packet{AETH: wire.AETH{Syndrome: 31}, Payload: make([]byte, 8)}
-	p.BTH = wire.BTH{Opcode: wire.RCReadResponseOnly, PKey: wire.DefaultPKey}
-	n.a.qp.Receive(n.now, n.b.addr.Addr(), &p)
-	n.collect(n.a)
-	require.Equal(t, []abi.WCStatus{abi.WCBadRespErr}, statuses(n.a.wcs))
 }
 
 // IBA 9.6.1: a packet that is not for this queue pair's connection is dropped.

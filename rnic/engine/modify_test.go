@@ -102,8 +102,7 @@ func TestAttrFollowsMask(t *testing.T) {
 	require.Equal(t, allAccess, got.Access)
 	require.EqualValues(t, 3, got.MinRNRTimer)
 	require.EqualValues(t, 0xffffff, got.SQPSN)
-	n.post(n.a, n.write(1, 10))
-	n.run(0)
+	n.complete(n.a, n.write(1, 10))
 	require.EqualValues(t, 0, n.a.qp.Attr().SQPSN)
 	require.EqualValues(t, 0, n.b.qp.Attr().RQPSN)
 }

@@ -261,6 +261,22 @@ func (n *network) post(h *host, wr SendWR) {
 	require.NoError(n.t, h.qp.Post(n.now, &wr))
 }
 
+// complete posts work requests, and goes on until nothing is left to happen.
+func (n *network) complete(h *host, wrs ...SendWR) {
+	n.t.Helper()
+	for _, wr := range wrs {
+		n.post(h, wr)
+	}
+	n.run(0)
+}
+
+// arrive hands over what is on its way, a latency later.
+func (n *network) arrive() {
+	n.now += latency
+	for n.deliver() {
+	}
+}
+
 // fill writes a pattern.
 func fill(b []byte, seed int) {
 	for i := range b {

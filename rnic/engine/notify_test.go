@@ -31,10 +31,8 @@ func newMarked(t *testing.T, stash, answers bool) (*network, *[2]fixed) {
 // notes it.
 func TestMarkOfSoftDevice(t *testing.T) {
 	n, paths := newMarked(t, true, false)
-	n.post(n.a, n.write(1, 64))
-	n.run(0)
-	n.post(n.a, n.write(2, 64))
-	n.run(0)
+	n.complete(n.a, n.write(1, 64))
+	n.complete(n.a, n.write(2, 64))
 	requireSuccess(t, n.a.wcs, 1, 2)
 	require.Len(t, n.b.sent, 2)
 	for _, p := range n.b.sent {
@@ -51,8 +49,7 @@ func TestMarkOfSoftDevice(t *testing.T) {
 func TestMarkOfOtherPeer(t *testing.T) {
 	n, paths := newMarked(t, false, false)
 	for id := range uint64(3) {
-		n.post(n.a, n.write(id, 2048))
-		n.run(0)
+		n.complete(n.a, n.write(id, 2048))
 	}
 	requireSuccess(t, n.a.wcs, 0, 1, 2)
 	var at []int
@@ -80,8 +77,7 @@ func TestMarkOfAnswers(t *testing.T) {
 		return 1, 0
 	}
 	for id := range uint64(2) {
-		n.post(n.a, n.read(id, 4096))
-		n.run(0)
+		n.complete(n.a, n.read(id, 4096))
 	}
 	requireSuccess(t, n.a.wcs, 0, 1)
 	require.EqualValues(t, 8, n.a.qp.Counters().Marked)

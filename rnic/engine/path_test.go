@@ -57,13 +57,9 @@ func TestPathIsShared(t *testing.T) {
 		require.Len(t, n.a.sent, 16/(i+1))
 	}
 	n := ns[0]
-	n.now += latency
-	for n.deliver() {
-	}
+	n.arrive()
 	n.pump(n.b)
-	n.now += latency
-	for n.deliver() {
-	}
+	n.arrive()
 	n.pump(n.a)
 	requireCharged(t, ns)
 	require.Equal(t, pathLimit/4, n.a.qp.Gauges().Window)
@@ -153,10 +149,7 @@ func TestPathIsPaced(t *testing.T) {
 		if len(n.a.sent) == 500 {
 			break
 		}
-		at, ok := n.a.qp.NextTimeout()
-		require.True(t, ok)
-		n.now = at
-		n.a.qp.HandleTimeout(n.now)
+		n.lapse(t, n.a)
 	}
 	require.InDelta(t, int64(rtt/2), int64(n.now-start), 1e6)
 	n.run(0)

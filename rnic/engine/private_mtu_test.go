@@ -64,19 +64,16 @@ func TestPrivateMTU(t *testing.T) {
 		{0, jumboRoom, 1024},
 	} {
 		n := newPrivatePair(t, c.a, c.b, 2, nil)
-		n.post(n.a, n.write(1, 3000))
-		n.run(0)
+		n.complete(n.a, n.write(1, 3000))
 		require.Equal(t, []int{1024, 1024, 952}, payloads(n.a.sent))
 		require.LessOrEqual(t, len(tries(n.a.sent)), 1)
 		n.a.sent, n.b.sent = nil, nil
 
 		const long = 2*jumbo + 100
 		fill(n.a.mem, 5)
-		n.post(n.a, n.write(2, long))
-		n.run(0)
+		n.complete(n.a, n.write(2, long))
 		require.Equal(t, n.a.mem[:long], n.b.mem[:long])
-		n.post(n.a, n.read(3, long))
-		n.run(0)
+		n.complete(n.a, n.read(3, long))
 		requireSuccess(t, n.a.wcs, 1, 2, 3)
 		var want []int
 		for left := long; left > 0; left -= c.want {
@@ -93,8 +90,7 @@ func TestPrivateMTU(t *testing.T) {
 // them, and none is longer than its room.
 func TestPrivateMTUInBatches(t *testing.T) {
 	n := newPrivatePair(t, wire.MaxPrivateMTU+36, wire.MaxPrivateMTU+36, 2, nil)
-	n.post(n.a, n.write(1, 3000))
-	n.run(0)
+	n.complete(n.a, n.write(1, 3000))
 	n.batch = NewBatch(16)
 	fill(n.a.mem, 9)
 	for id := uint64(2); id < 10; id += 2 {
@@ -121,13 +117,11 @@ func TestPrivateMTUInBatches(t *testing.T) {
 func TestPrivateMTUIsShared(t *testing.T) {
 	m := NewStash()
 	first := newPrivatePair(t, jumboRoom, jumboRoom, 2, m)
-	first.post(first.a, first.write(1, 3000))
-	first.run(0)
+	first.complete(first.a, first.write(1, 3000))
 	n := newPrivatePair(t, jumboRoom, jumboRoom, 2, m)
 	n.post(n.a, n.write(1, 3000)) // it does not know yet what the peer takes
 	n.run(0)
-	n.post(n.a, n.write(2, 3000))
-	n.run(0)
+	n.complete(n.a, n.write(2, 3000))
 	require.Equal(t, []int{1024, 1024, 952, 3000}, payloads(n.a.sent))
 	require.Empty(t, tries(n.a.sent))
 	require.Equal(t, onPath(n.a.qp, "packet"), jumbo+packetCost)
@@ -146,8 +140,7 @@ func TestPrivateMTUThatDoesNotPass(t *testing.T) {
 			return 1, 0
 		}
 		for id := range 100 {
-			n.post(n.a, n.write(uint64(id), 5000))
-			n.run(0)
+			n.complete(n.a, n.write(uint64(id), 5000))
 			n.now += 20 * Time(Millisecond)
 		}
 		require.Len(t, n.a.wcs, 100)
@@ -174,8 +167,7 @@ func TestPrivateMTUIsChecked(t *testing.T) {
 		"not of a soft device": func(p *wire.Packet) { p.Selective = false },
 	} {
 		n := newPrivatePair(t, jumboRoom, jumboRoom, 2, nil)
-		n.post(n.a, n.write(1, 3000))
-		n.run(0)
+		n.complete(n.a, n.write(1, 3000))
 		n.post(n.a, n.write(2, 3*jumbo))
 		n.pump(n.a)
 		for _, f := range n.fly {
@@ -207,8 +199,7 @@ func TestPrivateMTUThatPassesNoMore(t *testing.T) {
 	m := NewStash()
 	n := newPrivatePair(t, jumboRoom, jumboRoom, 2, m)
 	for id := range 2 {
-		n.post(n.a, n.write(uint64(id), 5000))
-		n.run(0)
+		n.complete(n.a, n.write(uint64(id), 5000))
 	}
 	require.Contains(t, payloads(n.a.sent), 5000)
 	narrow := func(_ *host, p *wire.Packet) (int, Time) {
@@ -218,15 +209,12 @@ func TestPrivateMTUThatPassesNoMore(t *testing.T) {
 		return 1, 0
 	}
 	n.filter = narrow
-	n.post(n.a, n.write(2, 5000))
-	n.run(0)
+	n.complete(n.a, n.write(2, 5000))
 	require.Equal(t, abi.WCRetryExcErr, n.a.wcs[2].Status)
 
 	next := newPrivatePair(t, jumboRoom, jumboRoom, 2, m)
 	next.filter = narrow
-	next.post(next.a, next.write(1, 5000))
-	next.run(0)
-	next.post(next.a, next.write(2, 5000))
-	next.run(0)
+	next.complete(next.a, next.write(1, 5000))
+	next.complete(next.a, next.write(2, 5000))
 	requireSuccess(t, next.a.wcs, 1, 2)
 }

@@ -38,13 +38,11 @@ func psnIs(want wire.PSN) func(*wire.Packet) bool {
 func TestProbe(t *testing.T) {
 	n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.Timeout = 18 }}) // 1.07 s
 	for i, lose := range []*host{n.a, n.b} {
-		n.post(n.a, n.write(9, 10))
-		n.run(0) // measures the round trip
+		n.complete(n.a, n.write(9, 10)) // measures the round trip
 		start, window := n.now, n.a.qp.Gauges().Window
 		n.filter = dropOnce(lose, func(*wire.Packet) bool { return true })
 		n.a.wcs = nil
-		n.post(n.a, n.write(uint64(i), 10))
-		n.run(0)
+		n.complete(n.a, n.write(uint64(i), 10))
 		requireSuccess(t, n.a.wcs, uint64(i))
 		require.Less(t, n.now-start, Time(Millisecond), "long before the timeout")
 		require.GreaterOrEqual(t, n.a.qp.Gauges().Window, window)
@@ -87,8 +85,7 @@ func testProbeShowsTheRest(t *testing.T, delay Duration, hit func(*wire.Packet) 
 		attr: func(_ int, a *Attr) { a.Timeout = 18 }, // 1.07 s
 		edit: func(_ int, c *Config) { c.Tuning.AckDelay = delay },
 	})
-	n.post(n.a, n.write(1, 10))
-	n.run(0)
+	n.complete(n.a, n.write(1, 10))
 	start := n.now
 	n.filter = func(h *host, p *wire.Packet) (int, Time) {
 		if h == n.a && hit(p) {
@@ -96,8 +93,7 @@ func testProbeShowsTheRest(t *testing.T, delay Duration, hit func(*wire.Packet) 
 		}
 		return 1, 0
 	}
-	n.post(n.a, n.write(2, 4*1024))
-	n.run(0)
+	n.complete(n.a, n.write(2, 4*1024))
 	requireSuccess(t, n.a.wcs, 1, 2)
 	require.Zero(t, n.a.qp.Counters().Timeouts)
 	require.Less(t, n.now-start, Time(Millisecond+10*delay))
@@ -126,8 +122,7 @@ func TestLatePeerIsWaitedFor(t *testing.T) {
 	} {
 		n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.Timeout = 14 }})
 		n.a.qp.SetLossless(c.lossless)
-		n.post(n.a, n.write(1, 10))
-		n.run(0)
+		n.complete(n.a, n.write(1, 10))
 		n.a.sent = nil
 		n.filter = func(*host, *wire.Packet) (int, Time) { return 0, 0 }
 		wrs := c.post(n)
@@ -274,8 +269,7 @@ func TestNAKStorm(t *testing.T) {
 		}
 		return drop(from, p)
 	}
-	n.post(n.a, n.write(1, 256*20))
-	n.run(0)
+	n.complete(n.a, n.write(1, 256*20))
 	requireSuccess(t, n.a.wcs, 1)
 	require.EqualValues(t, 1, n.a.qp.Counters().Retries)
 	require.EqualValues(t, 18, n.a.qp.Counters().RetransmittedPkts)
@@ -289,18 +283,13 @@ func TestNAKAfterTimeout(t *testing.T) {
 	n.post(n.a, n.write(1, 10))
 	n.pump(n.a)
 	nak := func(retries uint64) {
-		p := wire.Packet{AETH: wire.AETH{Syndrome: nakSeq}}
-		p.BTH = wire.BTH{Opcode: wire.RCAck, PKey: wire.DefaultPKey}
-		n.a.qp.Receive(n.now, n.b.addr.Addr(), &p)
+		n.respond(wire.RCAck, 0, nakSeq, 0)
 		n.pump(n.a)
 		require.Equal(t, retries, n.a.qp.Counters().Retries)
 	}
 	nak(1)
 	nak(1)
-	at, ok := n.a.qp.NextTimeout()
-	require.True(t, ok)
-	n.now = at
-	n.a.qp.HandleTimeout(n.now)
+	n.lapse(t, n.a)
 	n.pump(n.a)
 	require.EqualValues(t, 2, n.a.qp.Counters().Retries)
 	nak(3)
@@ -314,8 +303,6 @@ func TestFencedReadRepeated(t *testing.T) {
 	r := n.read(1, 3000)
 	r.Flags = abi.SendFence
 	n.filter = dropOnce(n.a, func(*wire.Packet) bool { return true })
-	n.post(n.a, r)
-	n.post(n.a, n.write(2, 5))
-	n.run(0)
+	n.complete(n.a, r, n.write(2, 5))
 	requireSuccess(t, n.a.wcs, 1, 2)
 }

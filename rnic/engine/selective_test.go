@@ -148,15 +148,11 @@ func TestReadsLeaveTwice(t *testing.T) {
 		}
 		return 1, Time(5 * Millisecond)
 	}
-	n.post(n.a, n.read(1, 8<<10))
-	n.run(0)
+	n.complete(n.a, n.read(1, 8<<10))
 	asked, answers, lose = map[wire.PSN]int{}, 10, true
-	n.post(n.a, n.read(2, 8<<10))
-	n.post(n.a, n.read(3, 8<<10))
-	n.run(0)
+	n.complete(n.a, n.read(2, 8<<10), n.read(3, 8<<10))
 	lose = false
-	n.post(n.a, n.read(4, 8<<10))
-	n.run(0)
+	n.complete(n.a, n.read(4, 8<<10))
 	requireSuccess(t, n.a.wcs, 1, 2, 3, 4)
 	require.Len(t, asked, 3)
 	for _, times := range asked {

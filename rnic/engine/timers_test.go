@@ -16,8 +16,7 @@ func TestKarn(t *testing.T) {
 	n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.Timeout = 18 }}) // 1.07 s
 	timer := &n.a.qp.req.timer
 	timeouts := &n.a.qp.counters.Timeouts
-	n.post(n.a, n.write(1, 10))
-	n.run(0)
+	n.complete(n.a, n.write(1, 10))
 	short := Duration(2 * latency)
 	require.Equal(t, short, timer.srtt)
 	rto := n.a.qp.Gauges().RTO
@@ -32,8 +31,7 @@ func TestKarn(t *testing.T) {
 	require.Equal(t, short, timer.srtt, "measured a repeated packet")
 	require.Equal(t, 2*way+2*way/4, n.a.qp.Gauges().RTO, "the round trip is not known to be shorter")
 
-	n.post(n.a, n.write(3, 10))
-	n.run(0)
+	n.complete(n.a, n.write(3, 10))
 	requireSuccess(t, n.a.wcs, 1, 2, 3)
 	require.EqualValues(t, 4, *timeouts, "the timeout is too short still")
 	require.Zero(t, timer.backoff)
@@ -52,8 +50,7 @@ func TestBackoffEndsInTime(t *testing.T) {
 		if known {
 			q.Estimate(Duration(2 * latency))
 		} else {
-			n.post(n.a, n.write(9, 10))
-			n.run(0)
+			n.complete(n.a, n.write(9, 10))
 			n.a.wcs = nil
 		}
 		short := q.Gauges().RTO
@@ -105,17 +102,12 @@ func TestKarnWithoutBound(t *testing.T) {
 	n.post(n.a, n.write(1, 3*1024)) // the last packet asks for an ACK and is timed
 	n.pump(n.a)
 	q := n.a.qp
-	at, ok := q.NextTimeout()
-	require.True(t, ok)
-	n.now = at
-	q.HandleTimeout(n.now)
+	n.lapse(t, n.a)
 	n.pump(n.a) // the first two
 	require.EqualValues(t, 2, q.counters.RetransmittedPkts)
 	ack := func(psn wire.PSN) {
 		n.now += latency
-		p := wire.Packet{AETH: wire.AETH{Syndrome: wire.SyndromeACK(wire.NoCredits)}}
-		p.BTH = wire.BTH{Opcode: wire.RCAck, PKey: wire.DefaultPKey, PSN: psn}
-		q.Receive(n.now, n.b.addr.Addr(), &p)
+		n.respond(wire.RCAck, psn, wire.SyndromeACK(wire.NoCredits), 0)
 	}
 	rto := q.Gauges().RTO
 	ack(0)
@@ -149,8 +141,7 @@ func TestKarnBehindTheRepeated(t *testing.T) {
 func TestWindowShrinksOncePerRoundTrip(t *testing.T) {
 	n := newPair(t, cfg{})
 	q := n.a.qp
-	n.post(n.a, n.write(0, 10))
-	n.run(0) // measures the round trip
+	n.complete(n.a, n.write(0, 10)) // measures the round trip
 	for range 2 {
 		before := q.req.win.size
 		n.filter = func(*host, *wire.Packet) (int, Time) { return 0, 0 }
@@ -177,8 +168,7 @@ func TestTimeoutBeforeMeasurement(t *testing.T) {
 	require.Equal(t, 2*q.counters.Timeouts, q.counters.RetransmittedPkts)
 	n.filter = nil
 	n.run(0)
-	n.post(n.a, n.write(2, 10))
-	n.run(0)
+	n.complete(n.a, n.write(2, 10))
 	requireSuccess(t, n.a.wcs, 1, 2)
 	require.NotZero(t, q.Gauges().RTT)
 	require.GreaterOrEqual(t, q.req.win.size, before.size)
@@ -204,8 +194,7 @@ func TestEstimate(t *testing.T) {
 		require.Equal(t, c[1], rto(), "%d", c[0])
 	}
 	q.Estimate(10 * Second)
-	n.post(n.a, n.write(1, 10))
-	n.run(0)
+	n.complete(n.a, n.write(1, 10))
 	require.Less(t, rto(), 5*Millisecond)
 	require.NoError(t, q.Modify(n.now, abi.QPSReset, &Attr{}, 0))
 	require.Zero(t, q.req.timer)
