@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
@@ -14,6 +15,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
+	"github.com/rdmashim/rdmashim/tests/linktest"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // The tests play the RDMA core and its client: they call driver.Device directly
@@ -68,8 +71,7 @@ func udata(n int) (*driver.Udata, map[uint64][]byte) {
 func openRing(t testing.TB, maps map[uint64][]byte, mi abi.MMInfo) *ring.Queue {
 	t.Helper()
 	require.Len(t, maps[mi.Offset], int(mi.Size))
-	q, err := ring.Open(maps[mi.Offset])
-	require.NoError(t, err)
+	q := must.Get(ring.Open(maps[mi.Offset]))(t)
 	return q
 }
 
@@ -86,8 +88,7 @@ func newCQ(t testing.TB, d *Device, cqe int) *testCQ {
 	t.Helper()
 	ev := newEvents()
 	u, maps := udata(abi.RXECreateCQRespSize)
-	cq, err := d.CreateCQ(cqe, u, ev)
-	require.NoError(t, err)
+	cq := must.Get(d.CreateCQ(cqe, u, ev))(t)
 	var resp abi.RXECreateCQResp
 	require.NoError(t, resp.Parse(u.Out))
 	c := &testCQ{t: t, cq: cq, events: ev, ring: openRing(t, maps, resp.MI)}
@@ -97,8 +98,7 @@ func newCQ(t testing.TB, d *Device, cqe int) *testCQ {
 
 // poll takes one completion out, if there is one.
 func (c *testCQ) poll() (wc ring.WC, ok bool) {
-	n, err := c.cons.Ready()
-	require.NoError(c.t, err)
+	n := must.Get(c.cons.Ready())(c.t)
 	if n == 0 {
 		return wc, false
 	}
@@ -188,8 +188,7 @@ func newQP(t testing.TB, d *Device, pd driver.PD, o qpOptions) *testQP {
 	ev := newEvents()
 	u, maps := udata(abi.RXECreateQPRespSize)
 	u.Memory = o.memory
-	qp, err := d.CreateQP(init, u, ev)
-	require.NoError(t, err)
+	qp := must.Get(d.CreateQP(init, u, ev))(t)
 	var resp abi.RXECreateQPResp
 	require.NoError(t, resp.Parse(u.Out))
 	q := &testQP{t: t, d: d, qp: qp.(*QP), send: o.send, recv: o.recv, events: ev, sq: openRing(t, maps, resp.SQMI)}
@@ -217,8 +216,7 @@ func encodeSend(slot []byte, id uint64, wr *ring.SendWR) error {
 
 func (q *testQP) publish(wr *ring.SendWR) {
 	q.t.Helper()
-	n, err := q.sprod.Free()
-	require.NoError(q.t, err)
+	n := must.Get(q.sprod.Free())(q.t)
 	require.Positive(q.t, n, "send ring is full")
 	require.NoError(q.t, encodeSend(q.sprod.Slot(0), wr.ID, wr))
 	q.sprod.Publish(1)
@@ -226,8 +224,7 @@ func (q *testQP) publish(wr *ring.SendWR) {
 
 func (q *testQP) postRecv(id uint64, sge ...ring.SGE) {
 	q.t.Helper()
-	n, err := q.rprod.Free()
-	require.NoError(q.t, err)
+	n := must.Get(q.rprod.Free())(q.t)
 	require.Positive(q.t, n, "receive ring is full")
 	require.NoError(q.t, ring.EncodeRecv(q.rprod.Slot(0), id, &ring.RecvWR{SGE: sge}))
 	q.rprod.Publish(1)
@@ -285,6 +282,21 @@ func (q *testQP) connectTo(p *testQP, a attrs) {
 		MaxRdAtomic: a.rdAtomic, SQPSN: q.psn()}, rtsMask)
 }
 
+// join connects two queue pairs with each other.
+func join(q, p *testQP, at attrs) {
+	q.t.Helper()
+	q.connectTo(p, at)
+	p.connectTo(q, at)
+}
+
+// joined makes a queue pair of each device, connected with each other.
+func joined(t testing.TB, a, b *testDevice, at attrs) (q, p *testQP) {
+	t.Helper()
+	q, p = newQP(t, a.Device, a.pd, qpOptions{}), newQP(t, b.Device, b.pd, qpOptions{})
+	join(q, p, at)
+	return q, p
+}
+
 // memory is a registered buffer.
 type memory struct {
 	buf []byte
@@ -297,9 +309,7 @@ const allAccess = abi.AccessLocalWrite | abi.AccessRemoteWrite | abi.AccessRemot
 func register(t testing.TB, d *Device, pd driver.PD, n int, access abi.AccessFlags) *memory {
 	t.Helper()
 	m := &memory{buf: make([]byte, n), at: 0x7f00_0000_1000}
-	var err error
-	m.mr, err = d.RegMR(pd, driver.Near(m.buf), m.at, access)
-	require.NoError(t, err)
+	m.mr = must.Get(d.RegMR(pd, driver.Near(m.buf), m.at, access))(t)
 	return m
 }
 
@@ -339,11 +349,8 @@ func newPair(t testing.TB, o pairOptions) (a, b *testDevice) {
 	if o.size == 0 {
 		o.size = 1 << 20
 	}
-	net := sim.NewNetwork(sim.Options{})
 	var ds [2]*testDevice
-	for i := range ds {
-		l, err := net.Attach(netip.AddrPort{})
-		require.NoError(t, err)
+	for i, l := range linktest.Sim(t) {
 		if i == 0 && o.tap != nil {
 			l = o.tap(l)
 		}
@@ -351,8 +358,7 @@ func newPair(t testing.TB, o pairOptions) (a, b *testDevice) {
 		f.Seed += uint64(i)
 		ds[i] = newDevice(t, link.WithFaults(l, f), o.size, o.qp)
 	}
-	ds[0].qp.connectTo(ds[1].qp, o.attrs)
-	ds[1].qp.connectTo(ds[0].qp, o.attrs)
+	join(ds[0].qp, ds[1].qp, o.attrs)
 	return ds[0], ds[1]
 }
 
@@ -361,21 +367,19 @@ func neighbours(t testing.TB, n, size int) (net *sim.Network, ds []*testDevice) 
 	t.Helper()
 	net = sim.NewNetwork(sim.Options{})
 	for range n {
-		l, err := net.Attach(netip.AddrPort{})
-		require.NoError(t, err)
+		l := must.Get(net.Attach(netip.AddrPort{}))(t)
 		ds = append(ds, newDevice(t, l, size, qpOptions{}))
 	}
 	return net, ds
 }
 
+// newDevice makes a device that ends with the test, in its bubble if it has one.
 func newDevice(t testing.TB, l link.Link, size int, o qpOptions) *testDevice {
 	t.Helper()
 	near, _ := l.(link.Near)
-	d, err := New(Config{Name: "soft0", Link: l, Near: near})
-	require.NoError(t, err)
-	t.Cleanup(func() { d.Close() })
-	pd, err := d.AllocPD()
-	require.NoError(t, err)
+	d := must.Get(New(Config{Name: "soft0", Link: l, Near: near}))(t)
+	t.Cleanup(func() { assert.NoError(t, d.Close()) })
+	pd := must.Get(d.AllocPD())(t)
 	return &testDevice{Device: d, pd: pd, mem: register(t, d, pd, size, allAccess), qp: newQP(t, d, pd, o)}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // cmHost is a machine with a soft RNIC, and a program on it.
@@ -33,28 +34,21 @@ type cmHost struct {
 
 func newCMHost(t *testing.T, net *sim.Network, f link.Faults, c cm.Config) *cmHost {
 	t.Helper()
-	l, err := net.Attach(netip.AddrPort{})
-	require.NoError(t, err)
+	l := must.Get(net.Attach(netip.AddrPort{}))(t)
 	return newCMHostOn(t, l, f, c)
 }
 
 func newCMHostOn(t *testing.T, l link.Link, f link.Faults, c cm.Config) *cmHost {
 	t.Helper()
 	h := &cmHost{t: t}
-	var err error
-	h.dev, err = New(Config{Name: "soft0", Link: link.WithFaults(l, f), CM: c})
-	require.NoError(t, err)
+	h.dev = must.Get(New(Config{Name: "soft0", Link: link.WithFaults(l, f), CM: c}))(t)
 	m := emu.New()
 	require.NoError(t, m.Register(h.dev))
 	p := m.Process("program")
-	h.ch, err = rdmacm.Open(p)
-	require.NoError(t, err)
-	h.ctx, err = verbs.Open(p, "soft0")
-	require.NoError(t, err)
-	h.pd, err = h.ctx.AllocPD()
-	require.NoError(t, err)
-	h.cq, err = h.ctx.CreateCQ(64)
-	require.NoError(t, err)
+	h.ch = must.Get(rdmacm.Open(p))(t)
+	h.ctx = must.Get(verbs.Open(p, "soft0"))(t)
+	h.pd = must.Get(h.ctx.AllocPD())(t)
+	h.cq = must.Get(h.ctx.CreateCQ(64))(t)
 	t.Cleanup(func() {
 		h.ch.Close()
 		h.ctx.Close()
@@ -86,10 +80,8 @@ func connectedByAddress(t *testing.T, a, b *cmHost, qa, qb *verbs.QP) (active *r
 		}
 		accepted <- err
 	}()
-	active, err = a.ch.Resolve(t.Context(), netip.AddrPort{}, l.Addr(), rdmacm.Options{})
-	require.NoError(t, err)
-	_, err = active.Connect(t.Context(), qa, rdmacm.ConnParam{RetryCount: 6})
-	require.NoError(t, err)
+	active = must.Get(a.ch.Resolve(t.Context(), netip.AddrPort{}, l.Addr(), rdmacm.Options{}))(t)
+	must.Get(active.Connect(t.Context(), qa, rdmacm.ConnParam{RetryCount: 6}))(t)
 	require.NoError(t, <-accepted)
 	return active, passive
 }
@@ -102,15 +94,13 @@ func (narrow) PathMTU(netip.Addr) (int, error) { return 1500 - 28, nil }
 // The request says what the route carries, and the peer takes that, too.
 func TestConnectTakesTheRoutesMTU(t *testing.T) {
 	net := sim.NewNetwork(sim.Options{})
-	inner, err := net.Attach(netip.AddrPort{})
-	require.NoError(t, err)
+	inner := must.Get(net.Attach(netip.AddrPort{}))(t)
 	a := newCMHostOn(t, narrow{inner}, link.Faults{Dup: 0.01}, cm.Config{})
 	b := newCMHost(t, net, link.Faults{}, cm.Config{})
 	p, q := a.qp(), b.qp()
 	connectedByAddress(t, a, b, p, q)
 	for _, q := range []*verbs.QP{p, q} {
-		attr, err := q.Query()
-		require.NoError(t, err)
+		attr := must.Get(q.Query())(t)
 		require.Equal(t, abi.MTU1024, attr.PathMTU)
 	}
 }

@@ -18,8 +18,7 @@ func TestDeepQueue(t *testing.T) {
 	a, b := newPair(t, pairOptions{qp: qpOptions{depth: send, inline: 8, sigAll: true}})
 	big := newCQ(t, a.Device, send)
 	q, p := newQP(t, a.Device, a.pd, qpOptions{depth: send, send: big}), newQP(t, b.Device, b.pd, qpOptions{})
-	q.connectTo(p, defaults())
-	p.connectTo(q, defaults())
+	join(q, p, defaults())
 	for i := range send {
 		q.publish(write(a, b, uint64(i), 0, i*8, 8))
 	}
@@ -52,8 +51,6 @@ func TestFaultsDoNotShow(t *testing.T) {
 		require.NotZero(t, a.counter(t, "fault_corrupt")+b.counter(t, "fault_corrupt"))
 		require.NotZero(t, b.counter(t, "duplicate_request"))
 		require.NotZero(t, a.counter(t, "drop_icrc")+b.counter(t, "drop_icrc"))
-		require.NoError(t, a.Close())
-		require.NoError(t, b.Close())
 	})
 }
 
@@ -62,9 +59,7 @@ func TestFaultsDoNotShow(t *testing.T) {
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := newPair(t, pairOptions{size: 8 << 20, faults: link.Faults{Delay: time.Millisecond}})
-		small, peer := newQP(t, a.Device, a.pd, qpOptions{}), newQP(t, b.Device, b.pd, qpOptions{})
-		small.connectTo(peer, defaults())
-		peer.connectTo(small, defaults())
+		small, _ := joined(t, a, b, defaults())
 		a.qp.post(write(a, b, 1, 0, 0, 8<<20))
 		for i := range 3 {
 			small.post(write(a, b, uint64(i), 0, 0, 100))
@@ -73,7 +68,5 @@ func TestTurns(t *testing.T) {
 		_, done := a.qp.send.poll()
 		require.False(t, done, "8 MiB cannot be through yet")
 		a.qp.send.waitStatus(1, abi.WCSuccess)
-		a.Close()
-		b.Close()
 	})
 }

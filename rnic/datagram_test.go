@@ -12,6 +12,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 const testQKey = 0x1234567
@@ -31,8 +32,7 @@ func datagramDevices(t testing.TB, at ...netip.AddrPort) []*testDevice {
 	net := sim.NewNetwork(sim.Options{})
 	var list []*testDevice
 	for _, a := range at {
-		l, err := net.Attach(a)
-		require.NoError(t, err)
+		l := must.Get(net.Attach(a))(t)
 		d := newDevice(t, l, 1<<16, qpOptions{typ: abi.QPTUD, inline: 64})
 		d.qp.toDatagrams()
 		list = append(list, d)
@@ -40,17 +40,21 @@ func datagramDevices(t testing.TB, at ...netip.AddrPort) []*testDevice {
 	return list
 }
 
+// createAH makes an address handle, and answers its number.
+func (d *testDevice) createAH(t testing.TB, attr abi.AHAttr) (driver.AH, uint32) {
+	t.Helper()
+	u, _ := udata(abi.RXECreateAHRespSize)
+	ah := must.Get(d.CreateAH(d.pd, &attr, u))(t)
+	var resp abi.RXECreateAHResp
+	require.NoError(t, resp.Parse(u.Out))
+	return ah, resp.AHNum
+}
+
 // handle makes an address handle for a device, and answers its number.
 func handle(t testing.TB, from *testDevice, to *testDevice) (driver.AH, uint32) {
 	t.Helper()
 	v := dest(to.Device)
-	attr := v.AHAttr()
-	u, _ := udata(abi.RXECreateAHRespSize)
-	ah, err := from.CreateAH(from.pd, &attr, u)
-	require.NoError(t, err)
-	var resp abi.RXECreateAHResp
-	require.NoError(t, resp.Parse(u.Out))
-	return ah, resp.AHNum
+	return from.createAH(t, v.AHAttr())
 }
 
 func datagram(from, to *testDevice, id uint64, ah uint32, off, n int) *ring.SendWR {
@@ -100,9 +104,7 @@ func TestDatagramHandles(t *testing.T) {
 	b.qp.recv.waitStatus(1, abi.WCSuccess)
 
 	foreign := &testDevice{Device: a.Device}
-	var err error
-	foreign.pd, err = a.AllocPD()
-	require.NoError(t, err)
+	foreign.pd = must.Get(a.AllocPD())(t)
 	_, other := handle(t, foreign, b)
 	for i, num := range []uint32{ah, other, 0, 1 << 31} {
 		a.qp.publish(datagram(a, b, 10, num, 0, 8))

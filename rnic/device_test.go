@@ -12,6 +12,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/engine"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // fixed is a link with given Caps that carries nothing.
@@ -62,8 +63,7 @@ func TestActiveMTU(t *testing.T) {
 		{256, 65507, abi.MTU256},
 		{2048, 65507, abi.MTU2048},
 	} {
-		m, err := activeMTU(c.ask, link.Caps{MTU: c.link})
-		require.NoError(t, err)
+		m := must.Get(activeMTU(c.ask, link.Caps{MTU: c.link}))(t)
 		require.Equal(t, c.want, m, "%+v", c)
 	}
 }
@@ -86,8 +86,7 @@ func TestWindowFollowsTheBuffer(t *testing.T) {
 
 func TestQueries(t *testing.T) {
 	l := newFixed("10.0.0.1:4791", 1472)
-	d, err := New(Config{Name: "soft3", Link: l})
-	require.NoError(t, err)
+	d := must.Get(New(Config{Name: "soft3", Link: l}))(t)
 	require.Equal(t, "soft3", d.Name())
 	require.Equal(t, "veth7", d.NetDev())
 	require.Equal(t, uint32(abi.DriverRXE), d.DriverID())
@@ -100,30 +99,26 @@ func TestQueries(t *testing.T) {
 	require.Equal(t, []uint32{32, 32767, 128, 64}, []uint32{a.MaxSGE, a.MaxCQE, a.MaxQPRdAtom, uint32(a.MaxPkeys)})
 	require.Equal(t, uint8(1), a.PhysPortCnt)
 
-	p, err := d.QueryPort(1)
-	require.NoError(t, err)
+	p := must.Get(d.QueryPort(1))(t)
 	require.Equal(t, abi.PortActive, p.State)
 	require.Equal(t, abi.MTU1024, p.ActiveMTU)
 	require.Equal(t, abi.LinkLayerEthernet, p.LinkLayer)
 	require.Equal(t, uint32(1<<31), p.MaxMsgSz)
 	require.Zero(t, p.LID, "RoCEv2's own port needs no mention")
-	_, err = d.QueryPort(0)
+	_, err := d.QueryPort(0)
 	require.ErrorIs(t, err, syscall.EINVAL)
 	_, err = d.QueryPort(2)
 	require.ErrorIs(t, err, syscall.EINVAL)
 
 	require.NoError(t, d.Close())
-	p, err = d.QueryPort(1)
-	require.NoError(t, err)
+	p = must.Get(d.QueryPort(1))(t)
 	require.Equal(t, abi.PortDown, p.State)
 	_, err = d.AllocPD()
 	require.ErrorIs(t, err, syscall.ENODEV)
 
-	other, err := New(Config{Name: "soft3", Link: newFixed("[fe80::1%eth0]:50000", 1452)})
-	require.NoError(t, err)
+	other := must.Get(New(Config{Name: "soft3", Link: newFixed("[fe80::1%eth0]:50000", 1452)}))(t)
 	defer other.Close()
-	p, err = other.QueryPort(1)
-	require.NoError(t, err)
+	p = must.Get(other.QueryPort(1))(t)
 	require.Equal(t, uint16(50000), p.LID)
 	require.Equal(t, netip.MustParseAddr("fe80::1"), other.GIDs(1)[0].GID)
 	require.NotEqual(t, a.NodeGUID, other.QueryDevice().NodeGUID)
@@ -175,8 +170,7 @@ func TestCreateRefuses(t *testing.T) {
 	init := good()
 	init.Cap.MaxRecvWR, init.Cap.MaxRecvSGE = 0, 0
 	u, _ = udata(32)
-	_, err = d.CreateQP(init, u, newEvents())
-	require.NoError(t, err)
+	must.Get(d.CreateQP(init, u, newEvents()))(t)
 
 	require.ErrorIs(t, d.qp.send.cq.Destroy(), syscall.EBUSY)
 	require.NoError(t, d.qp.qp.Destroy())

@@ -76,8 +76,6 @@ func TestAssistKeepsPollers(t *testing.T) {
 				l.mute.Store(true)
 				require.Equal(t, c.kept, post(c.posts, c.size))
 				require.Equal(t, 2, answers)
-				a.Close()
-				b.Close()
 			})
 		})
 	}

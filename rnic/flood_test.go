@@ -17,6 +17,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // A flood is the packets that an attacker may send to a device that two honest
@@ -129,12 +130,9 @@ func newFlooded(t testing.TB, links [3]link.Link, kinds []forgery, rate int) *fl
 	x.a, x.b = newDevice(t, f, 1<<20, qpOptions{}), newDevice(t, links[1], 1<<20, qpOptions{})
 	at := defaults()
 	at.timeout = 17 // the network is fine: no peer should lose patience
-	x.a.qp.connectTo(x.b.qp, at)
-	x.b.qp.connectTo(x.a.qp, at)
+	join(x.a.qp, x.b.qp, at)
 	x.canary = &memory{buf: bytes.Repeat([]byte{0xca}, 4096), at: 0x1234_5000}
-	var err error
-	x.canary.mr, err = x.b.RegMR(x.b.pd, driver.Near(x.canary.buf), x.canary.at, allAccess)
-	require.NoError(t, err)
+	x.canary.mr = must.Get(x.b.RegMR(x.b.pd, driver.Near(x.canary.buf), x.canary.at, allAccess))(t)
 	f.target = wire.RETH{VA: x.canary.at + 8, RKey: x.canary.mr.RKey(), DMALen: 64}
 	x.work() // so that there is something to replay
 	x.before = x.counters()
@@ -247,9 +245,7 @@ func floodSim(t *testing.T, kinds []forgery, rate int, least float64, check func
 		net := sim.NewNetwork(sim.Options{Queue: 64 << 20})
 		var links [3]link.Link
 		for i := range links {
-			var err error
-			links[i], err = net.Attach(netip.AddrPort{})
-			require.NoError(t, err)
+			links[i] = must.Get(net.Attach(netip.AddrPort{}))(t)
 		}
 		x := newFlooded(t, links, kinds, rate)
 		synctest.Wait()
@@ -339,9 +335,7 @@ func TestFloodOfEverything(t *testing.T) {
 // notice.
 func TestWrongKeyAtTheRightMoment(t *testing.T) {
 	tapped(t, func(t *testing.T, tap *wiretap, a, b *testDevice) {
-		q, p := newQP(t, a.Device, a.pd, qpOptions{}), newQP(t, b.Device, b.pd, qpOptions{})
-		q.connectTo(p, defaults())
-		p.connectTo(q, defaults())
+		q, _ := joined(t, a, b, defaults())
 		const n = 100
 		for range n {
 			w := forgedWrite(a, b)

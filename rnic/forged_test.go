@@ -60,8 +60,6 @@ func tapped(t *testing.T, f func(t *testing.T, tap *wiretap, a, b *testDevice)) 
 		}})
 		a.mem.fill(1)
 		f(t, tap, a, b)
-		require.NoError(t, a.Close())
-		require.NoError(t, b.Close())
 	})
 }
 
@@ -103,8 +101,7 @@ func TestPacketsFromAnotherPort(t *testing.T) {
 				}
 				b.qp.modify(abi.ModifyQP{QPState: abi.QPSRTR, Dest: v, PathMTU: abi.MTU1024, RQPSN: a.qp.psn(), DestQPNum: a.qp.qp.Num()}, rtrMask)
 				b.qp.modify(abi.ModifyQP{QPState: abi.QPSRTS, Timeout: 14, RetryCnt: 7, RNRRetry: 7, SQPSN: b.qp.psn()}, rtsMask)
-				neighbour, err := net.Attach(netip.AddrPortFrom(a.Addr().Addr(), 0xc123))
-				require.NoError(t, err)
+				neighbour := must.Get(net.Attach(netip.AddrPortFrom(a.Addr().Addr(), 0xc123)))(t)
 				defer neighbour.Close()
 				send := func(p wire.Packet) {
 					require.NoError(t, neighbour.Send([]link.Packet{encode(b, p)}))
@@ -145,8 +142,6 @@ func TestPacketsFromAnotherPort(t *testing.T) {
 				p.PSN = wire.PSN(a.qp.psn())
 				send(p)
 				require.Equal(t, "forgery!", string(b.mem.buf[:8]))
-				a.Close()
-				b.Close()
 			})
 		})
 	}
@@ -209,7 +204,6 @@ func TestGoneWithoutConnection(t *testing.T) {
 		require.Zero(t, own.counter(t, "retry_exceeded_err"))
 		own.qp.send.waitStatus(1, abi.WCRetryExcErr)
 		require.Equal(t, goneGrace, time.Since(start), "virtual")
-		require.NoError(t, own.Close())
 	})
 }
 
@@ -222,15 +216,13 @@ func TestPacketsBesideTheRing(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				net := sim.NewNetwork(sim.Options{})
 				attach := func(at netip.AddrPort) link.Link {
-					l, err := net.Attach(at)
-					require.NoError(t, err)
+					l := must.Get(net.Attach(at))(t)
 					return l
 				}
 				way := &shared{Link: attach(netip.AddrPort{})}
 				way.hears.Store(hears)
 				a, b := newDevice(t, attach(netip.AddrPort{}), 1<<16, qpOptions{}), newDevice(t, way, 1<<16, qpOptions{})
-				a.qp.connectTo(b.qp, defaults())
-				b.qp.connectTo(a.qp, defaults())
+				join(a.qp, b.qp, defaults())
 				neighbour := attach(netip.AddrPortFrom(a.Addr().Addr(), 0xc123))
 				defer neighbour.Close()
 				drops := uint64(0)
@@ -256,8 +248,6 @@ func TestPacketsBesideTheRing(t *testing.T) {
 				try(a.link, false, false)
 				way.hears.Store(false) // the ring has ended by a breach of its rules
 				try(a.link, false, true)
-				a.Close()
-				b.Close()
 			})
 		})
 	}
@@ -291,9 +281,6 @@ func TestDestroyedQueuePair(t *testing.T) {
 		require.False(t, done)
 		require.ErrorIs(t, c.qp.qp.Doorbell(), syscall.EINVAL)
 		require.NotZero(t, c.counter(t, "sent_pkts"), "what a queue pair counted outlives it")
-		for _, x := range []*testDevice{a, b, c, d} {
-			require.NoError(t, x.Close())
-		}
 	})
 }
 

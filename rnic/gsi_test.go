@@ -17,7 +17,7 @@ import (
 // counted.
 func TestGSIDrops(t *testing.T) {
 	net := sim.NewNetwork(sim.Options{})
-	d := newCMHost(t, net, link.Faults{}, cm.Config{}).dev
+	d := &testDevice{Device: newCMHost(t, net, link.Faults{}, cm.Config{}).dev}
 	l, err := net.Attach(netip.AddrPort{})
 	require.NoError(t, err)
 	defer l.Close()
@@ -37,12 +37,7 @@ func TestGSIDrops(t *testing.T) {
 		spoil(&p)
 		require.NoError(t, l.Send([]link.Packet{{Peer: d.Addr(), Head: p.AppendHeaders(nil), Payload: p.Payload}}))
 	}
-	counter := func(name string) uint64 {
-		n, ok := d.Counters()[name]
-		require.True(t, ok, "no counter "+name)
-		return n
-	}
-	require.Eventually(t, func() bool { return counter("drop_gsi")+counter("cm_rcvd_mads") == 8 }, time.Minute, time.Millisecond)
-	require.EqualValues(t, 7, counter("drop_gsi"))
-	require.EqualValues(t, 1, counter("cm_drop_class"))
+	require.Eventually(t, func() bool { return d.counter(t, "drop_gsi")+d.counter(t, "cm_rcvd_mads") == 8 }, time.Minute, time.Millisecond)
+	require.EqualValues(t, 7, d.counter(t, "drop_gsi"))
+	require.EqualValues(t, 1, d.counter(t, "cm_drop_class"))
 }

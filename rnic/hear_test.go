@@ -66,7 +66,6 @@ func TestPeerThatDoesNotRun(t *testing.T) {
 				own.qp.send.waitStatus(1, abi.WCRetryExcErr)
 				require.InDelta(t, c.after, time.Since(start), float64(67*time.Millisecond))
 				require.Equal(t, c.again, own.counter(t, "retransmitted_pkts") > 0)
-				require.NoError(t, own.Close())
 			})
 		})
 	}

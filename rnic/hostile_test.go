@@ -35,9 +35,7 @@ func TestSendIndexBeyondTheRing(t *testing.T) {
 		require.Len(t, a.qp.asyncs(), 1)
 
 		// The other queue pairs of the device do not notice.
-		q, p := newQP(t, a.Device, a.pd, qpOptions{}), newQP(t, b.Device, b.pd, qpOptions{})
-		q.connectTo(p, defaults())
-		p.connectTo(q, defaults())
+		q, p := joined(t, a, b, defaults())
 		q.post(write(a, b, 1, 0, 0, 100))
 		q.send.waitStatus(1, abi.WCSuccess)
 
@@ -149,9 +147,7 @@ func TestMoreElementsThanGranted(t *testing.T) {
 func TestScribbledRings(t *testing.T) {
 	const rounds = 300
 	a, b := newPair(t, pairOptions{})
-	q, p := newQP(t, a.Device, a.pd, qpOptions{}), newQP(t, b.Device, b.pd, qpOptions{})
-	q.connectTo(p, defaults())
-	p.connectTo(q, defaults())
+	q, _ := joined(t, a, b, defaults())
 
 	var stop atomic.Bool
 	var wg sync.WaitGroup

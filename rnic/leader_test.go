@@ -79,7 +79,5 @@ func TestWaitingWakesNobodyElse(t *testing.T) {
 		start := time.Now()
 		b.qp.send.waitStatus(9, abi.WCSuccess)
 		require.LessOrEqual(t, time.Since(start), 2*drive.PollPause, "virtual time")
-		a.Close()
-		b.Close()
 	})
 }

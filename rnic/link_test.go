@@ -1,7 +1,6 @@
 package rnic
 
 import (
-	"net/netip"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -12,7 +11,6 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/rdmashim/rdmashim/rnic/link"
-	"github.com/rdmashim/rdmashim/rnic/link/sim"
 	"github.com/rdmashim/rdmashim/tests/linktest"
 )
 
@@ -21,11 +19,9 @@ func roundTrip(t *testing.T, a, b *testDevice) {
 	const n = 300_000
 	a.mem.fill(7)
 	for i, m := range []abi.MTU{abi.MTU256, abi.MTU1024, abi.MTU4096} {
-		q, p := newQP(t, a.Device, a.pd, qpOptions{}), newQP(t, b.Device, b.pd, qpOptions{})
 		at := defaults()
 		at.mtu, at.timeout = m, 18 // a second: the machine may be busy
-		q.connectTo(p, at)
-		p.connectTo(q, at)
+		q, p := joined(t, a, b, at)
 		to := i * n
 		p.postRecv(3)
 		wr := write(a, b, 1, 0, to, n)
@@ -90,7 +86,6 @@ func TestLinkLost(t *testing.T) {
 	p, err := d.QueryPort(1)
 	require.NoError(t, err)
 	require.Equal(t, abi.PortDown, p.State)
-	require.NoError(t, d.Close())
 }
 
 // gate is a link whose sends wait.
@@ -110,23 +105,12 @@ func TestDestroySendsAcknowledgement(t *testing.T) {
 	for _, ender := range []string{"destroy", "close", "error"} {
 		t.Run(ender, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				net := sim.NewNetwork(sim.Options{})
-				var ds [2]*testDevice
 				g := &gate{open: make(chan struct{})}
-				for i := range ds {
-					l, err := net.Attach(netip.AddrPort{})
-					require.NoError(t, err)
-					if i == 1 {
-						g.Link, l = l, g
-					}
-					ds[i] = newDevice(t, l, 1<<16, qpOptions{})
-				}
-				a, b := ds[0], ds[1]
-				busy, other := newQP(t, b.Device, b.pd, qpOptions{}), newQP(t, a.Device, a.pd, qpOptions{})
-				for _, p := range [][2]*testQP{{a.qp, b.qp}, {busy, other}} {
-					p[0].connectTo(p[1], defaults())
-					p[1].connectTo(p[0], defaults())
-				}
+				b, a := newPair(t, pairOptions{tap: func(l link.Link) link.Link {
+					g.Link = l
+					return g
+				}})
+				busy, _ := joined(t, b, a, defaults())
 				// b's transmitter hangs in the link with a packet of another
 				// queue pair.
 				go func() {
@@ -155,8 +139,6 @@ func TestDestroySendsAcknowledgement(t *testing.T) {
 				require.NoError(t, <-done)
 				a.qp.send.waitStatus(1, abi.WCSuccess)
 				require.Zero(t, a.counter(t, "retransmitted_pkts"))
-				a.Close()
-				b.Close()
 			})
 		})
 	}

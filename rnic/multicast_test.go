@@ -15,17 +15,6 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// groupHandle makes an address handle for a group, and answers its number.
-func groupHandle(t testing.TB, from *testDevice, group netip.Addr) uint32 {
-	t.Helper()
-	u, _ := udata(abi.RXECreateAHRespSize)
-	_, err := from.CreateAH(from.pd, &abi.AHAttr{DGID: group.As16(), DLID: portLID(from.Addr().Port()), SrcPathBits: abi.PathBitsUDP, IsGlobal: 1, PortNum: 1}, u)
-	require.NoError(t, err)
-	var resp abi.RXECreateAHResp
-	require.NoError(t, resp.Parse(u.Out))
-	return resp.AHNum
-}
-
 // A datagram to a group reaches every queue pair that is in it, of several
 // devices and of the sender, once each, with the group in its route header.
 func TestMulticast(t *testing.T) {
@@ -38,7 +27,9 @@ func TestMulticast(t *testing.T) {
 			group := netip.MustParseAddr(c.group)
 			ds := datagramDevices(t, netip.MustParseAddrPort(c.a), netip.MustParseAddrPort(c.b))
 			a, b := ds[0], ds[1]
-			wr := datagram(a, b, 1, groupHandle(t, a, group), 0, 100)
+			_, ah := a.createAH(t, abi.AHAttr{DGID: group.As16(), DLID: portLID(a.Addr().Port()),
+				SrcPathBits: abi.PathBitsUDP, IsGlobal: 1, PortNum: 1})
+			wr := datagram(a, b, 1, ah, 0, 100)
 			wr.RemoteQPN = uint32(wire.MulticastQPN)
 			a.mem.fill(3)
 			for _, d := range ds {

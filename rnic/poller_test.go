@@ -2,7 +2,6 @@ package rnic
 
 import (
 	"fmt"
-	"net/netip"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -16,8 +15,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/drive"
 	"github.com/rdmashim/rdmashim/rnic/link"
-	"github.com/rdmashim/rdmashim/rnic/link/sim"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/linktest"
 )
 
 // take takes one completion out, without an event; it allocates nothing.
@@ -47,19 +46,11 @@ func pollBoth(a, b *testDevice, c *testCQ) {
 
 // polledStep is a WRITE, a READ and a SEND of a to b and their completions.
 func polledStep(a, b *testDevice) func() {
-	wr := write(a, b, 1, 0, 0, 64<<10)
-	rd := &ring.SendWR{ID: 2, Opcode: abi.WRRDMARead, Flags: abi.SendSignaled, SGE: []ring.SGE{a.mem.sge(0, 20<<10)}, RemoteAddr: b.mem.at, RKey: b.mem.mr.RKey()}
-	send := &ring.SendWR{ID: 3, Opcode: abi.WRSend, Flags: abi.SendSignaled, SGE: []ring.SGE{a.mem.sge(0, 5000)}}
-	recv := &ring.RecvWR{SGE: []ring.SGE{b.mem.sge(0, 8192)}}
+	wrs, recv := messages(a, b, 64<<10, 20<<10)
 	return func() {
-		for _, w := range [...]*ring.SendWR{wr, rd, send} {
-			if w == send {
-				if ring.EncodeRecv(b.qp.rprod.Slot(0), 4, recv) != nil {
-					panic("cannot post")
-				}
-				b.qp.rprod.Publish(1)
-			}
-			a.qp.postRaw(w)
+		recv()
+		for _, wr := range wrs {
+			a.qp.postRaw(wr)
 			pollBoth(a, b, a.qp.send)
 		}
 		pollBoth(a, b, b.qp.recv)
@@ -79,17 +70,14 @@ func pollUntilParked(a, b *testDevice) (step func()) {
 	return step
 }
 
-func TestPollingDoesNotAllocate(t *testing.T) {
-	for name, links := range frugalLinks(t) {
-		t.Run(name, func(t *testing.T) {
-			a, b := connected(t, links, 1<<20, abi.MTU4096, qpOptions{})
-			step := polledStep(a, b)
-			for range 30 {
-				step()
-			}
-			requireNoAllocs(t, step)
-		})
+func TestPollingDoesNotAllocate(t *testing.T) { noAllocation(t, polledStep) }
+
+// wakes is how often the listeners and workers of two devices woke.
+func wakes(a, b *testDevice) (n [4]uint64) {
+	for i, d := range []*testDevice{a, b} {
+		n[2*i], n[2*i+1] = d.drive.Wakeups(), d.worked.Load()
 	}
+	return n
 }
 
 // While a program polls, no other goroutine wakes.
@@ -97,20 +85,12 @@ func TestPollingWakesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := newPair(t, pairOptions{})
 		step := pollUntilParked(a, b)
-		wakes := func() (n [4]uint64) {
-			for i, d := range []*testDevice{a, b} {
-				n[2*i], n[2*i+1] = d.drive.Wakeups(), d.worked.Load()
-			}
-			return n
-		}
-		before := wakes()
+		before := wakes(a, b)
 		for range 500 {
 			step()
 		}
 		synctest.Wait()
-		require.Equal(t, before, wakes())
-		a.Close()
-		b.Close()
+		require.Equal(t, before, wakes(a, b))
 	})
 }
 
@@ -126,18 +106,10 @@ func TestIdle(t *testing.T) {
 		a.qp.send.waitStatus(1, abi.WCSuccess)
 		time.Sleep(time.Second)
 		synctest.Wait()
-		var before, after [4]uint64
-		for i, d := range []*testDevice{a, b} {
-			before[2*i], before[2*i+1] = d.drive.Wakeups(), d.worked.Load()
-		}
+		before := wakes(a, b)
 		time.Sleep(24 * time.Hour)
 		synctest.Wait()
-		for i, d := range []*testDevice{a, b} {
-			after[2*i], after[2*i+1] = d.drive.Wakeups(), d.worked.Load()
-		}
-		require.Equal(t, before, after)
-		a.Close()
-		b.Close()
+		require.Equal(t, before, wakes(a, b))
 	})
 }
 
@@ -162,8 +134,6 @@ func TestDoorbellLeavesANote(t *testing.T) {
 		runtime.Gosched()
 		a.mu.Unlock()
 		require.Error(t, <-got)
-		a.Close()
-		b.Close()
 	})
 }
 
@@ -186,12 +156,9 @@ func (c *counted) Send(batch []link.Packet) error {
 
 // countedPair is a pair on counted links.
 func countedPair(t testing.TB) (a, b *testDevice, links [2]*counted) {
-	var l [2]link.Link
-	net := sim.NewNetwork(sim.Options{})
+	l := linktest.Sim(t)
 	for i := range l {
-		p, err := net.Attach(netip.AddrPort{})
-		require.NoError(t, err)
-		links[i] = &counted{Link: p}
+		links[i] = &counted{Link: l[i]}
 		l[i] = links[i]
 	}
 	a, b = connected(t, l, 1<<20, abi.MTU1024, qpOptions{})
@@ -226,8 +193,6 @@ func TestAcknowledgementRides(t *testing.T) {
 		require.EqualValues(t, 2*rounds-1, links[0].packets.Load(), "WRITE, and ACK of the answer before")
 		require.EqualValues(t, rounds, links[1].sends.Load())
 		require.EqualValues(t, 2*rounds, links[1].packets.Load())
-		a.Close()
-		b.Close()
 	})
 }
 
@@ -244,8 +209,6 @@ func TestAcknowledgementComesInTime(t *testing.T) {
 		a.qp.send.waitStatus(7, abi.WCSuccess)
 		require.LessOrEqual(t, time.Since(start), time.Duration(ackDelay)+drive.PollPause, "virtual time")
 		require.Zero(t, a.counter(t, "retransmitted_pkts"))
-		a.Close()
-		b.Close()
 	})
 }
 
@@ -269,7 +232,5 @@ func TestAcknowledgementBeforeConnectionManager(t *testing.T) {
 			return err
 		}))
 		require.Equal(t, []wire.Opcode{wire.RCAck, wire.UDSendOnly}, sent)
-		b.Close()
-		a.Close()
 	})
 }

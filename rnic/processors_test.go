@@ -6,8 +6,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/rdmashim/rdmashim/rnic/link"
@@ -35,9 +33,7 @@ func TestSixteenProcessors(t *testing.T) {
 				if i%2 == 1 {
 					x, y = b, a
 				}
-				q, p := newQP(t, x.Device, x.pd, qpOptions{}), newQP(t, y.Device, y.pd, qpOptions{})
-				q.connectTo(p, at)
-				p.connectTo(q, at)
+				q, _ := joined(t, x, y, at)
 				half := i * room // of its own: the first half is written from, the second to
 				wr := write(x, y, 0, half, half+room/2, 1)
 				w := &waiter{d: &testDevice{Device: x.Device, qp: q}, cq: q.send}
@@ -94,8 +90,6 @@ func TestSixteenProcessors(t *testing.T) {
 			work.Wait()
 			close(done)
 			rest.Wait()
-			require.NoError(t, a.Close())
-			require.NoError(t, b.Close())
 		})
 	}
 }

@@ -55,10 +55,7 @@ func TestUnreachable(t *testing.T) {
 	}
 	group := away
 	group.DGID[12] = 224
-	attr = group.AHAttr()
-	u, _ = udata(abi.RXECreateAHRespSize)
-	_, err = d.CreateAH(d.pd, &attr, u)
-	require.NoError(t, err, "a group is reached without a route")
+	d.createAH(t, group.AHAttr()) // a group is reached without a route
 
 	_, err = d.CMResolve(netip.Addr{}, netip.AddrFrom16(away.DGID))
 	require.ErrorIs(t, err, syscall.EHOSTUNREACH)

@@ -118,8 +118,7 @@ func TestLastWQE(t *testing.T) {
 			case abi.QPSInit:
 				q.toInit(with)
 			case abi.QPSRTS:
-				peer.connectTo(q, with)
-				q.connectTo(peer, with)
+				join(peer, q, with)
 			}
 			way.do(a, b, peer, q)
 			require.Equal(t, way.want, q.waitAsyncs(len(way.want)))

@@ -11,6 +11,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // drawn holds the numbers that a device drew, in order.
@@ -24,14 +25,11 @@ type drawn struct {
 // draw lets a new device make n regions, queue pairs and requests for
 // connections.
 func draw(t *testing.T, seed uint64, n int) (d drawn) {
-	l, err := sim.NewNetwork(sim.Options{}).Attach(netip.AddrPort{})
-	require.NoError(t, err)
+	l := must.Get(sim.NewNetwork(sim.Options{}).Attach(netip.AddrPort{}))(t)
 	tap := &wiretap{Link: l}
-	dev, err := New(Config{Name: "soft0", Link: tap, Seed: seed})
-	require.NoError(t, err)
+	dev := must.Get(New(Config{Name: "soft0", Link: tap, Seed: seed}))(t)
 	defer dev.Close()
-	pd, err := dev.AllocPD()
-	require.NoError(t, err)
+	pd := must.Get(dev.AllocPD())(t)
 	d.guid = dev.QueryDevice().NodeGUID
 	peer := netip.AddrPortFrom(dev.Addr().Addr().Next(), wire.Port)
 	for range n {

@@ -13,14 +13,14 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/engine"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
 	"github.com/rdmashim/rdmashim/rnic/mem"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // TestModifySRQ resizes a shared receive queue: the receives that wait move in
 // their order, the answer goes where the request says, and a request that is
 // refused changes nothing.
 func TestModifySRQ(t *testing.T) {
-	l, err := sim.NewNetwork(sim.Options{}).Attach(netip.MustParseAddrPort("10.0.0.1:4791"))
-	require.NoError(t, err)
+	l := must.Get(sim.NewNetwork(sim.Options{}).Attach(netip.MustParseAddrPort("10.0.0.1:4791")))(t)
 	d := newDevice(t, l, 4096, qpOptions{})
 	ev := newEvents()
 	u, maps := udata(abi.RXECreateSRQRespSize)
@@ -59,16 +59,14 @@ func TestModifySRQ(t *testing.T) {
 		{100, 128, 77, syscall.EINVAL}, {100, 0, 78, syscall.EFAULT},
 	} {
 		require.ErrorIs(t, resize(x.n, x.limit, x.at), x.err)
-		attr, err := s.Query()
-		require.NoError(t, err)
+		attr := must.Get(s.Query())(t)
 		require.Equal(t, abi.QuerySRQResp{MaxWR: 7, MaxSGE: 2, SRQLimit: 2}, attr)
 	}
 	u.In = nil
 	require.ErrorIs(t, s.Modify(&abi.ModifySRQ{}, u), syscall.EINVAL, "no driver data")
 
 	require.NoError(t, resize(100, 3, 77))
-	attr, err := s.Query()
-	require.NoError(t, err)
+	attr := must.Get(s.Query())(t)
 	require.Equal(t, abi.QuerySRQResp{MaxWR: 127, MaxSGE: 2, SRQLimit: 3}, attr)
 	p = openRing(t, maps, answer).Producer()
 	require.NoError(t, ring.EncodeRecv(p.Slot(0), 5, &ring.RecvWR{}))

@@ -2,7 +2,6 @@ package rnic
 
 import (
 	"net/netip"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,29 +16,6 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 	"github.com/rdmashim/rdmashim/tests/wiretest"
 )
-
-// cord is a link that can be pulled out, while an attacker still sends in its
-// name.
-type cord struct {
-	link.Link
-	mu  sync.Mutex
-	out bool
-}
-
-func (c *cord) Send(batch []link.Packet) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.out {
-		return nil
-	}
-	return c.Link.Send(batch)
-}
-
-func (c *cord) forge(p link.Packet) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.Link.Send([]link.Packet{p})
-}
 
 // A REQ in the peer's name, with the numbers of its connection, does not end
 // the connection: the peer's device answers for it, after any traffic and
@@ -57,7 +33,8 @@ func forgedStaleREQ(t *testing.T, loss float64) {
 	net := sim.NewNetwork(sim.Options{})
 	inner, err := net.Attach(netip.AddrPort{})
 	require.NoError(t, err)
-	line := &cord{Link: inner}
+	tap := &wiretap{Link: inner}
+	line := &muted{Link: tap} // can be pulled out, while an attacker sends in its name
 	a := newCMHostOn(t, line, link.Faults{Loss: loss, Seed: 1}, cm.Config{})
 	b := newCMHost(t, net, link.Faults{Loss: loss, Seed: 2}, cm.Config{})
 	qa, qb := a.qp(), b.qp()
@@ -65,7 +42,7 @@ func forgedStaleREQ(t *testing.T, loss float64) {
 
 	forge := func() {
 		mad := wiretest.RequestOf(a.dev.Addr().Addr(), b.dev.Addr().Addr(), 7471, a.dev.guid, 4711, wire.QPN(qa.Num()))
-		require.NoError(t, line.forge(link.Packet{Peer: b.dev.Addr(), Head: wiretest.Datagram(mad)}))
+		require.NoError(t, tap.inject(link.Packet{Peer: b.dev.Addr(), Head: wiretest.Datagram(mad)}))
 	}
 	pinged := func() uint64 {
 		a.dev.mu.Lock()
@@ -93,9 +70,7 @@ func forgedStaleREQ(t *testing.T, loss float64) {
 		time.Sleep(5 * time.Second) // the trust in a peer that answered
 	}
 
-	line.mu.Lock()
-	line.out = true
-	line.mu.Unlock()
+	line.mute.Store(true)
 	forge()
 	stale := func() (n uint64) {
 		_ = b.dev.withCM(func(_ cm.Time, m *cm.Manager) error {

@@ -110,9 +110,6 @@ func TestGuesserIsSlowed(t *testing.T) {
 		require.Equal(t, 1, strings.Count(log.String(), "\n"), log.String())
 		require.Contains(t, log.String(), "guesses remote keys")
 		require.Contains(t, log.String(), "peer="+a.Addr().Addr().String())
-		for _, d := range ds {
-			require.NoError(t, d.Close())
-		}
 	})
 }
 

@@ -48,8 +48,6 @@ func TestStreamSharesSends(t *testing.T) {
 				// After a poll nobody looks at the link for a millisecond: a
 				// probe may be quicker.
 				require.LessOrEqual(t, a.counter(t, "retransmitted_pkts"), uint64(bursts))
-				a.Close()
-				b.Close()
 			})
 		})
 	}
@@ -58,7 +56,7 @@ func TestStreamSharesSends(t *testing.T) {
 // Two messages that follow each other are no stream: none waits. The third is.
 func TestPairsAreNoStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b, _ := countedPair(t)
+		a, _, _ := countedPair(t)
 		q := a.qp.qp
 		now := engine.Time(0)
 		rings := func(pause time.Duration) bool {
@@ -83,15 +81,13 @@ func TestPairsAreNoStream(t *testing.T) {
 			q.flying.Store(false)
 			require.True(t, rings(gap), "nothing would end the wait")
 		}
-		a.Close()
-		b.Close()
 	})
 }
 
 // The bytes that wait are bounded, too: of long messages few wait.
 func TestStreamIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b, _ := countedPair(t)
+		a, _, _ := countedPair(t)
 		q := a.qp.qp
 		for size, most := range map[uint32]int{0: 64, 64: 64, 4 << 10: 64, 16 << 10: 16, 48 << 10: 5, 1 << 31: 1} {
 			q.stream.took(size)
@@ -100,8 +96,6 @@ func TestStreamIsBounded(t *testing.T) {
 			require.Equal(t, int64(1)+int64(q.sq.Spare(most-1)), q.stream.from.Load())
 			q.served(0)
 		}
-		a.Close()
-		b.Close()
 	})
 }
 
@@ -119,6 +113,5 @@ func TestCloseSendsTheStream(t *testing.T) {
 		for id := range 30 {
 			require.Equal(t, byte(id+1), b.mem.buf[id], id)
 		}
-		b.Close()
 	})
 }
