@@ -71,8 +71,7 @@ func udata(n int) (*driver.Udata, map[uint64][]byte) {
 func openRing(t testing.TB, maps map[uint64][]byte, mi abi.MMInfo) *ring.Queue {
 	t.Helper()
 	require.Len(t, maps[mi.Offset], int(mi.Size))
-	q := must.Get(ring.Open(maps[mi.Offset]))(t)
-	return q
+	return must.Get(ring.Open(maps[mi.Offset]))(t)
 }
 
 // testCQ is a completion queue as its client sees it.

@@ -216,8 +216,7 @@ func TestPacketsBesideTheRing(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				net := sim.NewNetwork(sim.Options{})
 				attach := func(at netip.AddrPort) link.Link {
-					l := must.Get(net.Attach(at))(t)
-					return l
+					return must.Get(net.Attach(at))(t)
 				}
 				way := &shared{Link: attach(netip.AddrPort{})}
 				way.hears.Store(hears)

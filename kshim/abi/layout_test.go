@@ -28,8 +28,7 @@ type fieldSpan struct{ off, size int }
 func parseLayout(t testing.TB, text []byte) layout {
 	l := layout{map[string]int{}, map[string]map[string]fieldSpan{}, map[string]uint64{}}
 	num := func(s string) int {
-		n := must.Get(strconv.Atoi(s))(t)
-		return n
+		return must.Get(strconv.Atoi(s))(t)
 	}
 	sc := bufio.NewScanner(bytes.NewReader(text))
 	for sc.Scan() {

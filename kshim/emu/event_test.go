@@ -20,8 +20,7 @@ import (
 // after the device's.
 func (c *client) async() kshim.File {
 	c.t.Helper()
-	f := must.Get(c.proc.Adopt(4))(c.t)
-	return f
+	return must.Get(c.proc.Adopt(4))(c.t)
 }
 
 func readComp(t *testing.T, f kshim.File) uint64 {

@@ -176,8 +176,7 @@ func TestDevices(t *testing.T) {
 	p := m.Process("p")
 	defer p.Exit()
 	names := func() []string {
-		list := must.Get(p.ReadDir("/sys/class/infiniband_verbs"))(t)
-		return list
+		return must.Get(p.ReadDir("/sys/class/infiniband_verbs"))(t)
 	}
 	require.Equal(t, []string{"abi_version", "uverbs0", "uverbs1"}, names())
 	require.NoError(t, m.Unregister("a"))

@@ -185,6 +185,5 @@ func (p *program) do(format string, args ...any) (addr uint64) {
 func (p *program) show(addr, n uint64) []byte {
 	p.t.Helper()
 	p.tell("show %d %d", addr, n)
-	b := must.Get(hex.DecodeString(p.line()))(p.t)
-	return b
+	return must.Get(hex.DecodeString(p.line()))(p.t)
 }

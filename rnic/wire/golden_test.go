@@ -48,8 +48,7 @@ var opcodeCounts = map[wire.Opcode]int{
 
 func frames(t testing.TB, name string) []wiretest.Frame {
 	t.Helper()
-	fs := must.Get(wiretest.ReadFile(filepath.Join(testdata, name+".pcap")))(t)
-	return fs
+	return must.Get(wiretest.ReadFile(filepath.Join(testdata, name+".pcap")))(t)
 }
 
 func allFrames(t testing.TB) []wiretest.Frame {
@@ -63,8 +62,7 @@ func allFrames(t testing.TB) []wiretest.Frame {
 
 func flow(t testing.TB, f *wiretest.Frame) wire.Flow {
 	t.Helper()
-	fl := must.Get(wire.NewFlow(f.Src, f.Dst, f.DF))(t)
-	return fl
+	return must.Get(wire.NewFlow(f.Src, f.Dst, f.DF))(t)
 }
 
 // dirty returns an empty slice whose array is full of 0xa5, so that a byte

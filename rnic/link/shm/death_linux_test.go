@@ -14,7 +14,6 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/arena"
 	"github.com/rdmashim/rdmashim/rnic/link"
-	"github.com/rdmashim/rdmashim/rnic/link/udp"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 	"github.com/rdmashim/rdmashim/tests/must"
 )
@@ -78,9 +77,7 @@ func requireHeld(t *testing.T, want holds, l *Link) {
 // open is listen for a device that the test closes.
 func open(t *testing.T) *Link {
 	t.Helper()
-	inner := must.Get(udp.Listen(netip.MustParseAddrPort("127.0.0.1:0"), udp.Options{}))(t)
-	l := must.Get(Wrap(inner, Options{Patience: long}))(t)
-	return l
+	return openAt(t, netip.MustParseAddrPort("127.0.0.1:0"))
 }
 
 // Devices that open, meet and close leave no map, descriptor or socket behind.

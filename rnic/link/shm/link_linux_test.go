@@ -27,14 +27,28 @@ func listen(t *testing.T) *Link {
 
 func listenAt(t *testing.T, at netip.AddrPort) *Link {
 	t.Helper()
+	l := openAt(t, at)
+	t.Cleanup(func() { require.NoError(t, l.Close()) })
+	return l
+}
+
+// openAt is listenAt for a device that the test closes.
+func openAt(t *testing.T, at netip.AddrPort) *Link {
+	t.Helper()
 	inner, err := udp.Listen(at, udp.Options{})
 	if err != nil && at.Addr().Is6() {
 		t.Skip("this machine has no ::1; enable IPv6: sysctl net.ipv6.conf.all.disable_ipv6=0: ", err)
 	}
 	require.NoError(t, err)
-	l := must.Get(Wrap(inner, Options{Patience: long}))(t)
-	t.Cleanup(func() { require.NoError(t, l.Close()) })
-	return l
+	return must.Get(Wrap(inner, Options{Patience: long}))(t)
+}
+
+// met are two devices, the first of which has met the second.
+func met(t *testing.T) (a, b *Link) {
+	t.Helper()
+	a, b = listen(t), listen(t)
+	require.NotZero(t, a.Meet(b.local))
+	return a, b
 }
 
 // outsLeft and ringsLeft count the rings to be written, and all.
@@ -88,8 +102,7 @@ func receive(t *testing.T, l *Link, n int) (payloads [][]byte) {
 }
 
 func TestPacketsTakeTheRing(t *testing.T) {
-	a, b := listen(t), listen(t)
-	require.NotZero(t, a.Meet(b.local))
+	a, b := met(t)
 	require.Equal(t, a.Meet(b.local), a.Meet(b.local), "met once")
 	const n = 600
 	go func() {
@@ -159,8 +172,7 @@ func TestNobodyIsMet(t *testing.T) {
 // TestStayAwake: a caller that receives by itself spares the bell; behind it a
 // goroutine that waits is woken for what is left, and for what comes.
 func TestStayAwake(t *testing.T) {
-	a, b := listen(t), listen(t)
-	require.NotZero(t, a.Meet(b.local))
+	a, b := met(t)
 	waits := func() chan error {
 		for {
 			woken := make(chan error, 1)
@@ -214,8 +226,7 @@ func TestStayAwakeFull(t *testing.T) {
 
 // A corrupt packet is dropped by the receiver's ICRC, as on a wire.
 func TestFlip(t *testing.T) {
-	a, b := listen(t), listen(t)
-	require.NotZero(t, a.Meet(b.local))
+	a, b := met(t)
 	bad := packet(b, 9, []byte("bad"))
 	bad.Flip = 100
 	require.NoError(t, a.Send([]link.Packet{bad, packet(b, 0, []byte("good"))}))
@@ -234,8 +245,7 @@ func (p *tap) Datagram(_ link.Way, src, dst netip.AddrPort, id uint16, parts0, p
 
 // Taps on either side see the same datagram, with a right ICRC.
 func TestTap(t *testing.T) {
-	a, b := listen(t), listen(t)
-	require.NotZero(t, a.Meet(b.local))
+	a, b := met(t)
 	require.NotZero(t, b.Meet(a.local))
 	var seen tap
 	b.SetTap(&seen)
@@ -254,9 +264,8 @@ func TestDeath(t *testing.T) {
 	a := listen(t)
 	at := netip.MustParseAddrPort("127.0.0.9:0") // one that is free, and then the same again
 	for range 20 {
-		inner := must.Get(udp.Listen(at, udp.Options{}))(t)
-		at = inner.Caps().Local
-		b := must.Get(Wrap(inner, Options{Patience: long}))(t)
+		b := openAt(t, at)
+		at = b.local
 		id := a.Meet(b.local)
 		require.NotZero(t, id)
 		require.NotZero(t, b.Meet(a.local))
@@ -285,8 +294,7 @@ func TestDeath(t *testing.T) {
 
 // A peer that breaks the rules of its ring loses it, and both go on by UDP.
 func TestBrokenRing(t *testing.T) {
-	a, b := listen(t), listen(t)
-	require.NotZero(t, a.Meet(b.local))
+	a, b := met(t)
 	require.NoError(t, a.Send([]link.Packet{packet(b, 0, []byte("good"))}))
 	receive(t, b, 1)
 	a.tx.Lock()
@@ -310,8 +318,7 @@ func TestBrokenRing(t *testing.T) {
 
 // A consumer that stands still costs one wait, then drops.
 func TestFullRingDrops(t *testing.T) {
-	a, b := listen(t), listen(t)
-	require.NotZero(t, a.Meet(b.local))
+	a, b := met(t)
 	batch := make([]link.Packet, 0, 300)
 	for i := range 300 {
 		batch = append(batch, packet(b, i, make([]byte, 4096)))
@@ -375,8 +382,7 @@ func TestStrangers(t *testing.T) {
 
 // A program that dozes does not take the wake-up of a goroutine that waits.
 func TestDozeBesideWait(t *testing.T) {
-	a, b := listen(t), listen(t)
-	require.NotZero(t, a.Meet(b.local))
+	a, b := met(t)
 	require.NoError(t, a.Send([]link.Packet{packet(b, 0, []byte("first"))}))
 	receive(t, b, 1)
 	for i := range 50 {
@@ -400,8 +406,7 @@ func TestDozeBesideWait(t *testing.T) {
 // A Wait that the bell ended takes it, though a program dozes: the next one
 // blocks.
 func TestWaitTakesTheBell(t *testing.T) {
-	a, b := listen(t), listen(t)
-	require.NotZero(t, a.Meet(b.local))
+	a, b := met(t)
 	require.NoError(t, a.Send([]link.Packet{packet(b, 0, []byte("first"))}))
 	receive(t, b, 1)
 	dozes := func(n int) {
@@ -434,8 +439,7 @@ func TestWaitTakesTheBell(t *testing.T) {
 // The two ends of a ring work at the same time: a batch that fills much of it
 // is seen piece by piece while it is sent, and taken piece by piece.
 func TestPieces(t *testing.T) {
-	a, b := listen(t), listen(t)
-	require.NotZero(t, a.Meet(b.local))
+	a, b := met(t)
 	const n = 8
 	payload := make([]byte, 60<<10)
 	func() {

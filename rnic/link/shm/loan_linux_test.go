@@ -257,32 +257,20 @@ func TestViewsGo(t *testing.T) {
 // A hostile sender's record that lends ends the ring, and no byte outside of
 // the arenas that it has shown is read.
 func TestHostileLoans(t *testing.T) {
+	ref := func(head []byte, beside, at uint64, n int) func(*producer, uint64) error {
+		return func(p *producer, arena uint64) error {
+			_, err := p.putRef(head, arena+beside, at, n)
+			return err
+		}
+	}
+	datagram := wire.BTH{Opcode: wire.UDSendOnly, PKey: wire.DefaultPKey, DestQPN: 1}
 	for name, write := range map[string]func(p *producer, arena uint64) error{
-		"another arena": func(p *producer, arena uint64) error {
-			_, err := p.putRef(head(0, 16), arena+1, 0, 16)
-			return err
-		},
-		"behind the end": func(p *producer, arena uint64) error {
-			_, err := p.putRef(head(0, 16), arena, 16<<20-15, 16)
-			return err
-		},
-		"far behind": func(p *producer, arena uint64) error {
-			_, err := p.putRef(head(0, 16), arena, ^uint64(0)-7, 16)
-			return err
-		},
-		"nothing": func(p *producer, arena uint64) error {
-			_, err := p.putRef(head(0, 0), arena, 0, 0)
-			return err
-		},
-		"too much": func(p *producer, arena uint64) error {
-			_, err := p.putRef(head(0, 0), arena, 0, wire.MaxPrivateMTU+4)
-			return err
-		},
-		"a datagram": func(p *producer, arena uint64) error {
-			h := wire.BTH{Opcode: wire.UDSendOnly, PKey: wire.DefaultPKey, DestQPN: 1}
-			_, err := p.putRef(h.Append(nil), arena, 0, 256)
-			return err
-		},
+		"another arena":  ref(head(0, 16), 1, 0, 16),
+		"behind the end": ref(head(0, 16), 0, 16<<20-15, 16),
+		"far behind":     ref(head(0, 16), 0, ^uint64(0)-7, 16),
+		"nothing":        ref(head(0, 0), 0, 0, 0),
+		"too much":       ref(head(0, 0), 0, 0, wire.MaxPrivateMTU+4),
+		"a datagram":     ref(datagram.Append(nil), 0, 0, 256),
 		"both flags": func(p *producer, arena uint64) error {
 			return p.put(sealed|referenced, head(0, 0), make([]byte, 64), nil)
 		},

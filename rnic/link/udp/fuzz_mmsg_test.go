@@ -219,8 +219,7 @@ func (s *stage) lost() uint64 {
 
 // flow is that of the sender's packets.
 func (s *stage) flow() wire.Flow {
-	flow := must.Get(wire.NewFlow(s.a.local, s.b.local, true))(s.t)
-	return flow
+	return must.Get(wire.NewFlow(s.a.local, s.b.local, true))(s.t)
 }
 
 // sendmmsg is the kernel's: it takes some of the messages.
