@@ -42,8 +42,7 @@ func TestNewRefuses(t *testing.T) {
 		"MTU too large":  {Name: "soft0", Link: ok, MTU: 2048},
 		"link too small": {Name: "soft0", Link: newFixed("10.0.0.1:4791", 256)},
 	} {
-		_, err := New(c)
-		require.ErrorIs(t, err, syscall.EINVAL, name)
+		must.Fail(New(c))(t, syscall.EINVAL, name)
 	}
 	_, err := ok.Recv(make([]link.Packet, 1))
 	require.NoError(t, err, "a device that was not made leaves its link open")
@@ -105,16 +104,13 @@ func TestQueries(t *testing.T) {
 	require.Equal(t, abi.LinkLayerEthernet, p.LinkLayer)
 	require.Equal(t, uint32(1<<31), p.MaxMsgSz)
 	require.Zero(t, p.LID, "RoCEv2's own port needs no mention")
-	_, err := d.QueryPort(0)
-	require.ErrorIs(t, err, syscall.EINVAL)
-	_, err = d.QueryPort(2)
-	require.ErrorIs(t, err, syscall.EINVAL)
+	must.Fail(d.QueryPort(0))(t, syscall.EINVAL)
+	must.Fail(d.QueryPort(2))(t, syscall.EINVAL)
 
 	require.NoError(t, d.Close())
 	p = must.Get(d.QueryPort(1))(t)
 	require.Equal(t, abi.PortDown, p.State)
-	_, err = d.AllocPD()
-	require.ErrorIs(t, err, syscall.ENODEV)
+	must.Fail(d.AllocPD())(t, syscall.ENODEV)
 
 	other := must.Get(New(Config{Name: "soft3", Link: newFixed("[fe80::1%eth0]:50000", 1452)}))(t)
 	defer other.Close()
@@ -137,8 +133,7 @@ func TestCreateRefuses(t *testing.T) {
 	d, foreign := ds[0], ds[1]
 
 	u, _ := udata(15)
-	_, err := d.CreateCQ(10, u, newEvents())
-	require.ErrorIs(t, err, syscall.EINVAL, "no room for the ring")
+	must.Fail(d.CreateCQ(10, u, newEvents()))(t, syscall.EINVAL, "no room for the ring")
 	require.Equal(t, 127, newCQ(t, d.Device, 64).cq.CQE(), "rounded as rxe does")
 	require.Equal(t, 32767, newCQ(t, d.Device, 32767).cq.CQE())
 
@@ -162,8 +157,7 @@ func TestCreateRefuses(t *testing.T) {
 		init := good()
 		c.change(init)
 		u, _ := udata(c.room)
-		_, err := d.CreateQP(init, u, newEvents())
-		require.ErrorIs(t, err, c.want, name)
+		must.Fail(d.CreateQP(init, u, newEvents()))(t, c.want, name)
 	}
 
 	// No receives are possible where none were asked for.
@@ -177,8 +171,6 @@ func TestCreateRefuses(t *testing.T) {
 	require.NoError(t, d.qp.send.cq.Destroy())
 	require.NoError(t, d.mem.mr.Dereg())
 	require.NoError(t, d.pd.Dealloc())
-	_, err = d.RegMR(foreign.pd, driver.Near(make([]byte, 8)), 0, allAccess)
-	require.ErrorIs(t, err, syscall.EINVAL)
-	_, err = d.RegMR(d.pd, driver.Memory{}, 0, allAccess)
-	require.ErrorIs(t, err, syscall.EINVAL)
+	must.Fail(d.RegMR(foreign.pd, driver.Near(make([]byte, 8)), 0, allAccess))(t, syscall.EINVAL)
+	must.Fail(d.RegMR(d.pd, driver.Memory{}, 0, allAccess))(t, syscall.EINVAL)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/driver"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 type portEvents chan abi.EventType
@@ -22,14 +23,12 @@ func (e portEvents) Event(port uint8, t abi.EventType) {
 func TestPortError(t *testing.T) {
 	for _, failure := range []bool{true, false} {
 		l := newFixed("10.0.0.1:4791", 4200)
-		d, err := New(Config{Name: "soft0", Link: l})
-		require.NoError(t, err)
+		d := must.Get(New(Config{Name: "soft0", Link: l}))(t)
 		events := make(portEvents, 2)
 		var source driver.EventSource = d
 		source.SetEvents(events)
 		state := func() abi.PortState {
-			a, err := d.QueryPort(1)
-			require.NoError(t, err)
+			a := must.Get(d.QueryPort(1))(t)
 			return a.State
 		}
 		require.Equal(t, abi.PortActive, state())

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // unroutable is a link whose routes lead to its own address only.
@@ -46,8 +47,7 @@ func TestUnreachable(t *testing.T) {
 	}
 	attr := away.AHAttr()
 	u, _ := udata(abi.RXECreateAHRespSize)
-	_, err := d.CreateAH(d.pd, &attr, u)
-	require.ErrorIs(t, err, syscall.EHOSTUNREACH)
+	must.Fail(d.CreateAH(d.pd, &attr, u))(t, syscall.EHOSTUNREACH)
 	require.Empty(t, d.ahs.vectors)
 	handle(t, d, d)
 	for _, wait := range l.waits {
@@ -57,7 +57,6 @@ func TestUnreachable(t *testing.T) {
 	group.DGID[12] = 224
 	d.createAH(t, group.AHAttr()) // a group is reached without a route
 
-	_, err = d.CMResolve(netip.Addr{}, netip.AddrFrom16(away.DGID))
-	require.ErrorIs(t, err, syscall.EHOSTUNREACH)
+	must.Fail(d.CMResolve(netip.Addr{}, netip.AddrFrom16(away.DGID)))(t, syscall.EHOSTUNREACH)
 	require.Zero(t, l.waits[len(l.waits)-1], "the call does not block")
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/wiretest"
 )
 
@@ -31,8 +32,7 @@ func TestForgedStaleREQ(t *testing.T) {
 
 func forgedStaleREQ(t *testing.T, loss float64) {
 	net := sim.NewNetwork(sim.Options{})
-	inner, err := net.Attach(netip.AddrPort{})
-	require.NoError(t, err)
+	inner := must.Get(net.Attach(netip.AddrPort{}))(t)
 	tap := &wiretap{Link: inner}
 	line := &muted{Link: tap} // can be pulled out, while an attacker sends in its name
 	a := newCMHostOn(t, line, link.Faults{Loss: loss, Seed: 1}, cm.Config{})
@@ -53,8 +53,7 @@ func forgedStaleREQ(t *testing.T, loss float64) {
 		_, err := qb.Post([]verbs.SendWR{{ID: 1, Opcode: abi.WRRDMAWrite, Flags: abi.SendSignaled}})
 		require.NoError(t, err)
 		var wc [1]verbs.WC
-		_, err = b.cq.Wait(t.Context(), wc[:])
-		require.NoError(t, err)
+		must.Get(b.cq.Wait(t.Context(), wc[:]))(t)
 		require.Equal(t, abi.WCSuccess, wc[0].Status)
 	}
 	for range 3 { // before anything was sent, and after

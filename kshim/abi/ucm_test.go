@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // TestUCMMeasured holds offsets that were seen on Linux 6.1 by another program.
@@ -35,30 +37,23 @@ func TestSockaddr(t *testing.T) {
 	} {
 		s := SockaddrStorage{127: 0xa5}
 		a := netip.MustParseAddrPort(c.addr)
-		size, err := s.Set(a)
-		require.NoError(t, err)
+		size := must.Get(s.Set(a))(t)
 		require.Equal(t, c.size, size)
 		require.Equal(t, c.head, s[:len(c.head)], c.addr)
 		require.Zero(t, s[127])
-		got, err := s.AddrPort()
-		require.NoError(t, err)
+		got := must.Get(s.AddrPort())(t)
 		if c.back != "" {
 			a = netip.MustParseAddrPort(c.back)
 		}
 		require.Equal(t, a, got)
 	}
 	var s SockaddrStorage
-	_, err := s.AddrPort()
-	require.ErrorIs(t, err, ErrFamily)
-	_, err = s.Set(netip.AddrPort{})
-	require.ErrorIs(t, err, ErrFamily)
-	_, err = s.Set(netip.MustParseAddrPort("[fe80::1%eth0]:9"))
-	require.ErrorIs(t, err, ErrFamily)
-	_, err = s.GID()
-	require.ErrorIs(t, err, ErrFamily)
+	must.Fail(s.AddrPort())(t, ErrFamily)
+	must.Fail(s.Set(netip.AddrPort{}))(t, ErrFamily)
+	must.Fail(s.Set(netip.MustParseAddrPort("[fe80::1%eth0]:9")))(t, ErrFamily)
+	must.Fail(s.GID())(t, ErrFamily)
 	s = SockaddrStorage{0: AFIB, 8: 0xfe, 23: 1}
-	gid, err := s.GID()
-	require.NoError(t, err)
+	gid := must.Get(s.GID())(t)
 	require.Equal(t, [16]byte{0: 0xfe, 15: 1}, gid)
 }
 

@@ -121,8 +121,7 @@ func missing(t *testing.T, m *Memory, addr uint64) {
 	require.ErrorIs(t, m.Write(addr, b[:]), syscall.EFAULT)
 	require.ErrorIs(t, m.Probe(addr, 8, false), syscall.EFAULT)
 	require.ErrorIs(t, m.Probe(addr, 8, true), syscall.EFAULT)
-	_, err := m.ReadString(addr, 100)
-	require.ErrorIs(t, err, syscall.EFAULT)
+	must.Fail(m.ReadString(addr, 100))(t, syscall.EFAULT)
 }
 
 // gone is that no memory is there nor will be.
@@ -212,8 +211,7 @@ func TestReadString(t *testing.T) {
 	require.NoError(t, p.far.Write(end-1, []byte("x")))
 	_, err := p.far.ReadString(end-4, 100)
 	require.ErrorIs(t, err, syscall.EFAULT, "no NUL, and the page behind is missing")
-	_, err = p.far.ReadString(end-uint64(len(long)), leastPage)
-	require.ErrorIs(t, err, syscall.ENAMETOOLONG)
+	must.Fail(p.far.ReadString(end-uint64(len(long)), leastPage))(t, syscall.ENAMETOOLONG)
 }
 
 // FuzzAddress: whatever a program names, it is read where Probe says so, or is

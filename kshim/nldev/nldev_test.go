@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 func TestEncode(t *testing.T) {
@@ -70,12 +72,10 @@ func TestDecode(t *testing.T) {
 		require.ErrorIs(t, Decode(b, new(object)), syscall.EBADMSG, name)
 	}
 	for _, text := range []string{"00", "0300", "03000100", "0000", "ff000100", "0800010000", "04000100ff"} {
-		b, err := hex.DecodeString(text)
-		require.NoError(t, err)
+		b := must.Get(hex.DecodeString(text))(t)
 		require.ErrorIs(t, Decode(b, new(object)), syscall.EBADMSG, text)
 	}
-	_, err := DecodeTable[owner](Encode("DEV_INDEX", uint32(0)), "RES_QP")
-	require.ErrorIs(t, err, syscall.EBADMSG)
+	must.Fail(DecodeTable[owner](Encode("DEV_INDEX", uint32(0)), "RES_QP"))(t, syscall.EBADMSG)
 }
 
 func TestDriverTable(t *testing.T) {
@@ -88,14 +88,11 @@ func TestDriverTable(t *testing.T) {
 func TestSockaddr(t *testing.T) {
 	b := make([]byte, 128)
 	b[0], b[2], b[3], b[23] = afInet6, 0x1d, 0x2f, 1
-	a, err := sockaddr(b)
-	require.NoError(t, err)
+	a := must.Get(sockaddr(b))(t)
 	require.Equal(t, "[::1]:7471", a.String())
-	_, err = sockaddr(b[:23])
-	require.ErrorIs(t, err, syscall.EBADMSG)
+	must.Fail(sockaddr(b[:23]))(t, syscall.EBADMSG)
 	b[0] = 1
-	a, err = sockaddr(b)
-	require.NoError(t, err)
+	a = must.Get(sockaddr(b))(t)
 	require.False(t, a.IsValid())
 }
 

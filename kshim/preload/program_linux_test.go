@@ -46,8 +46,7 @@ func patched(t *testing.T, path string, old, new string) string {
 // TestLook: a program that the stub does not reach is told why, and what to do.
 func TestLook(t *testing.T) {
 	must.Get(Look("true"))(t)
-	_, err := Look("no such program")
-	require.ErrorIs(t, err, exec.ErrNotFound)
+	must.Fail(Look("no such program"))(t, exec.ErrNotFound)
 	true_ := must.Get(exec.LookPath("true"))(t)
 	self := must.Get(os.Executable())(t)
 	f := must.Get(elf.Open(true_))(t)
@@ -71,7 +70,7 @@ func TestLook(t *testing.T) {
 
 	script := filepath.Join(t.TempDir(), "script")
 	require.NoError(t, os.WriteFile(script, []byte("#!"+self+" -x\n"), 0o700))
-	_, err = Look(script)
+	_, err := Look(script)
 	require.ErrorContains(t, err, "is a Go program", "of the script's interpreter")
 	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\n"), 0o700))
 	must.Get(Look(script))(t)

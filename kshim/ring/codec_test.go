@@ -123,8 +123,7 @@ func TestEncodeSendRefuses(t *testing.T) {
 			require.Equal(t, bytes.Repeat([]byte{0xa5}, 464), slot)
 		})
 	}
-	_, err := EncodeSend(make([]byte, 100), 1, &SendWR{})
-	require.ErrorIs(t, err, ErrSlot)
+	must.Fail(EncodeSend(make([]byte, 100), 1, &SendWR{}))(t, ErrSlot)
 }
 
 // TestDecodeSendCuts: a list that holds more than the length is cut, as by rxe:
@@ -274,26 +273,26 @@ func TestDataPathDoesNotAllocate(t *testing.T) {
 	var wc WC
 	wr := SendWR{Opcode: abi.WRRDMAWrite, SGE: []SGE{{1, 2, 3}}}
 	rwr := RecvWR{SGE: wr.SGE}
-	must := func(err error) {
+	check := func(err error) {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		must(encodeSend(p.Slot(0), 1, &wr))
+		check(encodeSend(p.Slot(0), 1, &wr))
 		p.Publish(1)
-		must(w.Decode(c.Slot(0)))
+		check(w.Decode(c.Slot(0)))
 		c.Release(1)
-		must(EncodeRecv(rp.Slot(0), 1, &rwr))
+		check(EncodeRecv(rp.Slot(0), 1, &rwr))
 		rp.Publish(1)
-		must(rw.Decode(rc.Slot(0)))
+		check(rw.Decode(rc.Slot(0)))
 		rc.Release(1)
-		must(EncodeWC(cp.Slot(0), &wc))
+		check(EncodeWC(cp.Slot(0), &wc))
 		cp.Publish(1)
-		must(DecodeWC(cc.Slot(0), &wc))
+		check(DecodeWC(cc.Slot(0), &wc))
 		cc.Release(1)
 		n, err := p.Free()
-		must(err)
+		check(err)
 		if n != q.Cap() {
 			t.Fatal(n)
 		}

@@ -27,11 +27,9 @@ func TestMoveTo(t *testing.T) {
 		require.Equal(t, 5, n)
 
 		small := must.Get(New(CQElemSize, 3))(t)
-		_, err := p.MoveTo(small)
-		require.ErrorIs(t, err, ErrMapping, "five do not fit into three")
+		must.Fail(p.MoveTo(small))(t, ErrMapping, "five do not fit into three")
 		other := must.Get(New(2*CQElemSize, 31))(t)
-		_, err = p.MoveTo(other)
-		require.ErrorIs(t, err, ErrMapping, "another element size")
+		must.Fail(p.MoveTo(other))(t, ErrMapping, "another element size")
 		n = must.Get(p.Waiting())(t)
 		require.Equal(t, 5, n, "nothing was moved")
 
@@ -55,10 +53,8 @@ func TestMoveToWildIndex(t *testing.T) {
 	to := must.Get(New(CQElemSize, 7))(t)
 	p := old.Producer()
 	le.PutUint32(old.Mapping()[256:], 8) // the consumer's index
-	_, err := p.MoveTo(to)
-	require.ErrorIs(t, err, ErrIndex)
-	_, err = p.Waiting()
-	require.ErrorIs(t, err, ErrIndex)
+	must.Fail(p.MoveTo(to))(t, ErrIndex)
+	must.Fail(p.Waiting())(t, ErrIndex)
 }
 
 func TestConsumerMoveTo(t *testing.T) {
@@ -74,8 +70,7 @@ func TestConsumerMoveTo(t *testing.T) {
 			p.Publish(1)
 		}
 		small := must.Get(New(CQElemSize, 3))(t)
-		_, err := c.MoveTo(small)
-		require.ErrorIs(t, err, ErrMapping, "five do not fit into three")
+		must.Fail(c.MoveTo(small))(t, ErrMapping, "five do not fit into three")
 		n := must.Get(c.Ready())(t)
 		require.Equal(t, 5, n, "nothing was moved")
 
@@ -92,7 +87,6 @@ func TestConsumerMoveTo(t *testing.T) {
 		n = must.Get(old.Producer().Free())(t)
 		require.Equal(t, 7, n, "the old one looks empty")
 		*old.prod = 8
-		_, err = old.Consumer().MoveTo(large)
-		require.ErrorIs(t, err, ErrIndex)
+		must.Fail(old.Consumer().MoveTo(large))(t, ErrIndex)
 	}
 }

@@ -135,8 +135,7 @@ func (b *bed) begin(under bool, name string, args ...string) *child {
 // tell sends the program a line.
 func (p *child) tell(line string) {
 	p.t.Helper()
-	_, err := fmt.Fprintln(p.in, line)
-	require.NoError(p.t, err)
+	must.Get(fmt.Fprintln(p.in, line))(p.t)
 }
 
 // says returns the program's next line.

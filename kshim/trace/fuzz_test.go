@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/stretchr/testify/require"
 )
 
@@ -45,8 +46,7 @@ func FuzzLine(f *testing.F) {
 		k, out := &fakeKernel{names: []string{string(page)}, read: string(page)}, &log{t: t}
 		traced := New(k, out, WithPin())
 		paths := []string{"/dev/infiniband/uverbs0", "/dev/infiniband/uverbs0", "/dev/infiniband/rdma_cm", "/dev/infiniband/uverbs0", "/sys/" + string(cmd)}
-		file, err := traced.Open(paths[int(kind)%len(paths)])
-		require.NoError(t, err)
+		file := must.Get(traced.Open(paths[int(kind)%len(paths)]))(t)
 		mem := make([]byte, 512)
 		copy(mem, page)
 		_, release := file.Pin(mem)
@@ -61,8 +61,7 @@ func FuzzLine(f *testing.F) {
 				got = file.Ioctl(cmd)
 			case 3:
 				k.err = nil
-				event, err := traced.Adopt(5)
-				require.NoError(t, err)
+				event := must.Get(traced.Adopt(5))(t)
 				k.err = answer
 				_, got = event.Read(t.Context(), make([]byte, min(len(page), 32)))
 			case 4:

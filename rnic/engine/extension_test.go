@@ -14,6 +14,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/engine/path"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // A device without Stash has no extension, and one that has a Stash has none
@@ -72,14 +73,12 @@ func TestSpecificationKnowsNoExtension(t *testing.T) {
 	entrances := []string{"extension", "newExtension", "reach", "Stash", "NewStash"}
 	parts := map[string]bool{} // declared in the extension's files
 	rest := map[string]*ast.File{}
-	files, err := filepath.Glob("*.go")
-	require.NoError(t, err)
+	files := must.Get(filepath.Glob("*.go"))(t)
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		require.NoError(t, err)
+		f := must.Get(parser.ParseFile(token.NewFileSet(), name, nil, 0))(t)
 		switch name {
 		case "extension.go", "private_mtu.go", "scoreboard.go", "stash.go":
 		default:

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // Memory that its owner takes away (SIGSEGV; protected rather than unmapped, so
@@ -23,8 +25,7 @@ func TestVanishedMapping(t *testing.T) {
 			return m
 		},
 		"truncated": func(t *testing.T) []byte {
-			f, err := os.Create(filepath.Join(t.TempDir(), "f"))
-			require.NoError(t, err)
+			f := must.Get(os.Create(filepath.Join(t.TempDir(), "f")))(t)
 			defer f.Close()
 			require.NoError(t, f.Truncate(int64(2*page)))
 			m, err := syscall.Mmap(int(f.Fd()), 0, 2*page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
@@ -37,8 +38,7 @@ func TestVanishedMapping(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := vanish(t)
 			tab := NewTable([32]byte{1})
-			r, err := tab.Register(1, Near(m), 0x10000, allAccess)
-			require.NoError(t, err)
+			r := must.Get(tab.Register(1, Near(m), 0x10000, allAccess))(t)
 			list := []SGE{{0x10000, uint32(len(m)), r.Key()}}
 			buf := make([]byte, 200)
 			require.Equal(t, ErrFault, tab.Write(1, r.Key(), 0x10000, buf, true))
@@ -54,7 +54,7 @@ func TestVanishedMapping(t *testing.T) {
 			long := make([]byte, len(m)-3) // summed while it is copied
 			require.Equal(t, ErrFault, read(tab, 1, r.Key(), 0x10000, long))
 			require.Equal(t, ErrFault, gather(tab, 1, list, 3, long))
-			_, err = tab.FetchAdd(1, r.Key(), 0x10000, 1)
+			_, err := tab.FetchAdd(1, r.Key(), 0x10000, 1)
 			require.Equal(t, ErrFault, err)
 			_, err = tab.CompareSwap(1, r.Key(), 0x10000, 0, 1)
 			require.Equal(t, ErrFault, err)
@@ -69,8 +69,7 @@ func TestReadOnlyMapping(t *testing.T) {
 	defer func() { _ = syscall.Munmap(m) }()
 	require.NoError(t, syscall.Mprotect(m, syscall.PROT_READ))
 	tab := NewTable([32]byte{1})
-	r, err := tab.Register(1, Near(m), 0x10000, allAccess)
-	require.NoError(t, err)
+	r := must.Get(tab.Register(1, Near(m), 0x10000, allAccess))(t)
 	buf := make([]byte, 200)
 	for _, n := range []int{200, 8, 4, 3} {
 		require.Equal(t, ErrFault, tab.Write(1, r.Key(), 0x10000, buf[:n], true), "%d bytes", n)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 func TestReregister(t *testing.T) { nearAndFar(t, testReregister) }
@@ -17,8 +18,7 @@ func testReregister(t *testing.T, place func([]byte) Memory) {
 	const all = local | abi.AccessRemoteWrite | abi.AccessRemoteRead
 	a, b := make([]byte, 64), make([]byte, 128)
 	other := place(b)
-	r, err := tab.Register(1, place(a), 0x1000, local)
-	require.NoError(t, err)
+	r := must.Get(tab.Register(1, place(a), 0x1000, local))(t)
 	require.ErrorIs(t, tab.Write(1, r.Key(), 0x1000, []byte("x"), true), ErrAccess)
 
 	access := all
@@ -46,8 +46,7 @@ func TestReregisterRefuses(t *testing.T) { nearAndFar(t, testReregisterRefuses) 
 func testReregisterRefuses(t *testing.T, place func([]byte) Memory) {
 	tab := NewTable([32]byte{1})
 	mem := make([]byte, 64)
-	r, err := tab.Register(1, place(mem), 0x1000, abi.AccessLocalWrite)
-	require.NoError(t, err)
+	r := must.Get(tab.Register(1, place(mem), 0x1000, abi.AccessLocalWrite))(t)
 	before := *r
 	pd, bad := PD(2), abi.AccessRemoteWrite
 	require.ErrorIs(t, tab.Reregister(r.Key(), Change{PD: &pd, Access: &bad}), syscall.EINVAL)

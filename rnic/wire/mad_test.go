@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // ff is n bytes that belong to a field, in hex.
@@ -137,8 +138,7 @@ var fieldHead = regexp.MustCompile(`^ {1,3}(\d+) CM (\w+)$`)
 // wrote them into the text beside it, by frame.
 func recordedFields(t *testing.T, name string) map[int][]string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(testdata, name+".txt"))
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(filepath.Join(testdata, name+".txt")))(t)
 	_, text, ok := strings.Cut(string(b), "Fields of the CM messages")
 	require.True(t, ok)
 	all, frame := map[int][]string{}, 0
@@ -146,8 +146,7 @@ func recordedFields(t *testing.T, name string) map[int][]string {
 		line = strings.TrimRight(line, "\n")
 		switch m := fieldHead.FindStringSubmatch(line); {
 		case m != nil:
-			frame, err = strconv.Atoi(m[1])
-			require.NoError(t, err)
+			frame = must.Get(strconv.Atoi(m[1]))(t)
 			all[frame] = append(all[frame], "")
 		case frame != 0 && strings.HasPrefix(line, "       "):
 			all[frame][0] += " " + strings.TrimSpace(line)

@@ -103,8 +103,7 @@ func TestSharedDirectory(t *testing.T) {
 	require.NoError(t, a.Close())
 
 	require.NoError(t, os.Chmod(o.Dir, 0o755))
-	_, err = wrapHere(t, o)
-	require.ErrorIs(t, err, syscall.EPERM, "others reach the directory")
+	must.Fail(wrapHere(t, o))(t, syscall.EPERM, "others reach the directory")
 }
 
 // Devices of two users meet, in a directory or by abstract names, only if each
@@ -150,8 +149,7 @@ func TestOtherUsers(t *testing.T) {
 	}
 	for _, mode := range []os.FileMode{0o770, 0o777 | os.ModeSticky} {
 		require.NoError(t, os.Chmod(dir, mode))
-		_, err := wrapHere(t, Options{Dir: dir, Users: []int{other}})
-		require.ErrorIs(t, err, syscall.EPERM, "%v", mode)
+		must.Fail(wrapHere(t, Options{Dir: dir, Users: []int{other}}))(t, syscall.EPERM, "%v", mode)
 	}
 	require.NoError(t, os.Chmod(dir, 0o700))
 	require.NoError(t, os.Chown(dir, other, other))
@@ -167,7 +165,6 @@ func TestEnvOptions(t *testing.T) {
 	require.Equal(t, Options{Dir: "/run/shm", Users: []int{1000, 0}}, o)
 	for _, text := range []string{"root", "1000;0", "-1", "4294967296", "65534"} {
 		t.Setenv(EnvUsers, text)
-		_, err := EnvOptions()
-		require.ErrorIs(t, err, syscall.EINVAL, text)
+		must.Fail(EnvOptions())(t, syscall.EINVAL, text)
 	}
 }

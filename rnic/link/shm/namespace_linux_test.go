@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/rnic/link/udp"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/netns"
 )
 
@@ -36,10 +37,8 @@ func TestPeerProcess(t *testing.T) {
 	}
 	// Without lo, as in a namespace that was just made, there is no UDP; but
 	// addresses of lo can be bound.
-	inner, err := udp.Listen(netip.MustParseAddrPort(at), udp.Options{})
-	require.NoError(t, err)
-	o, err := EnvOptions()
-	require.NoError(t, err)
+	inner := must.Get(udp.Listen(netip.MustParseAddrPort(at), udp.Options{}))(t)
+	o := must.Get(EnvOptions())(t)
 	l, err := Wrap(inner, o)
 	if errors.Is(err, ErrTwice) {
 		fmt.Println("twice")

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
@@ -27,8 +29,7 @@ func TestGolden(t *testing.T) {
 	c.sleep()
 	require.NoError(t, p.put(0, bytes.Repeat([]byte{0xaa}, 16), []byte("payload"), []byte{0}))
 	require.NoError(t, p.put(sealed, bytes.Repeat([]byte{0xbb}, 12), nil, []byte{1, 2, 3, 4}))
-	_, err := p.putRef(bytes.Repeat([]byte{0xcc}, 16), 7, 0x12345, 4096)
-	require.NoError(t, err)
+	must.Get(p.putRef(bytes.Repeat([]byte{0xcc}, 16), 7, 0x12345, 4096))(t)
 	tail := hex.Dump(mem[tailAt:][:8])
 	require.True(t, p.publish())
 	require.Equal(t, hex.Dump(make([]byte, 8)), tail, "nothing is seen before publish")
@@ -39,8 +40,7 @@ func TestGolden(t *testing.T) {
 	if *rewrite {
 		require.NoError(t, os.WriteFile(file, []byte(got), 0o666))
 	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
+	want := must.Get(os.ReadFile(file))(t)
 	if binary.NativeEndian.Uint16([]byte{1, 0}) == 1 {
 		require.Equal(t, strings.ReplaceAll(string(want), "\r", ""), got)
 	}
@@ -57,8 +57,7 @@ func take(t *testing.T, c *consumer) (list [][]byte) {
 	t.Helper()
 	for {
 		var r record
-		ok, err := c.next(&r)
-		require.NoError(t, err)
+		ok := must.Get(c.next(&r))(t)
 		if !ok {
 			c.release()
 			return list
