@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/wiretest"
 )
 
@@ -65,8 +66,7 @@ func TestFlood(t *testing.T) {
 func TestRequestsAreBounded(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.host("a", cm.Config{}), w.host("b", cm.Config{MaxRequests: 40})
-	_, err := b.m.Listen(wire.TCPService(1), netip.Addr{}, 1000)
-	require.NoError(t, err)
+	must.Get(b.m.Listen(wire.TCPService(1), netip.Addr{}, 1000))(t)
 	var got []cm.Event
 	w.told = func(_ *host, e cm.Event) {
 		if e.Kind == cm.ConnectRequest {
@@ -106,8 +106,7 @@ func TestRequestsAreBounded(t *testing.T) {
 
 	// A share is never nothing.
 	c := w.host("c", cm.Config{MaxRequests: 2})
-	_, err = c.m.Listen(wire.TCPService(1), netip.Addr{}, 1000)
-	require.NoError(t, err)
+	must.Get(c.m.Listen(wire.TCPService(1), netip.Addr{}, 1000))(t)
 	c.m.Receive(w.now, liar(1), wiretest.Request(liar(1).Addr(), c.addr.Addr(), 1, 1))
 	c.m.Receive(w.now, liar(1), wiretest.Request(liar(1).Addr(), c.addr.Addr(), 1, 2))
 	c.m.Receive(w.now, liar(2), wiretest.Request(liar(2).Addr(), c.addr.Addr(), 1, 3))

@@ -78,8 +78,7 @@ func TestMessagesFromAnotherPort(t *testing.T) {
 
 // Each message's room for private data, and one byte more.
 func TestPrivateData(t *testing.T) {
-	w := newWorld(t)
-	a, b := w.host("a", cm.Config{}), w.host("b", cm.Config{})
+	w, a, b := twoHosts(t)
 	must.Get(b.m.Listen(wire.TCPService(1), netip.Addr{}, 9))(t)
 	must.Get(b.m.Listen(77, netip.Addr{}, 9))(t)
 	got := map[cm.EventKind]cm.Event{}
@@ -139,20 +138,16 @@ func TestBadCalls(t *testing.T) {
 	} {
 		p := *good
 		spoil(&p)
-		_, err := a.m.Connect(w.now, &p)
-		require.ErrorIs(t, err, syscall.EINVAL, name)
+		must.Fail(a.m.Connect(w.now, &p))(t, syscall.EINVAL, name)
 	}
 	for _, err := range []error{a.m.Accept(1, 5, &cm.AcceptParams{}), a.m.Confirm(5), a.m.Reject(1, 5, 28, nil),
 		a.m.Disconnect(1, 5), a.m.Destroy(1, 5), a.m.Take(5), a.m.Unlisten(1, 5)} {
 		require.ErrorIs(t, err, syscall.ENOENT)
 	}
-	_, err := a.m.Attr(5)
-	require.ErrorIs(t, err, syscall.ENOENT)
+	must.Fail(a.m.Attr(5))(t, syscall.ENOENT)
 	id := a.connect(t, b)
-	_, err = a.m.Attr(id)
-	require.ErrorIs(t, err, syscall.EINVAL)
-	_, err = a.m.Listen(77, netip.MustParseAddr("10.0.0.1"), 1)
-	require.ErrorIs(t, err, syscall.EINVAL)
+	must.Fail(a.m.Attr(id))(t, syscall.EINVAL)
+	must.Fail(a.m.Listen(77, netip.MustParseAddr("10.0.0.1"), 1))(t, syscall.EINVAL)
 	all, _ := a.m.Len()
 	require.Equal(t, 1, all)
 }
@@ -223,8 +218,7 @@ func TestStrangeDatagrams(t *testing.T) {
 // A listener is there for its address or for all; without it, requests that
 // were reported stay.
 func TestListeners(t *testing.T) {
-	w := newWorld(t)
-	a, b := w.host("a", cm.Config{}), w.host("b", cm.Config{})
+	w, a, b := twoHosts(t)
 	one := must.Get(b.m.Listen(wire.TCPService(1), b.addr.Addr(), 5))(t)
 	other := must.Get(b.m.Listen(wire.TCPService(1), netip.MustParseAddr("10.0.0.99"), 5))(t)
 	var got []cm.Event
@@ -242,15 +236,13 @@ func TestListeners(t *testing.T) {
 	require.NoError(t, b.m.Unlisten(w.now, one))
 	require.ErrorIs(t, b.m.Unlisten(w.now, one), syscall.ENOENT)
 	require.NoError(t, b.m.Accept(w.now, got[0].Conn, b.acceptParams("")))
-	_, err := b.m.Listen(wire.TCPService(1), netip.IPv4Unspecified(), 5)
-	require.ErrorIs(t, err, syscall.EADDRINUSE)
-	_, err = b.m.Listen(wire.TCPService(1), netip.IPv6Unspecified(), 5)
+	must.Fail(b.m.Listen(wire.TCPService(1), netip.IPv4Unspecified(), 5))(t, syscall.EADDRINUSE)
+	_, err := b.m.Listen(wire.TCPService(1), netip.IPv6Unspecified(), 5)
 	require.NoError(t, err) // no address of it is IPv4
 	require.NoError(t, b.m.Unlisten(w.now, other))
 	four := must.Get(b.m.Listen(wire.TCPService(1), netip.IPv4Unspecified(), 5))(t)
 	for _, addr := range []netip.Addr{{}, b.addr.Addr(), netip.IPv4Unspecified(), netip.MustParseAddr("fd00::2")} {
-		_, err = b.m.Listen(wire.TCPService(1), addr, 5)
-		require.ErrorIs(t, err, syscall.EADDRINUSE, addr)
+		must.Fail(b.m.Listen(wire.TCPService(1), addr, 5))(t, syscall.EADDRINUSE, addr)
 	}
 	got = nil
 	must.Get(a.m.Connect(w.now, a.params(b, 1, "")))(t)

@@ -38,8 +38,7 @@ func TestRedirectForged(t *testing.T) {
 		{"to another queue pair", wire.Port, wire.RejPortCMRedirect, with(func(i *wire.ClassPortInfo) { i.RedirectQPN = 2 }), false},
 		{"to itself", wire.Port, wire.RejPortCMRedirect, with(func(i *wire.ClassPortInfo) { i.RedirectLID = wire.PermissiveLID }), false},
 	} {
-		w := newWorld(t)
-		a, b := w.host("a", cm.Config{}), w.host("b", cm.Config{})
+		w, a, b := twoHosts(t)
 		id, err := a.m.Connect(w.now, a.params(b, 1, "please"))
 		require.NoError(t, err)
 		asked, ok := a.m.Transmit()

@@ -309,15 +309,13 @@ func (s *script) onConn(verb string, args []string, options map[string]string) {
 	case "accept":
 		p := h.acceptParams(options["private"])
 		if v, ok := options["qpn"]; ok {
-			n := must.Get(strconv.Atoi(v))(s.t)
-			p.QPN = wire.QPN(n)
+			p.QPN = wire.QPN(must.Get(strconv.Atoi(v))(s.t))
 		}
 		err = h.m.Accept(s.w.now, id, p)
 	case "answer":
 		p := cm.AnswerParams{QPN: 0x111, QKey: 0x1234567, Private: []byte(options["private"])}
 		if v, ok := options["status"]; ok {
-			n := must.Get(strconv.Atoi(v))(s.t)
-			p.Status = wire.SIDRStatus(n)
+			p.Status = wire.SIDRStatus(must.Get(strconv.Atoi(v))(s.t))
 		}
 		err = h.m.Answer(s.w.now, id, &p)
 	case "confirm":
@@ -325,8 +323,7 @@ func (s *script) onConn(verb string, args []string, options map[string]string) {
 	case "reject":
 		reason := wire.RejConsumer
 		if v, ok := options["reason"]; ok {
-			n := must.Get(strconv.Atoi(v))(s.t)
-			reason = wire.RejectReason(n)
+			reason = wire.RejectReason(must.Get(strconv.Atoi(v))(s.t))
 		}
 		err = h.m.Reject(s.w.now, id, reason, []byte(options["private"]))
 	case "disconnect":

@@ -15,8 +15,7 @@ import (
 // TestUndelivered: a message that comes back ends the attempt behind it, and
 // nothing that a stranger could make up ends anything.
 func TestUndelivered(t *testing.T) {
-	w := newWorld(t)
-	a, b := w.host("a", cm.Config{}), w.host("b", cm.Config{})
+	w, a, b := twoHosts(t)
 	var events []cm.Event
 	w.told = func(_ *host, e cm.Event) { events = append(events, e) }
 	var last flight
@@ -100,8 +99,7 @@ func TestUndelivered(t *testing.T) {
 // TestUndeliveredLate: a copy of the REQ that comes back ends neither a
 // connection nor an attempt whose program was answered.
 func TestUndeliveredLate(t *testing.T) {
-	w := newWorld(t)
-	a, b := w.host("a", cm.Config{}), w.host("b", cm.Config{})
+	w, a, b := twoHosts(t)
 	var req flight
 	w.seen = func(f *flight) {
 		if f.from == a && req.from == nil {

@@ -67,6 +67,12 @@ func newWorld(t testing.TB) *world {
 	return &world{t: t, now: 1, fate: func(*flight) []cm.Duration { return []cm.Duration{hop} }, seen: func(*flight) {}, arrives: func(*flight) {}, told: func(*host, cm.Event) {}, probed: func(*host) {}}
 }
 
+// twoHosts is a world of two.
+func twoHosts(t testing.TB) (w *world, a, b *host) {
+	w = newWorld(t)
+	return w, w.host("a", cm.Config{}), w.host("b", cm.Config{})
+}
+
 // host adds one; the n-th has the address 10.0.0.n.
 func (w *world) host(name string, cfg cm.Config) *host {
 	n := byte(len(w.hosts) + 1)
