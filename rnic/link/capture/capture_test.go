@@ -2,7 +2,6 @@ package capture
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"net/netip"
 	"os"
@@ -20,8 +19,8 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
-	"github.com/rdmashim/rdmashim/rnic/link/udp"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/linktest"
 	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
 )
@@ -84,17 +83,8 @@ func simPair(t *testing.T, six bool) (a, b link.Link) {
 }
 
 func udpPair(t *testing.T, six bool) (a, b link.Link) {
-	at := netip.MustParseAddrPort("127.0.0.1:0")
-	if six {
-		at = netip.MustParseAddrPort("[::1]:0")
-	}
-	a, err := udp.Listen(at, udp.Options{})
-	if six && (errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)) {
-		t.Skip("this machine has no ::1; enable IPv6: sysctl net.ipv6.conf.all.disable_ipv6=0: ", err)
-	}
-	require.NoError(t, err)
-	b = must.Get(udp.Listen(at, udp.Options{}))(t)
-	return a, b
+	l := linktest.UDP(t, map[bool]string{false: "127.0.0.1", true: "::1"}[six])
+	return l[0], l[1]
 }
 
 // The sent packets, one with an inverted bit among them, and the received ones
@@ -343,9 +333,8 @@ func TestCannotOpen(t *testing.T) {
 	a, b := simPair(t, false)
 	defer a.Close()
 	defer b.Close()
-	_, err := Wrap(a, filepath.Join(dir, "no", "x"), Options{})
-	require.ErrorIs(t, err, syscall.ENOENT)
-	_, err = Wrap(a, dir, Options{})
+	must.Fail(Wrap(a, filepath.Join(dir, "no", "x"), Options{}))(t, syscall.ENOENT)
+	_, err := Wrap(a, dir, Options{})
 	require.Error(t, err)
 
 	path := filepath.Join(dir, "x")

@@ -11,17 +11,8 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
-
-// receiveOne waits for one packet.
-func receiveOne(t testing.TB, l link.Link) link.Packet {
-	t.Helper()
-	var batch [1]link.Packet
-	n, err := link.Receive(l, batch[:])
-	require.NoError(t, err)
-	require.Equal(t, 1, n)
-	return batch[0]
-}
 
 // A packet to a group reaches the links that have joined it, the sender's among
 // them, whole and once, and no link that has left it.
@@ -43,7 +34,7 @@ func TestGroups(t *testing.T) {
 	require.NoError(t, a.Send(batch))
 	for _, l := range links {
 		for i, payload := range payloads {
-			got := receiveOne(t, l)
+			got := recvN(t, l, 1)[0]
 			require.Equal(t, group, got.Group)
 			require.Equal(t, a.Caps().Local, got.Peer)
 			var p wire.Packet
@@ -55,14 +46,12 @@ func TestGroups(t *testing.T) {
 	b := links[1]
 	b.Leave(group)
 	require.NoError(t, a.Send(batch[:1]))
-	require.Equal(t, group, receiveOne(t, a).Group)
+	require.Equal(t, group, recvN(t, a, 1)[0].Group)
 	require.NoError(t, a.Send([]link.Packet{{Peer: b.Caps().Local, Head: head(77, 0)}}))
-	require.False(t, receiveOne(t, b).Group.IsValid(), "it has left")
+	require.False(t, recvN(t, b, 1)[0].Group.IsValid(), "it has left")
 	require.NoError(t, b.Join(group), "again")
 }
 
-// Rubbish that is sent to a group is counted, and groups that are none are
-// refused.
 // TestGroupOverflow: packets of groups for which the queue has no room count
 // beside those that the kernel dropped.
 func TestGroupOverflow(t *testing.T) {
@@ -75,6 +64,8 @@ func TestGroupOverflow(t *testing.T) {
 	}
 }
 
+// Rubbish that is sent to a group is counted, and groups that are none are
+// refused.
 func TestGroupErrors(t *testing.T) {
 	a := listen(t, loopback4)
 	for _, bad := range []string{"10.0.0.1", "ff0e::1", "::"} {
@@ -86,8 +77,7 @@ func TestGroupErrors(t *testing.T) {
 	require.NoError(t, err)
 	defer conn.Close()
 	for _, n := range []int{1, 100, slotSize + 1} {
-		_, err := conn.Write(make([]byte, n))
-		require.NoError(t, err)
+		must.Get(conn.Write(make([]byte, n)))(t)
 	}
 	require.Eventually(t, func() bool { return counter(t, a, "drop_malformed") == 2 && counter(t, a, "drop_icrc") == 1 }, 30*time.Second, time.Millisecond)
 	require.NoError(t, a.Close())

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // message makes packets to l with these payloads, PSNs from 0.
@@ -24,13 +26,7 @@ func message(l link.Link, sizes ...int) []link.Packet {
 	return batch
 }
 
-func repeat(n, size int) []int {
-	sizes := make([]int, n)
-	for i := range sizes {
-		sizes[i] = size
-	}
-	return sizes
-}
+func repeat(n, size int) []int { return slices.Repeat([]int{size}, n) }
 
 // requireAll receives want from l, in order and whole.
 func requireAll(t testing.TB, want []link.Packet, l link.Link) {
@@ -89,12 +85,10 @@ func TestOffload(t *testing.T) {
 // segments of a GSO send carry 0, 1, 2 …
 func TestSegmentsAreNumbered(t *testing.T) {
 	a := listenWith(t, loopback4, Options{})
-	c, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(loopback4))
-	require.NoError(t, err)
+	c := must.Get(net.ListenUDP("udp4", net.UDPAddrFromAddrPort(loopback4)))(t)
 	defer c.Close()
 	to := c.LocalAddr().(*net.UDPAddr).AddrPort()
-	flow, err := wire.NewFlow(a.local, to, true)
-	require.NoError(t, err)
+	flow := must.Get(wire.NewFlow(a.local, to, true))(t)
 	batch := message(a, append(repeat(15, 4096), repeat(70, 100)...)...)
 	for i := range batch {
 		batch[i].Peer = to

@@ -2,6 +2,7 @@ package udp
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -68,20 +69,12 @@ func TestSegments(t *testing.T) {
 		{"all the room", packets(84, 84, 84), 64, 300, 3, 100},
 		{"no room for the third", packets(84, 84, 84), 64, 299, 2, 100},
 		{"no room at all", packets(84, 84, 84), 64, 50, 1, 100},
-		{"4096 fill 64 KiB", packets(make4096(40)...), 64, 65507, 15, 4096 + extra},
+		{"4096 fill 64 KiB", packets(slices.Repeat([]int{4096}, 40)...), 64, 65507, 15, 4096 + extra},
 	} {
 		n, size := segments(c.batch, c.limit, c.room)
 		require.Equal(t, c.n, n, c.name)
 		require.Equal(t, c.size, size, c.name)
 	}
-}
-
-func make4096(n int) []int {
-	lengths := make([]int, n)
-	for i := range lengths {
-		lengths[i] = 4096
-	}
-	return lengths
 }
 
 func TestSuspension(t *testing.T) {

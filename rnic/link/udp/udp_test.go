@@ -181,8 +181,7 @@ func TestBadAddresses(t *testing.T) {
 		{netip.MustParseAddrPort("224.0.0.1:4791"), syscall.EINVAL},
 		{netip.MustParseAddrPort("203.0.113.7:0"), syscall.EADDRNOTAVAIL},
 	} {
-		_, err := Listen(c.at, Options{})
-		require.ErrorIs(t, err, c.want, c.at)
+		must.Fail(Listen(c.at, Options{}))(t, c.want, c.at)
 	}
 }
 
@@ -272,8 +271,7 @@ func TestCloseWakesReceive(t *testing.T) {
 			t.Fatal("Recv still blocks after Close")
 		}
 		require.NoError(t, a.Close(), "idempotent")
-		_, err := link.Receive(a, make([]link.Packet, 4))
-		require.ErrorIs(t, err, net.ErrClosed)
+		must.Fail(link.Receive(a, make([]link.Packet, 4)))(t, net.ErrClosed)
 		require.ErrorIs(t, a.Send([]link.Packet{{Peer: a.Caps().Local, Head: head(1, 0)}}), net.ErrClosed)
 	}
 }
