@@ -56,6 +56,18 @@ func (c *client) invokeRaw(n uint64, in []byte, core, hw int) ([]byte, error) {
 	for i := range c.page {
 		c.page[i] = 0xa5
 	}
+	arg := c.invocation(n, in, core, hw)
+	err := c.ioctl(arg)
+	if err == nil && core > 0 {
+		flags := le.Uint16(arg[abi.IoctlHdrSize+2*abi.IoctlAttrSize+4:])
+		require.Equal(c.t, uint16(abi.AttrFMandatory|abi.AttrFValidOutput), flags)
+	}
+	b := append([]byte{}, c.page[pageOut:pageOut+core]...)
+	return append(b, c.page[pageHWOut:pageHWOut+hw]...), err
+}
+
+// invocation encodes a command by ioctl, whose larger parts lie in the page.
+func (c *client) invocation(n uint64, in []byte, core, hw int) []byte {
 	list := []abi.IoctlAttr{attr(abi.AttrWriteCmd, 8, n)}
 	if len(in) <= abi.AttrInlineMax {
 		var b [8]byte
@@ -71,12 +83,5 @@ func (c *client) invokeRaw(n uint64, in []byte, core, hw int) ([]byte, error) {
 	if hw > 0 {
 		list = append(list, attr(abi.AttrUHWOut, hw, c.addr+pageHWOut))
 	}
-	arg := argument(abi.ObjectDevice, abi.MethodInvokeWrite, list...)
-	err := c.ioctl(arg)
-	if err == nil && core > 0 {
-		flags := le.Uint16(arg[abi.IoctlHdrSize+2*abi.IoctlAttrSize+4:])
-		require.Equal(c.t, uint16(abi.AttrFMandatory|abi.AttrFValidOutput), flags)
-	}
-	b := append([]byte{}, c.page[pageOut:pageOut+core]...)
-	return append(b, c.page[pageHWOut:pageHWOut+hw]...), err
+	return argument(abi.ObjectDevice, abi.MethodInvokeWrite, list...)
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/stretchr/testify/require"
 )
 
@@ -22,8 +23,7 @@ func TestClosedFile(t *testing.T) {
 	c := newClient(t, true)
 	ch, _ := c.channel()
 	async := c.async()
-	attr, err := c.proc.Open("/sys/class/infiniband_verbs/abi_version")
-	require.NoError(t, err)
+	attr := must.Get(c.proc.Open("/sys/class/infiniband_verbs/abi_version"))(t)
 	require.NoError(t, c.f.Close())
 	for _, f := range []interface {
 		Close() error
@@ -42,8 +42,7 @@ func TestClosedFile(t *testing.T) {
 			require.ErrorIs(t, err, net.ErrClosed)
 		}
 	}
-	_, err = c.proc.Adopt(4)
-	require.ErrorIs(t, err, syscall.EBADF)
+	must.Fail(c.proc.Adopt(4))(t, syscall.EBADF)
 	addr, release := c.f.Pin(make([]byte, 8))
 	require.NotZero(t, addr, "memory is the process's, not the file's")
 	release()
@@ -62,15 +61,12 @@ func TestDescriptors(t *testing.T) {
 	_, fdD := c.channel()
 	require.Equal(t, int32(7), fdD)
 	for _, fd := range []int32{-1, 0, 2, 3, 5, 8, 1 << 30, -1 << 31} {
-		_, err := c.proc.Adopt(fd)
-		require.ErrorIs(t, err, syscall.EBADF, "%d", fd)
+		must.Fail(c.proc.Adopt(fd))(t, syscall.EBADF, "%d", fd)
 	}
 	c.proc.Exit()
 	c.proc.Exit()
-	_, err := c.proc.Open("/dev/infiniband/uverbs0")
-	require.ErrorIs(t, err, syscall.ESRCH)
-	_, err = c.proc.Open("/sys/class/infiniband_verbs/abi_version")
-	require.ErrorIs(t, err, syscall.ESRCH)
+	must.Fail(c.proc.Open("/dev/infiniband/uverbs0"))(t, syscall.ESRCH)
+	must.Fail(c.proc.Open("/sys/class/infiniband_verbs/abi_version"))(t, syscall.ESRCH)
 	require.Nil(t, c.proc.memory.ranges.Load())
 }
 
@@ -161,8 +157,7 @@ func TestDyingObject(t *testing.T) {
 	f := c.f.(*uverbsFile)
 	o := f.handles.get(c.pd())
 	o.dead = true
-	_, err := f.acquire(kindPD, o.handle)
-	require.ErrorIs(t, err, syscall.ENOENT)
+	must.Fail(f.acquire(kindPD, o.handle))(t, syscall.ENOENT)
 	require.ErrorIs(t, o.end(false), syscall.ENOENT)
 	o.dead = false
 	require.NoError(t, o.end(false))

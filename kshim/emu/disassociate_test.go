@@ -53,13 +53,10 @@ func TestDestroyAfterUnplug(t *testing.T) {
 			c.m.devices[0] = dev // for the client's own clean-up
 			ring[1] = 1
 			require.NoError(t, c.f.Munmap(ring))
-			_, err := c.f.Mmap(0, 4096)
-			require.ErrorIs(t, err, syscall.EIO)
-			_, err = c.f.Write(doorbell(c.addr, qp))
-			require.ErrorIs(t, err, syscall.EIO)
+			must.Fail(c.f.Mmap(0, 4096))(t, syscall.EIO)
+			must.Fail(c.f.Write(doorbell(c.addr, qp)))(t, syscall.EIO)
 			require.Equal(t, abi.AsyncEvent{EventType: abi.EventDeviceFatal}, readAsync(t, async), "unread events went with their objects")
-			_, err = async.Read(t.Context(), make([]byte, 16))
-			require.ErrorIs(t, err, syscall.EIO)
+			must.Fail(async.Read(t.Context(), make([]byte, 16)))(t, syscall.EIO)
 
 			for n, req := range map[abi.Command]abi.Struct{
 				abi.CmdQueryDevice: &abi.QueryDevice{Response: c.addr}, abi.CmdAllocPD: &abi.AllocPD{Response: c.addr},
@@ -67,8 +64,7 @@ func TestDestroyAfterUnplug(t *testing.T) {
 				abi.CmdReqNotifyCQ: &abi.ReqNotifyCQ{CQHandle: cq}, abi.CmdCreateCompChannel: &abi.CreateCompChannel{Response: c.addr},
 				abi.CmdGetContext: &abi.GetContext{Response: c.addr},
 			} {
-				_, err := c.f.Write(encode(n, req, 176))
-				require.ErrorIs(t, err, syscall.EIO, "%v", n)
+				must.Fail(c.f.Write(encode(n, req, 176)))(t, syscall.EIO, "%v", n)
 			}
 			gids := argument(abi.ObjectDevice, abi.MethodQueryGIDEntry,
 				attr(abi.AttrQueryGIDEntryPort, 8, 1), attr(abi.AttrQueryGIDEntryGIDIndex, 8, 0),
@@ -86,12 +82,10 @@ func TestDestroyAfterUnplug(t *testing.T) {
 				t.Helper()
 				b := must.Get(destroy(n, req, out))(t)
 				b = append([]byte(nil), b...)
-				_, err := destroy(n, req, out)
-				require.ErrorIs(t, err, syscall.ENOENT, "it was the last time")
+				must.Fail(destroy(n, req, out))(t, syscall.ENOENT, "it was the last time")
 				return b
 			}
-			_, err = destroy(abi.CmdDeallocPD, &abi.DeallocPD{PDHandle: qp}, 0)
-			require.ErrorIs(t, err, syscall.EINVAL)
+			must.Fail(destroy(abi.CmdDeallocPD, &abi.DeallocPD{PDHandle: qp}, 0))(t, syscall.EINVAL)
 			once(abi.CmdDeallocPD, &abi.DeallocPD{PDHandle: pd}, 0)
 			once(abi.CmdDeregMR, &abi.DeregMR{MRHandle: mr.MRHandle}, 0)
 			b := once(abi.CmdDestroyCQ, &abi.DestroyCQ{Response: c.addr, CQHandle: heard}, 8)
@@ -100,8 +94,7 @@ func TestDestroyAfterUnplug(t *testing.T) {
 			require.Equal(t, []byte{1, 0, 0, 0}, b)
 			require.False(t, c.f.(*uverbsFile).handles.empty(), "one queue is left to Close")
 			require.NoError(t, c.f.Close())
-			_, err = ch.Read(t.Context(), make([]byte, 8))
-			require.ErrorIs(t, err, syscall.EIO)
+			must.Fail(ch.Read(t.Context(), make([]byte, 8)))(t, syscall.EIO)
 		})
 	}
 }
@@ -116,13 +109,11 @@ func TestUnplugWakes(t *testing.T) {
 	ch, _ := c.channel()
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		_, err := ch.Read(context.Background(), make([]byte, 8))
-		require.ErrorIs(t, err, syscall.EIO)
+		must.Fail(ch.Read(context.Background(), make([]byte, 8)))(t, syscall.EIO)
 	})
 	wg.Go(func() {
 		require.Equal(t, abi.EventDeviceFatal, readAsync(t, async).EventType)
-		_, err := async.Read(context.Background(), make([]byte, 16))
-		require.ErrorIs(t, err, syscall.EIO)
+		must.Fail(async.Read(context.Background(), make([]byte, 16)))(t, syscall.EIO)
 	})
 	require.NoError(t, c.m.Unregister("fake0"))
 	wg.Wait()
@@ -130,8 +121,7 @@ func TestUnplugWakes(t *testing.T) {
 	_, err := bare.Write(encode(abi.CmdGetContext, &abi.GetContext{Response: c.addr}, 8))
 	require.ErrorIs(t, err, syscall.EFAULT, "another process's memory")
 	require.NoError(t, bare.Close())
-	_, err = bare.Write(nil)
-	require.ErrorIs(t, err, net.ErrClosed)
+	must.Fail(bare.Write(nil))(t, net.ErrClosed)
 	_, err = c.proc.Open("/dev/infiniband/uverbs0")
 	require.ErrorIs(t, err, syscall.ENXIO, "an open that found it just before")
 }

@@ -71,8 +71,7 @@ func TestPush(t *testing.T) {
 	require.NoError(t, ch.Close())
 	evB.Completion()
 	require.Len(t, got, 5)
-	_, err := ch.Read(t.Context(), make([]byte, 8))
-	require.ErrorIs(t, err, net.ErrClosed)
+	must.Fail(ch.Read(t.Context(), make([]byte, 8)))(t, net.ErrClosed)
 }
 
 // TestBlockingRead: a read waits without a system call, so that time in a

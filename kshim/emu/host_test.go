@@ -171,13 +171,10 @@ func TestHostMemory(t *testing.T) {
 	h.bad = func(mem []byte, write bool) bool { return write && address(mem) == c.addr+8192 }
 	mr, err := c.mr(pd, c.addr+8192, 4096, 0)
 	require.NoError(t, err, "to read")
-	_, err = c.mr(pd, c.addr+8192, 4096, abi.AccessLocalWrite)
-	require.ErrorIs(t, err, syscall.EFAULT)
-	_, err = c.mr(pd, c.addr+60<<10, 8192, 0)
-	require.ErrorIs(t, err, syscall.EFAULT, "beyond the program's memory")
+	must.Fail(c.mr(pd, c.addr+8192, 4096, abi.AccessLocalWrite))(t, syscall.EFAULT)
+	must.Fail(c.mr(pd, c.addr+60<<10, 8192, 0))(t, syscall.EFAULT, "beyond the program's memory")
 	must.Get(c.do(abi.CmdDeregMR, &abi.DeregMR{MRHandle: mr.MRHandle}, 0))(t)
-	_, err = c.do(abi.CmdAllocPD, &abi.AllocPD{Response: 1 << 62}, 4)
-	require.ErrorIs(t, err, syscall.EFAULT)
+	must.Fail(c.do(abi.CmdAllocPD, &abi.AllocPD{Response: 1 << 62}, 4))(t, syscall.EFAULT)
 }
 
 // TestHostDescriptors: files have the host's numbers, and the host hears of
@@ -189,8 +186,7 @@ func TestHostDescriptors(t *testing.T) {
 	require.Equal(t, int32(46), int32(context.AsyncFD), "43 is the device's")
 	of := must.Get(c.proc.File(43))(t)
 	require.Same(t, c.f, of)
-	_, err := c.proc.File(44)
-	require.ErrorIs(t, err, syscall.EBADF)
+	must.Fail(c.proc.File(44))(t, syscall.EBADF)
 
 	ch, fd := c.channel()
 	require.Equal(t, int32(49), fd)
@@ -216,16 +212,13 @@ func TestHostDescriptors(t *testing.T) {
 	require.True(t, h.isReady(fd), "a read of a channel without a context does not wait")
 	require.NoError(t, ch.Close())
 	require.False(t, h.isReady(fd))
-	_, err = c.proc.File(fd)
-	require.ErrorIs(t, err, syscall.EBADF)
+	must.Fail(c.proc.File(fd))(t, syscall.EBADF)
 
 	h.full = true
-	_, err = c.proc.Open("/dev/infiniband/uverbs0")
-	require.ErrorIs(t, err, syscall.EMFILE)
+	must.Fail(c.proc.Open("/dev/infiniband/uverbs0"))(t, syscall.EMFILE)
 	h.full, h.next = false, 43
 	async := must.Get(c.proc.File(46))(t)
-	_, err = c.proc.Open("/dev/infiniband/uverbs0")
-	require.ErrorIs(t, err, syscall.EMFILE, "46 is still open here")
+	must.Fail(c.proc.Open("/dev/infiniband/uverbs0"))(t, syscall.EMFILE, "46 is still open here")
 	require.NoError(t, async.Close())
 }
 

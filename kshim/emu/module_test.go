@@ -83,8 +83,7 @@ func TestModules(t *testing.T) {
 	require.NoError(t, m.Rmmod("ib_uverbs"))
 	require.Empty(t, m.Lsmod())
 	require.Empty(t, m.list())
-	_, err = p.ReadDir("/sys/module/soft")
-	require.ErrorIs(t, err, syscall.ENOENT)
+	must.Fail(p.ReadDir("/sys/module/soft"))(t, syscall.ENOENT)
 }
 
 // TestWithoutUverbs: a device is there, its file is not.
@@ -95,11 +94,9 @@ func TestWithoutUverbs(t *testing.T) {
 	require.NoError(t, m.Register(b))
 	p := m.Process("p")
 	defer p.Exit()
-	_, err := p.Open("/dev/infiniband/uverbs0")
-	require.ErrorIs(t, err, syscall.ENOENT)
+	must.Fail(p.Open("/dev/infiniband/uverbs0"))(t, syscall.ENOENT)
 	for _, path := range []string{"/dev/infiniband", "/sys/class/infiniband_verbs"} {
-		_, err = p.ReadDir(path)
-		require.ErrorIs(t, err, syscall.ENOENT)
+		must.Fail(p.ReadDir(path))(t, syscall.ENOENT)
 	}
 	text := must.Get(readText(p, "/sys/class/infiniband/a/node_type"))(t)
 	require.Equal(t, "1: CA", text)
@@ -112,8 +109,7 @@ func TestWithoutUverbs(t *testing.T) {
 	require.NoError(t, m.Unregister("a"))
 	require.NoError(t, f.Close())
 	require.NoError(t, m.Rmmod("ib_uverbs"))
-	_, err = p.Open("/dev/infiniband/uverbs1")
-	require.ErrorIs(t, err, syscall.ENOENT)
+	must.Fail(p.Open("/dev/infiniband/uverbs1"))(t, syscall.ENOENT)
 	require.NoError(t, m.Insmod("ib_uverbs"))
 	text = must.Get(readText(p, "/sys/class/infiniband_verbs/uverbs0/ibdev"))(t)
 	require.Equal(t, "b", text, "numbers are given anew")
@@ -135,18 +131,16 @@ func TestModuleHolds(t *testing.T) {
 		require.Equal(t, map[string]int{"ib_uverbs": uverbs, "soft": soft}, got)
 	}
 	refs(1, 0)
-	_, err := c.proc.Open("/dev/infiniband/uverbs7")
-	require.ErrorIs(t, err, syscall.ENOENT)
+	must.Fail(c.proc.Open("/dev/infiniband/uverbs7"))(t, syscall.ENOENT)
 	refs(1, 0)
 	c.open(false)
 	refs(2, 1)
-	err = m.Rmmod("soft")
+	err := m.Rmmod("soft")
 	require.ErrorIs(t, err, syscall.EBUSY)
 	require.ErrorContains(t, err, "1 open files")
 	must.Get(c.do(abi.CmdGetContext, &abi.GetContext{Response: c.addr}, 8))(t)
 	refs(3, 1)
-	_, err = c.do(abi.CmdGetContext, &abi.GetContext{Response: c.addr}, 8)
-	require.ErrorIs(t, err, syscall.EINVAL)
+	must.Fail(c.do(abi.CmdGetContext, &abi.GetContext{Response: c.addr}, 8))(t, syscall.EINVAL)
 	refs(3, 1)
 	ch, _ := c.channel()
 	refs(4, 1)
@@ -222,8 +216,7 @@ func TestExitFails(t *testing.T) {
 			require.ErrorIs(t, d.Register(kerneltest.NewDevice("late")), syscall.ENODEV)
 			require.ErrorIs(t, m.Rmmod("soft"), syscall.EBUSY)
 			require.ErrorIs(t, m.Insmod("soft"), syscall.EBUSY)
-			_, err := m.Process("p").Open("/dev/infiniband/uverbs0")
-			require.ErrorIs(t, err, syscall.ENODEV)
+			must.Fail(m.Process("p").Open("/dev/infiniband/uverbs0"))(t, syscall.ENODEV)
 			require.Zero(t, m.Lsmod()[1].Refs, "the open that failed")
 			return why
 		},

@@ -195,22 +195,7 @@ func (p *program) command(r *request) {
 		if row.Driver {
 			core = min(out, row.Response.Size)
 		}
-		list := []abi.IoctlAttr{attr(abi.AttrWriteCmd, 8, uint64(r.cmd))}
-		if len(in) <= abi.AttrInlineMax {
-			var b [8]byte
-			copy(b[:], in)
-			list = append(list, attr(abi.AttrCoreIn, len(in), le.Uint64(b[:])))
-		} else {
-			copy(p.page[pageIn:], in)
-			list = append(list, attr(abi.AttrCoreIn, len(in), p.addr+pageIn))
-		}
-		if core > 0 {
-			list = append(list, attr(abi.AttrCoreOut, core, p.addr))
-		}
-		if out > core {
-			list = append(list, attr(abi.AttrUHWOut, out-core, p.addr+pageHWOut))
-		}
-		err = p.ioctl(argument(abi.ObjectDevice, abi.MethodInvokeWrite, list...))
+		err = p.ioctl(p.invocation(uint64(r.cmd), in, core, out-core))
 	case row.Form == abi.FormExtended:
 		b := make([]byte, abi.CmdHdrSize+abi.ExCmdHdrSize+len(in))
 		core := min(out, row.Response.Size) &^ 7

@@ -150,17 +150,13 @@ DEVMODE=0666
 		"sys/class":                                   syscall.ENOENT,
 		"":                                            syscall.ENOENT,
 	} {
-		_, err := c.proc.Open(name)
-		require.ErrorIs(t, err, errno, name)
+		must.Fail(c.proc.Open(name))(t, errno, name)
 	}
-	_, err := c.proc.ReadDir("/sys/class/nothing")
-	require.ErrorIs(t, err, syscall.ENOENT)
+	must.Fail(c.proc.ReadDir("/sys/class/nothing"))(t, syscall.ENOENT)
 	f := must.Get(c.proc.Open("/sys/class//infiniband/./fake0/fw_ver"))(t)
-	_, err = f.Write([]byte("x"))
-	require.ErrorIs(t, err, syscall.EBADF)
+	must.Fail(f.Write([]byte("x")))(t, syscall.EBADF)
 	require.ErrorIs(t, f.Ioctl(nil), syscall.ENOTTY)
-	_, err = f.Mmap(0, 1)
-	require.ErrorIs(t, err, syscall.ENODEV)
+	must.Fail(f.Mmap(0, 1))(t, syscall.ENODEV)
 }
 
 // TestDevices: names and numbers of several devices, and their reuse.

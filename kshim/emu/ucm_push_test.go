@@ -56,8 +56,7 @@ func TestCMPush(t *testing.T) {
 	require.Equal(t, []abi.UCMEvent{abi.UCMEventAddrResolved}, got)
 	require.NoError(t, give(abi.UCMCmdResolveRoute, &abi.UCMResolveRoute{ID: active, TimeoutMS: 1000}))
 	require.Equal(t, []abi.UCMEvent{abi.UCMEventAddrResolved, abi.UCMEventRouteResolved}, got)
-	_, err := fetch()
-	require.ErrorIs(t, err, syscall.EAGAIN)
+	must.Fail(fetch())(t, syscall.EAGAIN)
 
 	passive := created(8)
 	at, n := sockaddr(cmServer)

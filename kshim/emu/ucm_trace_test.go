@@ -1,7 +1,6 @@
 package emu
 
 import (
-	"context"
 	"io"
 	"net/netip"
 	"testing"
@@ -19,11 +18,7 @@ func TestCMUnderTrace(t *testing.T) {
 	c := must.Get(rdmacm.Open(trace.New(bed.pa, io.Discard)))(t)
 	defer c.Close()
 	l := must.Get(bed.b.Listen(cmServer, 0, rdmacm.Options{}))(t)
-	go func() {
-		if r, err := l.Accept(context.Background()); err == nil {
-			_ = r.Accept(context.Background(), qpNumber(0), rdmacm.ConnParam{})
-		}
-	}()
+	go acceptOne(l)
 	id := must.Get(c.Resolve(t.Context(), netip.AddrPort{}, cmServer, rdmacm.Options{}))(t)
 	must.Get(id.Connect(t.Context(), qpNumber(0), rdmacm.ConnParam{}))(t)
 	require.NoError(t, id.Destroy())

@@ -242,8 +242,7 @@ func TestDeadlines(t *testing.T) {
 		id = must.Get(a.Resolve(t.Context(), nowhere, server, Options{}))(t)
 		ctx, cancel = within()
 		defer cancel()
-		_, err = id.Connect(ctx, newFakeQP(1), ConnParam{}) // no program accepts
-		require.ErrorIs(t, err, context.DeadlineExceeded)
+		must.Fail(id.Connect(ctx, newFakeQP(1), ConnParam{}))(t, context.DeadlineExceeded) // no program accepts
 		require.NoError(t, id.Destroy())
 		r := must.Get(l.Accept(t.Context()))(t)
 		err = r.Accept(t.Context(), newFakeQP(2), ConnParam{})
@@ -359,22 +358,18 @@ func TestOpen(t *testing.T) {
 	require.ErrorContains(t, err, "rdma_ucm")
 	k = newFake(t)
 	k.Sys[versionFile] = "5\n"
-	_, err = Open(k)
-	require.ErrorIs(t, err, syscall.EPROTONOSUPPORT)
+	must.Fail(Open(k))(t, syscall.EPROTONOSUPPORT)
 	k = newFake(t)
 	k.Mute = true
-	_, err = Open(k)
-	require.ErrorIs(t, err, syscall.ENOTSUP)
+	must.Fail(Open(k))(t, syscall.ENOTSUP)
 	k = newFake(t)
 	k.Hidden = []string{versionFile}
 	c := k.open()
 	require.NoError(t, c.Close())
 	require.NoError(t, c.Close())
 	k.Do(func() { require.Zero(t, k.Pins) })
-	_, err = c.NewID()
-	require.ErrorIs(t, err, net.ErrClosed)
-	_, err = c.Listen(server, 0, Options{})
-	require.ErrorIs(t, err, net.ErrClosed)
+	must.Fail(c.NewID())(t, net.ErrClosed)
+	must.Fail(c.Listen(server, 0, Options{}))(t, net.ErrClosed)
 }
 
 func TestDevice(t *testing.T) {

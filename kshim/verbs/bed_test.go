@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"testing"
+	"testing/synctest"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/tests/kerneltest"
@@ -65,6 +66,11 @@ func (b *bed) connect() *bed {
 	b.modify(abi.QPSInit, abi.QPSRTR, abi.QPSRTS)
 	b.Taken()
 	return b
+}
+
+// inBubble runs a test in a bubble, with a connected bed.
+func inBubble(t *testing.T, f func(t *testing.T, b *bed)) {
+	synctest.Test(t, func(t *testing.T) { f(t, newBed(t, eight).connect()) })
 }
 
 // poll takes all completions out.

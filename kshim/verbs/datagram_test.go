@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/ring"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // TestFailedDatagram: after a datagram that could not be sent the kernel is
@@ -17,8 +18,7 @@ import (
 // the kernel would not flush.
 func TestFailedDatagram(t *testing.T) {
 	for _, stops := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBed(t, eight).connect()
+		inBubble(t, func(t *testing.T, b *bed) {
 			b.qp.typ = abi.QPTUD
 			got := make(chan []uint64, 1)
 			go func() {
@@ -26,8 +26,7 @@ func TestFailedDatagram(t *testing.T) {
 				n, _ := b.rcq.Wait(t.Context(), wc)
 				got <- ids(wc[:n])
 			}()
-			_, err := b.qp.PostRecv(recvs(9))
-			require.NoError(t, err)
+			must.Get(b.qp.PostRecv(recvs(9)))(t)
 			synctest.Wait()
 			b.do(func() {
 				b.dev.Bell = func(qp *kerneltest.QP) {
@@ -39,8 +38,7 @@ func TestFailedDatagram(t *testing.T) {
 					}
 				}
 			})
-			_, err = b.qp.Post(sends(sig, 1))
-			require.NoError(t, err)
+			must.Get(b.qp.Post(sends(sig, 1)))(t)
 			require.Equal(t, []uint64{1}, ids(poll(t, b.scq)))
 			synctest.Wait()
 			if !stops {

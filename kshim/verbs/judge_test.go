@@ -48,7 +48,6 @@ func TestJudge(t *testing.T) {
 	must.Get(b.qp.Post(sends(sig, 4, 5)))(t)
 	require.Equal(t, []WC{wc(4, abi.WCSuccess), wc(5, abi.WCSuccess)}, poll(t, b.scq))
 	require.Equal(t, Event{Type: abi.EventCQErr, CQ: b.scq}, events[2])
-	_, err := b.scq.Poll(make([]WC, 1))
-	require.ErrorIs(t, err, errOverrun)
+	must.Fail(b.scq.Poll(make([]WC, 1)))(t, errOverrun)
 	require.Equal(t, 4, asked)
 }

@@ -17,8 +17,7 @@ import (
 // program's; only its failure comes back, and is not shown.
 func TestProbe(t *testing.T) {
 	b := newBed(t, QPInit{MaxSendWR: 1, MaxRecvWR: 1, Probes: true})
-	_, err := b.qp.Probe()
-	require.ErrorIs(t, err, syscall.EINVAL, "not in RTS")
+	must.Fail(b.qp.Probe())(t, syscall.EINVAL, "not in RTS")
 	b.connect()
 	b.do(func() { b.dev.Bell = func(*kerneltest.QP) {} }) // a device that is busy
 	sent := must.Get(b.qp.Probe())(t)
@@ -50,10 +49,8 @@ func TestProbe(t *testing.T) {
 	b.do(func() { b.kernel.FailFirst(abi.WCRetryExcErr) })
 	require.Empty(t, poll(t, b.scq))
 	require.Equal(t, abi.QPSErr, b.qp.State())
-	_, err = b.qp.Probe()
-	require.ErrorIs(t, err, syscall.EINVAL)
+	must.Fail(b.qp.Probe())(t, syscall.EINVAL)
 
 	require.NoError(t, b.qp.Destroy())
-	_, err = b.qp.Probe()
-	require.ErrorIs(t, err, syscall.EBADF)
+	must.Fail(b.qp.Probe())(t, syscall.EBADF)
 }

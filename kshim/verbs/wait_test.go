@@ -27,8 +27,7 @@ func (b *bed) receive(n int) {
 // TestWaitPollsAgainAfterArming: a completion that came before the arming gets
 // no event.
 func TestWaitPollsAgainAfterArming(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, eight).connect()
+	inBubble(t, func(t *testing.T, b *bed) {
 		must.Get(b.qp.PostRecv(recvs(1)))(t)
 		b.beforeArm(func() { b.receive(1) })
 		wc := make([]WC, 4)
@@ -46,8 +45,7 @@ func TestCloseAndDestroyWakeWaiters(t *testing.T) {
 		"broken":  func(b *bed) error { b.Do(func() { b.Opened[2].Give(nil) }); return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t, eight).connect()
+			inBubble(t, func(t *testing.T, b *bed) {
 				errs := make(chan error, 3)
 				for range 3 {
 					go func() {
@@ -69,8 +67,7 @@ func TestCloseAndDestroyWakeWaiters(t *testing.T) {
 // TestWaitFindsASilentError: the kernel went to ERR with nothing posted, so no
 // completion told; the receive posted then would wait for ever.
 func TestWaitFindsASilentError(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, eight).connect()
+	inBubble(t, func(t *testing.T, b *bed) {
 		b.do(func() { b.kernel.SetState(abi.QPSErr) })
 		must.Get(b.qp.PostRecv(recvs(1, 2)))(t)
 		wc := make([]WC, 4)
@@ -84,8 +81,7 @@ func TestWaitFindsASilentError(t *testing.T) {
 // TestBlockedWaiterFindsASilentError is the same with a waiter that was there
 // before.
 func TestBlockedWaiterFindsASilentError(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, eight).connect()
+	inBubble(t, func(t *testing.T, b *bed) {
 		got := make(chan []uint64)
 		go func() {
 			wc := make([]WC, 4)
@@ -103,8 +99,7 @@ func TestBlockedWaiterFindsASilentError(t *testing.T) {
 }
 
 func TestWaiterWakesForReceivesTheClientFlushes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, eight).connect()
+	inBubble(t, func(t *testing.T, b *bed) {
 		b.modify(abi.QPSErr)
 		got := make(chan uint64)
 		for range 2 {
@@ -125,8 +120,7 @@ func TestWaiterWakesForReceivesTheClientFlushes(t *testing.T) {
 
 // TestAsyncEventTellsOfAnError: a device that raises QP_FATAL is heard.
 func TestAsyncEventTellsOfAnError(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, eight).connect()
+	inBubble(t, func(t *testing.T, b *bed) {
 		must.Get(b.qp.PostRecv(recvs(1)))(t)
 		var seen []Event
 		stop := b.qp.ctx.Watch(func(e Event) { seen = append(seen, e) })
@@ -151,8 +145,7 @@ func TestAsyncEventTellsOfAnError(t *testing.T) {
 // again is not taken for one in ERR because of an event from before.
 func TestOldEventsOfAResetQueuePair(t *testing.T) {
 	for _, e := range []abi.EventType{abi.EventQPFatal, abi.EventQPReqErr, abi.EventQPAccessErr, abi.EventQPLastWQEReached} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBed(t, eight).connect()
+		inBubble(t, func(t *testing.T, b *bed) {
 			b.async(e, b.qp.key)
 			synctest.Wait()
 			require.Equal(t, abi.QPSRTS, b.qp.State(), e)
@@ -168,11 +161,9 @@ func TestOldEventsOfAResetQueuePair(t *testing.T) {
 }
 
 func TestWaitWhenArmingFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, eight).connect()
+	inBubble(t, func(t *testing.T, b *bed) {
 		b.fail(syscall.EIO, abi.CmdReqNotifyCQ)
-		_, err := b.rcq.Wait(t.Context(), make([]WC, 1))
-		require.ErrorIs(t, err, syscall.EIO)
+		must.Fail(b.rcq.Wait(t.Context(), make([]WC, 1)))(t, syscall.EIO)
 		b.fail(nil, abi.CmdReqNotifyCQ)
 		done := make(chan error)
 		go func() {

@@ -30,8 +30,7 @@ func wait(ctx context.Context, cqs ...*CQ) <-chan waited {
 
 // A Wake ends one Wait that blocks, and is kept for the next one if none does.
 func TestWakeEndsOneWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, eight).connect()
+	inBubble(t, func(t *testing.T, b *bed) {
 		one := wait(t.Context(), b.rcq)
 		require.Empty(t, one)
 		b.rcq.Wake()
@@ -53,8 +52,7 @@ func TestWakeEndsOneWait(t *testing.T) {
 
 // A Wait that has completions returns them and leaves the Wake to the next.
 func TestWakeTakesNoCompletion(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, eight).connect()
+	inBubble(t, func(t *testing.T, b *bed) {
 		must.Get(b.qp.PostRecv(recvs(1, 2)))(t)
 		b.receive(1)
 		b.rcq.Wake()
@@ -69,8 +67,7 @@ func TestWakeTakesNoCompletion(t *testing.T) {
 
 // A Wake between the last look and the sleep is not lost.
 func TestWakeBeforeTheSleep(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, eight).connect()
+	inBubble(t, func(t *testing.T, b *bed) {
 		b.beforeArm(b.rcq.Wake)
 		require.Equal(t, waited{}, <-wait(t.Context(), b.rcq))
 	})
@@ -92,8 +89,7 @@ func TestWakeAllocatesNothing(t *testing.T) {
 
 // The waiter's place in its queue is used again, and none is left behind.
 func TestWaitersAreUsedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, eight).connect()
+	inBubble(t, func(t *testing.T, b *bed) {
 		var first *waiter
 		for range 3 {
 			one := wait(t.Context(), b.rcq)
@@ -114,8 +110,7 @@ func TestWaitersAreUsedAgain(t *testing.T) {
 // WaitAny begins with another queue each time, so that a busy one does not keep
 // the others' completions back.
 func TestWaitAnyIsFair(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, eight).connect()
+	inBubble(t, func(t *testing.T, b *bed) {
 		must.Get(b.qp.PostRecv(recvs(1, 2, 3, 4)))(t)
 		b.receive(4)
 		must.Get(b.qp.Post(sends(sig, 5, 6, 7, 8)))(t)
@@ -133,8 +128,7 @@ func TestWaitAnyIsFair(t *testing.T) {
 
 // The error of one queue comes when none has completions, with its index.
 func TestWaitAnyTellsWhoseErrorItIs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, eight).connect()
+	inBubble(t, func(t *testing.T, b *bed) {
 		must.Get(b.qp.PostRecv(recvs(1)))(t)
 		b.async(abi.EventCQErr, b.scq.key)
 		synctest.Wait()
