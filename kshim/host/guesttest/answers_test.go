@@ -15,6 +15,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/ring"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // answer is an error's number as a word.
@@ -121,8 +122,7 @@ func lateReceive(r *raw, pd uint32) string {
 	receives.Publish(1)
 	require.NoError(t, r.modify(toErr))
 	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) { // the kernel does it in the background
-		n, err := completions.Ready()
-		require.NoError(t, err)
+		n := must.Get(completions.Ready())(t)
 		if n > 0 || time.Now().After(deadline) {
 			require.Equal(t, 1, n)
 			break
@@ -137,10 +137,8 @@ func lateReceive(r *raw, pd uint32) string {
 // ring maps a queue.
 func (r *raw) ring(mi abi.MMInfo) *ring.Queue {
 	r.t.Helper()
-	m, err := r.f.Mmap(mi.Offset, int(mi.Size))
-	require.NoError(r.t, err)
+	m := must.Get(r.f.Mmap(mi.Offset, int(mi.Size)))(r.t)
 	r.t.Cleanup(func() { require.NoError(r.t, r.f.Munmap(m)) })
-	q, err := ring.Open(m)
-	require.NoError(r.t, err)
+	q := must.Get(ring.Open(m))(r.t)
 	return q
 }

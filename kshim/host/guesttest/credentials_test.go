@@ -15,13 +15,13 @@ import (
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
 func mustEndpoint(t *testing.T, d *uapi.Device, qp uapi.QP, port uint16) netip.AddrPort {
 	t.Helper()
-	e, err := d.LocalEndpoint(qp)
-	require.NoError(t, err)
+	e := must.Get(d.LocalEndpoint(qp))(t)
 	return netip.AddrPortFrom(e.Addr.Addr(), port)
 }
 
@@ -64,8 +64,7 @@ func (f watchedFile) Ioctl(b []byte) error {
 // such a thread all the same.
 func TestChangedCredentials(t *testing.T) {
 	w := &watched{Kernel: kernel(t)}
-	c, err := verbs.Open(w, device)
-	require.NoError(t, err)
+	c := must.Get(verbs.Open(w, device))(t)
 	defer c.Close()
 	s := newSelf(t, c)
 	s.write(t)
@@ -110,8 +109,7 @@ type self struct {
 
 func newSelf(t *testing.T, c *verbs.Context) *self {
 	t.Helper()
-	s, err := makeSelf(c)
-	require.NoError(t, err)
+	s := must.Get(makeSelf(c))(t)
 	return s
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -17,31 +18,26 @@ import (
 func TestDeletedUnderUs(t *testing.T) {
 	kernel(t)
 	const name = "rxe1"
-	m, err := netlinkmgr.Open()
-	require.NoError(t, err)
+	m := must.Get(netlinkmgr.Open())(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	_, err = m.Ensure(ctx, netlinkmgr.EnsureOptions{Name: name, NetDev: "eth1"})
-	require.NoError(t, err)
+	must.Get(m.Ensure(ctx, netlinkmgr.EnsureOptions{Name: name, NetDev: "eth1"}))(t)
 
 	p := &pair{bufA: make([]byte, 4096)}
 	p.a, p.qa, p.ma = side(t, name, p.bufA)
-	self, err := p.a.LocalEndpoint(p.qa)
-	require.NoError(t, err)
+	self := must.Get(p.a.LocalEndpoint(p.qa))(t)
 	require.NoError(t, p.a.ConnectQP(p.qa, self))
-	p.at, err = p.a.QueryMR(p.ma)
-	require.NoError(t, err)
+	p.at = must.Get(p.a.QueryMR(p.ma))(t)
 
 	deleted := make(chan error, 1)
 	go func() { deleted <- m.DeleteLink(ctx, name) }()
 	for range 50 {
 		p.write(t, 4096)
-		_, err := p.a.QueryQP(p.qa)
-		require.NoError(t, err)
+		must.Get(p.a.QueryQP(p.qa))(t)
 	}
 	require.Empty(t, deleted)
 	require.NoError(t, p.a.Close())
 	require.NoError(t, <-deleted)
-	_, err = uapi.Open(name, uapi.OpenConfig{})
+	_, err := uapi.Open(name, uapi.OpenConfig{})
 	require.Error(t, err)
 }

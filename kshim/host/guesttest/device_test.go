@@ -13,14 +13,14 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/host"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
 // TestListed: the list's facts, read without opening, are the device's.
 func TestListed(t *testing.T) {
 	kernel(t)
-	list, err := uapi.Devices()
-	require.NoError(t, err)
+	list := must.Get(uapi.Devices())(t)
 	var listed *uapi.DeviceInfo
 	for i := range list {
 		if list[i].Kind == "host" {
@@ -30,32 +30,26 @@ func TestListed(t *testing.T) {
 	}
 	require.NotNil(t, listed)
 	require.Equal(t, "host:"+device, listed.Device)
-	d, err := uapi.Open(listed.Device, uapi.OpenConfig{})
-	require.NoError(t, err)
+	d := must.Get(uapi.Open(listed.Device, uapi.OpenConfig{}))(t)
 	defer d.Close()
-	info, err := d.QueryDevice()
-	require.NoError(t, err)
+	info := must.Get(d.QueryDevice())(t)
 	require.NotZero(t, info.MaxMessage)
 	listed.Open = true
 	listed.MaxMessage, listed.MaxMRSize, listed.MaxMR, listed.MaxQP = info.MaxMessage, info.MaxMRSize, info.MaxMR, info.MaxQP
 	listed.MaxCQ, listed.MaxCQE, listed.MaxDepth, listed.MaxSGE, listed.MaxRdAtomic = info.MaxCQ, info.MaxCQE, info.MaxDepth, info.MaxSGE, info.MaxRdAtomic
 	require.Equal(t, *listed, info)
-	counters, err := d.Counters()
-	require.NoError(t, err)
+	counters := must.Get(d.Counters())(t)
 	require.Contains(t, counters, "rcvd_pkts")
 }
 
 // TestGIDTable: the ioctl and sysfs tell the same.
 func TestGIDTable(t *testing.T) {
 	k := kernel(t)
-	c, err := verbs.Open(k, device)
-	require.NoError(t, err)
+	c := must.Get(verbs.Open(k, device))(t)
 	defer c.Close()
-	gids, err := c.GIDs(1)
-	require.NoError(t, err)
+	gids := must.Get(c.GIDs(1))(t)
 	require.NotEmpty(t, gids)
-	names, err := k.ReadDir("/sys/class/infiniband/" + device + "/ports/1/gids")
-	require.NoError(t, err)
+	names := must.Get(k.ReadDir("/sys/class/infiniband/" + device + "/ports/1/gids"))(t)
 	seen := 0
 	for _, name := range names {
 		text := attribute(t, k, "/sys/class/infiniband/"+device+"/ports/1/gids/"+name)
@@ -89,16 +83,12 @@ func TestOpenRefuses(t *testing.T) {
 		"/sys/class/infiniband_verbs/uverbs0":        syscall.EISDIR,
 		"/sys/class/infiniband_verbs/abi_version/no": syscall.ENOTDIR,
 	} {
-		_, err := k.Open(path)
-		require.ErrorIs(t, err, errno, path)
+		must.Fail(k.Open(path))(t, errno, path)
 	}
-	_, err = k.ReadDir("/sys/class/none")
-	require.ErrorIs(t, err, syscall.ENOENT)
-	_, err = k.ReadDir("/etc")
-	require.ErrorIs(t, err, syscall.ENOENT)
+	must.Fail(k.ReadDir("/sys/class/none"))(t, syscall.ENOENT)
+	must.Fail(k.ReadDir("/etc"))(t, syscall.ENOENT)
 	for _, fd := range []int32{-1, 0, 1, 9999} {
-		_, err = k.Adopt(fd)
-		require.ErrorIs(t, err, syscall.EBADF)
+		must.Fail(k.Adopt(fd))(t, syscall.EBADF)
 	}
 }
 
@@ -106,16 +96,11 @@ func TestOpenRefuses(t *testing.T) {
 // and calls that would harm the caller do not reach it.
 func TestRefusedCalls(t *testing.T) {
 	r := newRaw(t, kernel(t))
-	_, err := r.f.Read(t.Context(), r.page)
-	require.ErrorIs(t, err, syscall.EINVAL)
-	_, err = r.f.Write(nil)
-	require.ErrorIs(t, err, syscall.EINVAL)
-	_, err = r.f.Mmap(1<<63, 4096)
-	require.ErrorIs(t, err, syscall.EINVAL)
-	_, err = r.f.Mmap(0, 0)
-	require.ErrorIs(t, err, syscall.EINVAL)
-	_, err = r.f.Mmap(0, 4096)
-	require.ErrorIs(t, err, syscall.EINVAL, "nothing waits to be mapped")
+	must.Fail(r.f.Read(t.Context(), r.page))(t, syscall.EINVAL)
+	must.Fail(r.f.Write(nil))(t, syscall.EINVAL)
+	must.Fail(r.f.Mmap(1<<63, 4096))(t, syscall.EINVAL)
+	must.Fail(r.f.Mmap(0, 0))(t, syscall.EINVAL)
+	must.Fail(r.f.Mmap(0, 4096))(t, syscall.EINVAL, "nothing waits to be mapped")
 	require.ErrorIs(t, r.f.Munmap(nil), syscall.EINVAL)
 	require.ErrorIs(t, r.f.Munmap(r.page), syscall.EINVAL)
 	require.ErrorIs(t, r.f.Ioctl(nil), syscall.EFAULT)
@@ -123,14 +108,10 @@ func TestRefusedCalls(t *testing.T) {
 	(&abi.IoctlHdr{Length: 4000, NumAttrs: 200, DriverID: abi.DriverRXE}).Put(arg)
 	require.ErrorIs(t, r.f.Ioctl(arg), syscall.EFAULT, "the header says more than is there")
 
-	k, err := host.New(host.Options{})
-	require.NoError(t, err)
-	f, err := k.Open("/sys/class/infiniband_verbs/abi_version")
-	require.NoError(t, err)
-	_, err = f.Write([]byte("7"))
-	require.ErrorIs(t, err, syscall.EBADF)
+	k := must.Get(host.New(host.Options{}))(t)
+	f := must.Get(k.Open("/sys/class/infiniband_verbs/abi_version"))(t)
+	must.Fail(f.Write([]byte("7")))(t, syscall.EBADF)
 	require.ErrorIs(t, f.Ioctl(make([]byte, 64)), syscall.ENOTTY)
-	_, err = f.Mmap(0, 4096)
-	require.ErrorIs(t, err, syscall.EACCES)
+	must.Fail(f.Mmap(0, 4096))(t, syscall.EACCES)
 	require.NoError(t, f.Close())
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/ring"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -35,9 +36,7 @@ func newEventMaker(t *testing.T) *eventMaker {
 	var channel abi.CreateCompChannelResp
 	require.NoError(t, channel.Parse(m.page))
 	m.fd = int32(channel.FD)
-	var err error
-	m.channel, err = m.k.Adopt(m.fd)
-	require.NoError(t, err)
+	m.channel = must.Get(m.k.Adopt(m.fd))(t)
 	t.Cleanup(func() { require.NoError(t, m.channel.Close()) })
 
 	pd := m.pd()
@@ -70,8 +69,7 @@ func TestEventFile(t *testing.T) {
 	buf := make([]byte, abi.CompEventSize)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := m.channel.Read(ctx, buf)
-	require.ErrorIs(t, err, context.Canceled)
+	must.Fail(m.channel.Read(ctx, buf))(t, context.Canceled)
 
 	read := func(ctx context.Context) chan error {
 		ended := make(chan error, 1)
@@ -94,25 +92,20 @@ func TestEventFile(t *testing.T) {
 	require.NoError(t, <-second, "the other reader's context goes on")
 
 	m.event()
-	_, err = m.channel.Read(t.Context(), buf[:4])
-	require.ErrorIs(t, err, syscall.EINVAL, "no room for an event")
+	must.Fail(m.channel.Read(t.Context(), buf[:4]))(t, syscall.EINVAL, "no room for an event")
 	require.NoError(t, <-read(t.Context()), "and it is still there")
 
-	_, err = m.channel.Write(buf)
-	require.ErrorIs(t, err, syscall.EBADF)
+	must.Fail(m.channel.Write(buf))(t, syscall.EBADF)
 	require.ErrorIs(t, m.channel.Ioctl(m.page), syscall.ENOTTY)
-	_, err = m.channel.Mmap(0, 4096)
-	require.ErrorIs(t, err, syscall.ENODEV)
-	_, err = m.k.Adopt(m.fd)
-	require.ErrorIs(t, err, syscall.EBADF, "adopted before")
+	must.Fail(m.channel.Mmap(0, 4096))(t, syscall.ENODEV)
+	must.Fail(m.k.Adopt(m.fd))(t, syscall.EBADF, "adopted before")
 
 	waiting := read(t.Context())
 	require.NoError(t, m.channel.Close())
-	err = <-waiting
+	err := <-waiting
 	require.ErrorIs(t, err, net.ErrClosed)
 	require.ErrorIs(t, err, syscall.EBADF)
-	_, err = m.channel.Write(buf)
-	require.ErrorIs(t, err, syscall.EBADF)
+	must.Fail(m.channel.Write(buf))(t, syscall.EBADF)
 	require.NoError(t, m.channel.Close())
 }
 
@@ -121,19 +114,16 @@ func TestEventFile(t *testing.T) {
 func TestWaitersAreNoThreads(t *testing.T) {
 	kernel(t)
 	threads := func() int {
-		list, err := os.ReadDir("/proc/self/task")
-		require.NoError(t, err)
+		list := must.Get(os.ReadDir("/proc/self/task"))(t)
 		return len(list)
 	}
 	before := threads()
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	for range 50 {
-		d, err := uapi.Open(device, uapi.OpenConfig{})
-		require.NoError(t, err)
+		d := must.Get(uapi.Open(device, uapi.OpenConfig{}))(t)
 		defer d.Close()
-		cq, err := d.CreateCQ(4)
-		require.NoError(t, err)
+		cq := must.Get(d.CreateCQ(4))(t)
 		wg.Go(func() {
 			_, err := d.WaitQueue(ctx, cq, make([]uapi.WC, 1))
 			if !errors.Is(err, context.Canceled) {

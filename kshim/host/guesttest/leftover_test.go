@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -30,30 +31,25 @@ import (
 func holdings(t testing.TB) string {
 	t.Helper()
 	var b strings.Builder
-	links, err := filepath.Glob("/proc/self/fd/*")
-	require.NoError(t, err)
+	links := must.Get(filepath.Glob("/proc/self/fd/*"))(t)
 	for _, l := range links {
 		if to, _ := os.Readlink(l); strings.Contains(to, "infiniband") {
 			fmt.Fprintln(&b, "descriptor", filepath.Base(l), to)
 		}
 	}
 	for _, what := range []struct{ file, holds string }{{"/proc/self/maps", "infiniband"}, {"/proc/self/status", "VmPin"}} {
-		text, err := os.ReadFile(what.file)
-		require.NoError(t, err)
+		text := must.Get(os.ReadFile(what.file))(t)
 		for line := range strings.Lines(string(text)) {
 			if strings.Contains(line, what.holds) {
 				b.WriteString(line)
 			}
 		}
 	}
-	m, err := netlinkmgr.Open()
-	require.NoError(t, err)
+	m := must.Get(netlinkmgr.Open())(t)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	d, err := m.Device(ctx, device)
-	require.NoError(t, err)
-	objects, err := m.Summary(ctx, d)
-	require.NoError(t, err)
+	d := must.Get(m.Device(ctx, device))(t)
+	objects := must.Get(m.Summary(ctx, d))(t)
 	fmt.Fprintln(&b, objects)
 	return b.String()
 }
@@ -62,25 +58,16 @@ func holdings(t testing.TB) string {
 func everythingOpen(t testing.TB) (p *pair, memory weak.Pointer[byte]) {
 	t.Helper()
 	p = &pair{bufA: make([]byte, 1<<16), bufB: make([]byte, 1<<16)}
-	var err error
-	p.a, err = uapi.Open(device, uapi.OpenConfig{})
-	require.NoError(t, err)
-	p.ma, err = p.a.RegMR(p.bufA, everything)
-	require.NoError(t, err)
-	p.at, err = p.a.QueryMR(p.ma)
-	require.NoError(t, err)
-	_, err = p.a.CreateCQ(100)
-	require.NoError(t, err)
-	p.qa, err = p.a.CreateQP(16, 16)
-	require.NoError(t, err)
-	self, err := p.a.LocalEndpoint(p.qa)
-	require.NoError(t, err)
+	p.a = must.Get(uapi.Open(device, uapi.OpenConfig{}))(t)
+	p.ma = must.Get(p.a.RegMR(p.bufA, everything))(t)
+	p.at = must.Get(p.a.QueryMR(p.ma))(t)
+	must.Get(p.a.CreateCQ(100))(t)
+	p.qa = must.Get(p.a.CreateQP(16, 16))(t)
+	self := must.Get(p.a.LocalEndpoint(p.qa))(t)
 	require.NoError(t, p.a.ConnectQP(p.qa, self))
 	for range 8 {
-		_, err = p.a.PostRecv(p.qa, p.ma, 0, 4096)
-		require.NoError(t, err)
-		_, err = p.a.PostWrite(p.qa, p.ma, 0, p.at.Addr, p.at.RKey, 1<<16)
-		require.NoError(t, err)
+		must.Get(p.a.PostRecv(p.qa, p.ma, 0, 4096))(t)
+		must.Get(p.a.PostWrite(p.qa, p.ma, 0, p.at.Addr, p.at.RKey, 1<<16))(t)
 	}
 	return p, weak.Make(&p.bufA[0])
 }
@@ -123,8 +110,7 @@ func TestFailedOpenLeavesNothing(t *testing.T) {
 	var old, low unix.Rlimit
 	require.NoError(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &old))
 	t.Cleanup(func() { _ = unix.Setrlimit(unix.RLIMIT_NOFILE, &old) })
-	first, err := os.Open("/proc/self/fd") // the lowest free number
-	require.NoError(t, err)
+	first := must.Get(os.Open("/proc/self/fd"))(t) // the lowest free number
 	lowest := int(first.Fd())
 	first.Close()
 	failures := 0
@@ -210,8 +196,7 @@ func TestKilled(t *testing.T) {
 	cmd := again("hold")
 	cmd.SysProcAttr.Credential = nil
 	cmd.Stderr = &out
-	stdout, err := cmd.StdoutPipe()
-	require.NoError(t, err)
+	stdout := must.Get(cmd.StdoutPipe())(t)
 	require.NoError(t, cmd.Start())
 	line := make([]byte, 16)
 	n, err := stdout.Read(line)

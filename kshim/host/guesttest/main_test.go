@@ -14,6 +14,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/host"
 	"github.com/rdmashim/rdmashim/tests/leak"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -36,16 +37,14 @@ func kernel(t testing.TB) kshim.Kernel {
 	if _, err := os.Stat("/sys/class/infiniband/" + device); err != nil {
 		t.Skipf("no device %s; go test ./tests/guest runs this in a guest", device)
 	}
-	k, err := host.New(host.Options{})
-	require.NoError(t, err)
+	k := must.Get(host.New(host.Options{}))(t)
 	return k
 }
 
 // attribute reads an attribute's text.
 func attribute(t testing.TB, k kshim.Kernel, name string) string {
 	t.Helper()
-	f, err := k.Open(name)
-	require.NoError(t, err)
+	f := must.Get(k.Open(name))(t)
 	defer f.Close()
 	buf := make([]byte, 4096)
 	n, err := f.Read(context.Background(), buf)
@@ -71,26 +70,20 @@ func connect(t testing.TB, name string, size int) *pair {
 	p := &pair{bufA: make([]byte, size), bufB: make([]byte, size)}
 	p.a, p.qa, p.ma = side(t, name, p.bufA)
 	p.b, p.qb, p.mb = side(t, name, p.bufB)
-	ea, err := p.a.LocalEndpoint(p.qa)
-	require.NoError(t, err)
-	eb, err := p.b.LocalEndpoint(p.qb)
-	require.NoError(t, err)
+	ea := must.Get(p.a.LocalEndpoint(p.qa))(t)
+	eb := must.Get(p.b.LocalEndpoint(p.qb))(t)
 	require.NoError(t, p.a.ConnectQP(p.qa, eb))
 	require.NoError(t, p.b.ConnectQP(p.qb, ea))
-	p.at, err = p.b.QueryMR(p.mb)
-	require.NoError(t, err)
+	p.at = must.Get(p.b.QueryMR(p.mb))(t)
 	return p
 }
 
 func side(t testing.TB, name string, buf []byte) (*uapi.Device, uapi.QP, uapi.MR) {
 	t.Helper()
-	d, err := uapi.Open(name, uapi.OpenConfig{})
-	require.NoError(t, err)
+	d := must.Get(uapi.Open(name, uapi.OpenConfig{}))(t)
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
-	mr, err := d.RegMR(buf, everything)
-	require.NoError(t, err)
-	qp, err := d.CreateQP(16, 16)
-	require.NoError(t, err)
+	mr := must.Get(d.RegMR(buf, everything))(t)
+	qp := must.Get(d.CreateQP(16, 16))(t)
 	return d, qp, mr
 }
 
@@ -100,8 +93,7 @@ func wait(t testing.TB, d *uapi.Device, qp uapi.QP) uapi.WC {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var wc [1]uapi.WC
-	_, err := d.WaitCQ(ctx, qp, wc[:])
-	require.NoError(t, err)
+	must.Get(d.WaitCQ(ctx, qp, wc[:]))(t)
 	require.NoError(t, wc[0].Err())
 	return wc[0]
 }
@@ -109,7 +101,6 @@ func wait(t testing.TB, d *uapi.Device, qp uapi.QP) uapi.WC {
 // write writes n bytes from a to b and waits for it.
 func (p *pair) write(t testing.TB, n int) {
 	t.Helper()
-	_, err := p.a.PostWrite(p.qa, p.ma, 0, p.at.Addr, p.at.RKey, uint64(n))
-	require.NoError(t, err)
+	must.Get(p.a.PostWrite(p.qa, p.ma, 0, p.at.Addr, p.at.RKey, uint64(n)))(t)
 	wait(t, p.a, p.qa)
 }

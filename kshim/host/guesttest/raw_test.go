@@ -14,6 +14,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/host"
 	"github.com/rdmashim/rdmashim/rnic"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // raw gives commands by hand, also those that no client would give. A page of
@@ -29,8 +30,7 @@ type raw struct {
 // newRaw opens the first device of a kernel and makes a context on it.
 func newRaw(t testing.TB, k kshim.Kernel) *raw {
 	t.Helper()
-	f, err := k.Open("/dev/infiniband/uverbs0")
-	require.NoError(t, err)
+	f := must.Get(k.Open("/dev/infiniband/uverbs0"))(t)
 	r := &raw{t: t, k: k, f: f, page: make([]byte, 4096)}
 	var release func()
 	r.addr, release = f.Pin(r.page)
@@ -41,8 +41,7 @@ func newRaw(t testing.TB, k kshim.Kernel) *raw {
 	var resp abi.GetContextResp
 	require.NoError(t, r.do(abi.CmdGetContext, &abi.GetContext{Response: r.addr}, abi.GetContextSize, abi.GetContextRespSize))
 	require.NoError(t, resp.Parse(r.page))
-	async, err := k.Adopt(int32(resp.AsyncFD))
-	require.NoError(t, err)
+	async := must.Get(k.Adopt(int32(resp.AsyncFD)))(t)
 	t.Cleanup(func() { require.NoError(t, async.Close()) })
 	return r
 }
@@ -135,12 +134,10 @@ func (r *raw) gid() abi.GIDEntry {
 // kernels are the real one and an emulated one with a soft RNIC.
 func kernels(t *testing.T) map[string]kshim.Kernel {
 	t.Helper()
-	real, err := host.New(host.Options{})
-	require.NoError(t, err)
+	real := must.Get(host.New(host.Options{}))(t)
 	link, err := sim.NewNetwork(sim.Options{}).Attach(netip.MustParseAddrPort("10.9.0.1:4791"))
 	require.NoError(t, err)
-	device, err := rnic.New(rnic.Config{Name: "soft0", Link: link, MTU: 1024})
-	require.NoError(t, err)
+	device := must.Get(rnic.New(rnic.Config{Name: "soft0", Link: link, MTU: 1024}))(t)
 	machine := emu.New()
 	require.NoError(t, machine.Register(device))
 	t.Cleanup(func() { require.NoError(t, machine.Unregister("soft0")) })

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // TestOneThreadsCredentials: commands of a thread that became another user are
@@ -61,13 +62,11 @@ func TestTheProcessCredentials(t *testing.T) {
 		return
 	}
 	k := kernel(t)
-	before, err := rdmacm.Open(k)
-	require.NoError(t, err)
+	before := must.Get(rdmacm.Open(k))(t)
 	defer before.Close()
-	id, err := before.NewID()
-	require.NoError(t, err)
+	id := must.Get(before.NewID())(t)
 	require.NoError(t, syscall.Setuid(0)) // to the same
-	_, err = before.NewID()
+	_, err := before.NewID()
 	require.ErrorIs(t, err, syscall.EACCES)
 	require.ErrorContains(t, err, "open it anew")
 	require.ErrorIs(t, id.Destroy(), syscall.EACCES)

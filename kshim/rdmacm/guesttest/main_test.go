@@ -17,6 +17,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 	"github.com/rdmashim/rdmashim/netlinkmgr"
 	"github.com/rdmashim/rdmashim/tests/leak"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // device is the kernel's device, and self the address of its network interface.
@@ -35,8 +36,7 @@ func kernel(t testing.TB) kshim.Kernel {
 	if _, err := os.Stat("/sys/class/infiniband/" + device); err != nil {
 		t.Skipf("no device %s; go test ./tests/guest runs this in a guest", device)
 	}
-	k, err := host.New(host.Options{})
-	require.NoError(t, err)
+	k := must.Get(host.New(host.Options{}))(t)
 	return k
 }
 
@@ -61,15 +61,11 @@ type side struct {
 func newSide(t testing.TB) *side {
 	t.Helper()
 	s := &side{k: kernel(t)}
-	var err error
-	s.ch, err = rdmacm.Open(s.k)
-	require.NoError(t, err)
+	s.ch = must.Get(rdmacm.Open(s.k))(t)
 	t.Cleanup(func() { require.NoError(t, s.ch.Close()) })
-	s.dev, err = verbs.Open(s.k, device)
-	require.NoError(t, err)
+	s.dev = must.Get(verbs.Open(s.k, device))(t)
 	t.Cleanup(func() { require.NoError(t, s.dev.Close()) })
-	s.pd, err = s.dev.AllocPD()
-	require.NoError(t, err)
+	s.pd = must.Get(s.dev.AllocPD())(t)
 	return s
 }
 
@@ -105,11 +101,8 @@ var common = rdmacm.ConnParam{ResponderResources: 4, InitiatorDepth: 2, RetryCou
 // cmIDs lists the kernel's ids of this process.
 func cmIDs(t testing.TB) []netlinkmgr.CMID {
 	t.Helper()
-	m, err := netlinkmgr.Open()
-	require.NoError(t, err)
-	d, err := m.Device(t.Context(), device)
-	require.NoError(t, err)
-	list, err := m.CMIDs(t.Context(), d)
-	require.NoError(t, err)
+	m := must.Get(netlinkmgr.Open())(t)
+	d := must.Get(m.Device(t.Context(), device))(t)
+	list := must.Get(m.CMIDs(t.Context(), d))(t)
 	return list
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/tests/amount"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // TestNoWay: no route, no RDMA device on the way, a host that is not there.
@@ -34,26 +35,21 @@ func TestNoWay(t *testing.T) {
 	_, err = a.ch.Listen(netip.MustParseAddrPort("10.99.0.1:1"), 0, rdmacm.Options{})
 	t.Log(err)
 	require.Error(t, err)
-	l, err := a.ch.Listen(netip.MustParseAddrPort("[::]:0"), 0, rdmacm.Options{})
-	require.NoError(t, err)
+	l := must.Get(a.ch.Listen(netip.MustParseAddrPort("[::]:0"), 0, rdmacm.Options{}))(t)
 	_, err = a.ch.Listen(netip.AddrPortFrom(self, l.Addr().Port()), 0, rdmacm.Options{})
 	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL, "the wildcard has it")
-	one, err := a.ch.Listen(netip.AddrPortFrom(self, 0), 0, rdmacm.Options{})
-	require.NoError(t, err)
-	_, err = a.ch.Listen(one.Addr(), 0, rdmacm.Options{})
-	require.ErrorIs(t, err, syscall.EADDRINUSE)
+	one := must.Get(a.ch.Listen(netip.AddrPortFrom(self, 0), 0, rdmacm.Options{}))(t)
+	must.Fail(a.ch.Listen(one.Addr(), 0, rdmacm.Options{}))(t, syscall.EADDRINUSE)
 	require.NoError(t, one.Close())
 	require.NoError(t, l.Close())
 	require.NoError(t, l.Close())
-	_, err = l.Accept(ctx)
-	require.ErrorIs(t, err, net.ErrClosed)
+	must.Fail(l.Accept(ctx))(t, net.ErrClosed)
 }
 
 // silent is a neighbour that has an address and never answers.
 func silent(t testing.TB) netip.AddrPort {
 	t.Helper()
-	eth, err := netlink.LinkByName("eth0")
-	require.NoError(t, err)
+	eth := must.Get(netlink.LinkByName("eth0"))(t)
 	n := &netlink.Neigh{LinkIndex: eth.Attrs().Index, IP: net.IPv4(10, 77, 0, 66), State: netlink.NUD_PERMANENT,
 		HardwareAddr: net.HardwareAddr{2, 0, 0, 0, 0, 66}}
 	require.NoError(t, netlink.NeighSet(n))
