@@ -372,7 +372,8 @@ func neighbours(t testing.TB, n, size int) (net *sim.Network, ds []*testDevice) 
 	return net, ds
 }
 
-// newDevice makes a device that ends with the test, in its bubble if it has one.
+// newDevice makes a device that ends with the test, in its bubble if there is
+// one.
 func newDevice(t testing.TB, l link.Link, size int, o qpOptions) *testDevice {
 	t.Helper()
 	near, _ := l.(link.Near)

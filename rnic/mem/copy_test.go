@@ -142,10 +142,6 @@ func testAtomics(t *testing.T, place func([]byte) Memory) {
 	require.Equal(t, ErrAccess, err)
 }
 
-func TestOtherPanicsGoOn(t *testing.T) {
-	require.Panics(t, func() { _ = new(Memory).copyIn(0, make([]byte, 1), true) })
-}
-
 func TestNoAllocations(t *testing.T) { nearAndFar(t, testNoAllocations) }
 
 func testNoAllocations(t *testing.T, place func([]byte) Memory) {

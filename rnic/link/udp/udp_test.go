@@ -286,37 +286,6 @@ func TestPeersAreBounded(t *testing.T) {
 	require.Nil(t, p.from(netip.MustParseAddrPort("[::1]:1"), local))
 }
 
-func TestNoAllocation(t *testing.T) {
-	if !useGRO {
-		t.Skip("without recvmmsg the standard library allocates addresses; run it on Linux without -tags udpportable")
-	}
-	a, b := listen(t, loopback4), listen(t, loopback4)
-	step := exchange(t, a, b, 16, 4096)
-	step()
-	require.Zero(t, testing.AllocsPerRun(50, step))
-}
-
-// exchange returns a function that sends n packets of a to b and receives them.
-func exchange(t testing.TB, a, b link.Link, n, size int) func() {
-	out, in := make([]link.Packet, n), make([]link.Packet, n)
-	for i := range out {
-		out[i] = link.Packet{Peer: b.Caps().Local, Head: head(wire.PSN(i), size), Payload: fill(size, byte(i))}
-	}
-	return func() {
-		if err := a.Send(out); err != nil {
-			t.Error(err)
-		}
-		for got := 0; got < n; {
-			k, err := link.Receive(b, in[got:])
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			got += k
-		}
-	}
-}
-
 // Link-local peers: their zone is the link's, and is not shown above, because a
 // GID has none.
 func TestLinkLocal(t *testing.T) {
