@@ -58,6 +58,7 @@ func TestRefusals(t *testing.T) {
 	without := func(f abi.AccessFlags) func(int, *Attr) {
 		return func(_ int, a *Attr) { a.Access &^= f }
 	}
+	begun := func(n *network) packets { return packets{n.req(wire.RCWriteFirst, 0, 256, dmalen(300))} }
 	const flush = abi.WCWRFlushErr
 	for _, c := range []struct {
 		name string
@@ -72,14 +73,11 @@ func TestRefusals(t *testing.T) {
 		{"SEND Last first", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCSendLast, 0, 1) }, nakInv, flush},
 		{"WRITE Middle first", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCWriteMiddle, 0, 256) }, nakInv, flush},
 		{"WRITE Last with immediate first", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCWriteLastImm, 0, 1) }, nakInv, flush},
-		{"SEND First within WRITE", nil,
-			func(n *network) packets { return packets{n.req(wire.RCWriteFirst, 0, 256, dmalen(300))} },
+		{"SEND First within WRITE", nil, begun,
 			func(n *network) *wire.Packet { return n.req(wire.RCSendFirst, 1, 256) }, nakInv, flush},
-		{"SEND Last within WRITE", nil,
-			func(n *network) packets { return packets{n.req(wire.RCWriteFirst, 0, 256, dmalen(300))} },
+		{"SEND Last within WRITE", nil, begun,
 			func(n *network) *wire.Packet { return n.req(wire.RCSendLast, 1, 44) }, nakInv, flush},
-		{"READ within WRITE", nil,
-			func(n *network) packets { return packets{n.req(wire.RCWriteFirst, 0, 256, dmalen(300))} },
+		{"READ within WRITE", nil, begun,
 			func(n *network) *wire.Packet { return n.req(wire.RCReadRequest, 1, 0) }, nakInv, flush},
 		{"WRITE Last within SEND, as if of the WRITE before", nil,
 			func(n *network) packets {
@@ -125,14 +123,11 @@ func TestRefusals(t *testing.T) {
 		{"WRITE First that is all", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCWriteFirst, 0, 256) }, nakInv, flush},
 		{"WRITE Only shorter than announced", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCWriteOnly, 0, 10, dmalen(11)) }, nakInv, flush},
 		{"WRITE Only longer than announced", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCWriteOnly, 0, 10, dmalen(9)) }, nakInv, flush},
-		{"WRITE Last empty", nil,
-			func(n *network) packets { return packets{n.req(wire.RCWriteFirst, 0, 256, dmalen(300))} },
+		{"WRITE Last empty", nil, begun,
 			func(n *network) *wire.Packet { return n.req(wire.RCWriteLast, 1, 0) }, nakInv, flush},
-		{"WRITE Last too long", nil,
-			func(n *network) packets { return packets{n.req(wire.RCWriteFirst, 0, 256, dmalen(300))} },
+		{"WRITE Last too long", nil, begun,
 			func(n *network) *wire.Packet { return n.req(wire.RCWriteLast, 1, 45) }, nakInv, flush},
-		{"WRITE Middle beyond the end", nil,
-			func(n *network) packets { return packets{n.req(wire.RCWriteFirst, 0, 256, dmalen(300))} },
+		{"WRITE Middle beyond the end", nil, begun,
 			func(n *network) *wire.Packet { return n.req(wire.RCWriteMiddle, 1, 256) }, nakInv, flush},
 		{"WRITE over 2 GiB", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCWriteFirst, 0, 256, dmalen(MaxMessage+1)) }, nakInv, flush},
 		{"READ over 2 GiB", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCReadRequest, 0, 0, dmalen(MaxMessage+1)) }, nakInv, flush},
