@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -175,6 +176,7 @@ func checkField(t *testing.T, s Struct, f reflect.Value, c string, span fieldSpa
 }
 
 func TestParseRefusesEveryShorterPrefix(t *testing.T) {
+	require.ErrorIs(t, ErrShort, syscall.EINVAL)
 	for _, s := range structs {
 		b := bytes.Repeat([]byte{0xff}, s.size)
 		for n := range s.size {

@@ -2,7 +2,6 @@ package abi
 
 import (
 	"fmt"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -58,6 +57,8 @@ func TestNumbersMeasured(t *testing.T) {
 	require.EqualValues(t, 5, EventSQDrained)
 	require.EqualValues(t, 9, EventPortActive)
 	require.EqualValues(t, 10, EventPortErr)
+	require.EqualValues(t, 8, UCMRejInvalidServiceID)
+	require.EqualValues(t, 10, UCMEventDisconnected)
 }
 
 func TestStrings(t *testing.T) {
@@ -94,8 +95,4 @@ func TestEventElement(t *testing.T) {
 	require.Equal(t, ElementPort, EventPortActive.Element())
 	require.Equal(t, ElementSRQ, EventSRQErr.Element())
 	require.Equal(t, ElementWQ, EventWQFatal.Element())
-}
-
-func TestErrShortIsEINVAL(t *testing.T) {
-	require.ErrorIs(t, (&CmdHdr{}).Parse(nil), syscall.EINVAL)
 }

@@ -9,18 +9,6 @@ import (
 	"github.com/rdmashim/rdmashim/tests/must"
 )
 
-// TestUCMMeasured holds offsets that were seen on Linux 6.1 by another program.
-func TestUCMMeasured(t *testing.T) {
-	for size, want := range map[int]int{
-		UCMCreateIDSize: 24, UCMDestroyIDSize: 16, UCMBindSize: 136, UCMResolveAddrSize: 272, UCMQueryAddrRespSize: 280,
-		UCMConnectSize: 288, UCMAcceptSize: 296, UCMRejectSize: 264, QPAttrSize: 144, UCMEventRespSize: 336,
-	} {
-		require.Equal(t, want, size)
-	}
-	require.EqualValues(t, 8, UCMRejInvalidServiceID)
-	require.EqualValues(t, 10, UCMEventDisconnected)
-}
-
 func TestSockaddr(t *testing.T) {
 	for _, c := range []struct {
 		addr string
