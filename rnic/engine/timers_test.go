@@ -199,3 +199,18 @@ func TestEstimate(t *testing.T) {
 	require.NoError(t, q.Modify(n.now, abi.QPSReset, &Attr{}, 0))
 	require.Zero(t, q.req.timer)
 }
+
+// IBA vol. 1, 9.7.6.1.3: a peer that answers nothing is given up after as many
+// ACK timeouts as it is sent the request, once and by each retry.
+func TestPatience(t *testing.T) {
+	for _, retries := range []uint8{0, 1, 7} {
+		n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.Timeout, a.RetryCnt = 18, retries }})
+		n.filter = func(*host, *wire.Packet) (int, Time) { return 0, 0 }
+		end := n.now + Time(n.a.qp.ackTimeout())*Time(retries+1)
+		n.post(n.a, n.write(1, 10))
+		n.run(end - 1)
+		require.Empty(t, n.a.wcs, "%d retries", retries)
+		n.run(end)
+		require.Equal(t, []abi.WCStatus{abi.WCRetryExcErr}, statuses(n.a.wcs), "%d retries", retries)
+	}
+}
