@@ -200,14 +200,17 @@ func takeEvents() {
 	}
 }
 
+// response is where rdma_cm answers a part. It is on no stack, which Go moves,
+// and no garbage: the commands have its address as a number.
+var response [abi.UCMEventRespSize]byte
+
 // waiter asks for an event of rdma_cm, and opens files meanwhile.
 func waiter() {
 	fd, err := unix.Open("/dev/infiniband/rdma_cm", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	say(err)
 	get := make([]byte, abi.UCMHdrSize+abi.UCMGetEventSize)
-	resp := make([]byte, abi.UCMEventRespSize)
 	(&abi.UCMHdr{Cmd: abi.UCMCmdGetEvent, In: abi.UCMGetEventSize, Out: abi.UCMEventRespSize}).Put(get)
-	(&abi.UCMGetEvent{Response: uint64(uintptr(unsafe.Pointer(&resp[0])))}).Put(get[abi.UCMHdrSize:])
+	(&abi.UCMGetEvent{Response: uint64(uintptr(unsafe.Pointer(&response)))}).Put(get[abi.UCMHdrSize:])
 	go func() {
 		runtime.LockOSThread()
 		n, err := unix.Write(fd, get)
@@ -242,15 +245,14 @@ func relisten() {
 		return err
 	}
 	null, _ := unix.Open(os.DevNull, unix.O_RDWR, 0)
-	var resp [abi.UCMCreateIDRespSize]byte
 	var at abi.SockaddrStorage
 	n, _ := at.Set(netip.MustParseAddrPort("127.0.0.1:7000"))
 	for round := range 100 {
 		fd := manager()
 		err := give(fd, abi.UCMCmdCreateID, abi.UCMCreateIDSize, &abi.UCMCreateID{
-			UID: 1, PS: abi.UCMPSTCP, QPType: abi.QPTRC, Response: uint64(uintptr(unsafe.Pointer(&resp[0]))),
-		}, uint16(len(resp)))
-		id := binary.NativeEndian.Uint32(resp[:])
+			UID: 1, PS: abi.UCMPSTCP, QPType: abi.QPTRC, Response: uint64(uintptr(unsafe.Pointer(&response))),
+		}, abi.UCMCreateIDRespSize)
+		id := binary.NativeEndian.Uint32(response[:])
 		if err == nil {
 			err = give(fd, abi.UCMCmdBind, abi.UCMBindSize, &abi.UCMBind{ID: id, AddrSize: n, Addr: at}, 0)
 		}
@@ -321,9 +323,8 @@ func crowd() {
 	say(err)
 	debug.SetMaxThreads(20_000)
 	get := make([]byte, abi.UCMHdrSize+abi.UCMGetEventSize)
-	resp := make([]byte, abi.UCMEventRespSize)
 	(&abi.UCMHdr{Cmd: abi.UCMCmdGetEvent, In: abi.UCMGetEventSize, Out: abi.UCMEventRespSize}).Put(get)
-	(&abi.UCMGetEvent{Response: uint64(uintptr(unsafe.Pointer(&resp[0])))}).Put(get[abi.UCMHdrSize:])
+	(&abi.UCMGetEvent{Response: uint64(uintptr(unsafe.Pointer(&response)))}).Put(get[abi.UCMHdrSize:])
 	n, _ := strconv.Atoi(os.Args[1])
 	var begun sync.WaitGroup
 	for range n {
