@@ -117,7 +117,7 @@ func moduleAdvice(err error) string {
 		return "it needs symbols that the running kernel has not: reboot into the kernel whose modules are installed"
 	case errors.Is(err, syscall.EPERM):
 		return "the kernel is locked down or kernel.modules_disabled is 1: modules can be loaded only after a reboot without that"
-	case errorNumber(err) == ekeyrejected, errorNumber(err) == enokey:
+	case errors.Is(err, ekeyrejected), errors.Is(err, enokey):
 		return "the kernel takes only modules signed with a key it knows: use the distribution's package"
 	}
 	return "the kernel log (dmesg) says why"
@@ -125,17 +125,9 @@ func moduleAdvice(err error) string {
 
 // errno values of Linux that package syscall does not name everywhere.
 const (
-	enokey       = 126
-	ekeyrejected = 129
+	enokey       = syscall.Errno(126)
+	ekeyrejected = syscall.Errno(129)
 )
-
-func errorNumber(err error) int {
-	var e syscall.Errno
-	if errors.As(err, &e) {
-		return int(e)
-	}
-	return 0
-}
 
 // NameTakenError: the link's name belongs to another device.
 type NameTakenError struct {

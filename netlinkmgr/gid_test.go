@@ -12,13 +12,7 @@ func gid(index int, addr string, kind GIDType) GID {
 	return GID{Device: "rxe0", Port: 1, Index: index, GID: a, Type: kind, NetDev: "eth0", Scope: scopeOf(a)}
 }
 
-func eth0(list ...string) []NetDev {
-	d := NetDev{Index: 2, Name: "eth0", Ethernet: true, Up: true, Carrier: true}
-	for _, s := range list {
-		d.Addrs = append(d.Addrs, NetAddr{Prefix: netip.MustParsePrefix(s)})
-	}
-	return []NetDev{d}
-}
+func eth0(list ...string) []NetDev { return []NetDev{dev(2, "eth0", "up", list...)} }
 
 // TestBestGID holds the choice to UCX's order.
 func TestBestGID(t *testing.T) {

@@ -64,7 +64,7 @@ func TestInsert(t *testing.T) {
 	fresh = must.Get(m.insert(f))(t)
 	require.False(t, fresh)
 	for errno, advice := range map[syscall.Errno]string{
-		syscall.ENOENT: "symbols", syscall.ENOEXEC: "not built for", syscall.Errno(ekeyrejected): "signed", syscall.ENOMEM: "dmesg",
+		syscall.ENOENT: "symbols", syscall.ENOEXEC: "not built for", syscall.Errno(126): "signed", syscall.Errno(129): "signed", syscall.ENOMEM: "dmesg",
 	} {
 		answer = errno
 		_, err := m.insert(f)
