@@ -54,19 +54,16 @@ func newMachine(node, memory int, p *process, log *guestLog) *Machine {
 		Node: node, memory: memory, process: p, conn: guest.NewConn(p.control), log: log,
 		hello: make(chan guest.Hello, 1), done: make(chan guest.Done, 1), gone: make(chan struct{}),
 	}
-	log.ends.Add(2)
 	console, kernel := log.judge.source(), log.judge.source()
-	go func() {
-		defer log.ends.Done()
+	log.ends.Go(func() {
 		io.Copy(console, p.console)
 		console.flush()
-	}()
-	go func() {
-		defer log.ends.Done()
+	})
+	log.ends.Go(func() {
 		defer close(m.gone)
 		m.read(kernel)
 		kernel.flush()
-	}()
+	})
 	return m
 }
 

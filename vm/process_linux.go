@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"time"
 )
@@ -15,12 +14,6 @@ import (
 // that a terminal's interrupt reaches only us, and we end it in order.
 func dieWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-}
-
-// lockThread keeps the calling goroutine on its thread.
-func lockThread() (unlock func()) {
-	runtime.LockOSThread()
-	return runtime.UnlockOSThread
 }
 
 // threadWaits is how long each thread of a process waited for a processor: the

@@ -11,7 +11,5 @@ import (
 // is closed, which it is when we end.
 func dieWithParent(*exec.Cmd) {}
 
-func lockThread() (unlock func()) { return func() {} }
-
 // threadWaits is unknown here.
 func threadWaits(int) map[string]time.Duration { return nil }

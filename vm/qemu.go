@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 )
@@ -113,7 +114,8 @@ func startQEMU(ctx context.Context, qemu string, h hardware, network *os.File) (
 	started := make(chan error)
 	go func() {
 		// The kernel ends the child when the thread that started it ends.
-		defer lockThread()()
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
 		dieWithParent(p.cmd)
 		err := p.cmd.Start()
 		started <- err
