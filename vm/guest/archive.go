@@ -26,10 +26,7 @@ func PackPath(tw *tar.Writer, host, name string) error {
 		if err != nil {
 			return err
 		}
-		rel, err := filepath.Rel(root, p)
-		if err != nil {
-			return err
-		}
+		rel, _ := filepath.Rel(root, p) // p begins with root
 		info, err := d.Info()
 		if err != nil {
 			return err
