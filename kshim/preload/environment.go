@@ -14,6 +14,15 @@ const (
 	envDevices = "RDMASHIM_PRELOAD_DEVICES" // the devices' names, a line each
 )
 
+// Build is the word by which this program, started again, builds the libraries
+// in a folder of the cache.
+const Build = "build-libraries"
+
+// Sweep is the word by which this program, started again, reads the name of a
+// run, waits until its standard input ends and removes the trees of processes
+// that have ended.
+const Sweep = "sweep-trees"
+
 // Environment is what a program is started with.
 type Environment struct {
 	Run     string   // names this start of a program, for planted.Sweep

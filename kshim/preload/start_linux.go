@@ -28,10 +28,6 @@ func Start(p Program, l Libraries, devices, args []string) error {
 	return fmt.Errorf("start %s: %w", p.Path, syscall.Exec(p.Path, args, env.over(os.Environ(), l)))
 }
 
-// Build is the word by which this program, started again, builds the libraries
-// in a folder of the cache.
-const Build = "build-libraries"
-
 // buildBeside builds in a process of its own, in a session of its own, which
 // goes on when this one is killed: a program that is run under a short timeout
 // finds the libraries at last. An error is that process's own, without the name
@@ -74,11 +70,6 @@ func BuildLibraries(dir string) error {
 
 // runLength is that of the names of runs.
 const runLength = 8
-
-// Sweep is the word by which this program, started again, reads the name of a
-// run, waits until its standard input ends and removes the trees of processes
-// that have ended.
-const Sweep = "sweep-trees"
 
 // lowPipe is the lowest descriptor that the pipe to that process may have,
 // above those that programs count on.

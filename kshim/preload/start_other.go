@@ -8,12 +8,6 @@ import (
 	"syscall"
 )
 
-// Sweep and Build are words of Linux's.
-const (
-	Sweep = "sweep-trees"
-	Build = "build-libraries"
-)
-
 var errLinux = fmt.Errorf("C programs of rdma-core run on Linux only: %w", syscall.ENOTSUP)
 
 // Start is for Linux.
