@@ -82,15 +82,12 @@ func (f *traceFile) warnOnce(err error) {
 	}
 }
 
-var files traceFiles
+var files = traceFiles{byName: map[string]*traceFile{}, uses: map[string]int{}}
 
 // name tells kernels of one name apart.
 func (t *traceFiles) name(name string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.uses == nil {
-		t.uses = map[string]int{}
-	}
 	if t.uses[name]++; t.uses[name] > 1 {
 		return name + "#" + strconv.Itoa(t.uses[name])
 	}
@@ -112,9 +109,6 @@ func (t *traceFiles) open(target string) (io.Writer, func(), error) {
 			return nil, nil, err
 		}
 		f = &traceFile{File: file}
-		if t.byName == nil {
-			t.byName = map[string]*traceFile{}
-		}
 		t.byName[target] = f
 	}
 	f.users++
