@@ -33,12 +33,7 @@ type Word struct {
 }
 
 // String is the word as it is written.
-func (w *Word) String() string {
-	if w.form == "" {
-		return w.Name
-	}
-	return w.Name + "=" + w.form
-}
+func (w *Word) String() string { return strings.TrimSuffix(w.Name+"="+w.form, "=") }
 
 // Grammar is all words: the actions, then the conditions.
 var Grammar = []Word{
@@ -102,24 +97,20 @@ func setQP(r *rule, text string) error {
 const rnrTimer wire.RNRTimer = 12
 
 // refusals are the syndromes of nak=.
-var refusals = []struct {
-	name     string
-	syndrome wire.Syndrome
-}{
-	{"RNR", wire.SyndromeRNR(rnrTimer)},
-	{"PSN", wire.SyndromeNAK(wire.NAKPSNSequence)},
-	{"ACCESS", wire.SyndromeNAK(wire.NAKRemoteAccess)},
-	{"REQ", wire.SyndromeNAK(wire.NAKInvalidRequest)},
+var refusals = map[string]wire.Syndrome{
+	"RNR":    wire.SyndromeRNR(rnrTimer),
+	"PSN":    wire.SyndromeNAK(wire.NAKPSNSequence),
+	"ACCESS": wire.SyndromeNAK(wire.NAKRemoteAccess),
+	"REQ":    wire.SyndromeNAK(wire.NAKInvalidRequest),
 }
 
 func setRefusal(r *rule, text string) error {
-	for _, x := range refusals {
-		if x.name == text {
-			r.syndrome = x.syndrome
-			return nil
-		}
+	syndrome, ok := refusals[text]
+	if !ok {
+		return fmt.Errorf("no such refusal")
 	}
-	return fmt.Errorf("no such refusal")
+	r.syndrome = syndrome
+	return nil
 }
 
 // find returns the word of a name, nil if there is none.
