@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,8 +32,8 @@ func WritePrometheus(w io.Writer, devices []Device) error {
 type exposition struct{ families map[string]*family }
 
 type family struct {
-	name, typ, help string
-	samples         []sample
+	typ, help string
+	samples   []sample
 }
 
 type sample struct{ labels, value string }
@@ -57,7 +58,7 @@ var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 func (e *exposition) add(name, typ, help string, l labels, value string) {
 	f := e.families[name]
 	if f == nil {
-		f = &family{name: name, typ: typ, help: help}
+		f = &family{typ: typ, help: help}
 		e.families[name] = f
 	}
 	f.samples = append(f.samples, sample{strings.Join(l, ","), value})
@@ -149,20 +150,16 @@ func metricName(s string) string {
 
 // text writes families by name and samples by label.
 func (e *exposition) text() []byte {
-	list := make([]*family, 0, len(e.families))
-	for _, f := range e.families {
-		list = append(list, f)
-	}
-	slices.SortFunc(list, func(a, b *family) int { return cmp.Compare(a.name, b.name) })
 	var b bytes.Buffer
-	for _, f := range list {
-		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", f.name, f.help, f.name, f.typ)
+	for _, name := range slices.Sorted(maps.Keys(e.families)) {
+		f := e.families[name]
+		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", name, f.help, name, f.typ)
 		slices.SortFunc(f.samples, func(a, b sample) int { return cmp.Compare(a.labels, b.labels) })
 		for i, s := range f.samples {
 			if i > 0 && f.samples[i-1].labels == s.labels {
 				continue // two readings of one device
 			}
-			fmt.Fprintf(&b, "%s{%s} %s\n", f.name, s.labels, s.value)
+			fmt.Fprintf(&b, "%s{%s} %s\n", name, s.labels, s.value)
 		}
 	}
 	return b.Bytes()

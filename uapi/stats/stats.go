@@ -117,15 +117,12 @@ func (c Counters) Summarize() Summary {
 		case familyNAKsSent:
 			s.NAKsSent += n
 		case familyNAKsReceived:
-			if name != "rcvd_seq_err" {
+			if name != "rcvd_seq_err" || !c.Known("nak_seq_rcvd") {
 				s.NAKsReceived += n
 			}
 		case familyDrops:
 			s.Drops += n
 		}
-	}
-	if _, ok := c["nak_seq_rcvd"]; !ok {
-		s.NAKsReceived += c["rcvd_seq_err"]
 	}
 	var ok bool
 	if s.Retransmitted, ok = c["retransmitted_pkts"]; !ok {
