@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -46,12 +47,8 @@ var _ grpc.ServiceRegistrar = (*Server)(nil)
 
 // NewServer makes a server without services.
 func NewServer(config ServerConfig) *Server {
-	if config.MaxReceive == 0 {
-		config.MaxReceive = defaultMaxReceive
-	}
-	if config.MaxSend == 0 {
-		config.MaxSend = defaultMaxSend
-	}
+	config.MaxReceive = cmp.Or(config.MaxReceive, defaultMaxReceive)
+	config.MaxSend = cmp.Or(config.MaxSend, defaultMaxSend)
 	return &Server{
 		config: config, services: registry{},
 		unary:  chain(config.UnaryInterceptors, joinUnaryServer),

@@ -59,8 +59,9 @@ func (r registry) find(full string) (s *service, method string) {
 // unknown says which of the two is not registered, the service or its method.
 func (r registry) unknown(full string) string {
 	s, method := r.find(full)
+	name := strings.TrimPrefix(strings.TrimSuffix(full, "/"+method), "/")
 	if s == nil {
-		return fmt.Sprintf("unknown service %s", strings.TrimPrefix(strings.TrimSuffix(full, "/"+method), "/"))
+		return "unknown service " + name
 	}
-	return fmt.Sprintf("unknown method %s of service %s", method, strings.TrimPrefix(strings.TrimSuffix(full, "/"+method), "/"))
+	return fmt.Sprintf("unknown method %s of service %s", method, name)
 }
