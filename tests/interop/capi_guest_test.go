@@ -34,8 +34,7 @@ func TestCAPI(t *testing.T) {
 	})
 	t.Run("sends", func(t *testing.T) {
 		e := partner(t, families[0], 1024, 4096)
-		_, err := e.device.LocalEndpoint(e.qp) // so that it takes receives
-		require.NoError(t, err)
+		must.Get(e.device.LocalEndpoint(e.qp))(t) // so that it takes receives
 		e.post(t, uapi.WR{Op: uapi.OpRecv, SGE: []uapi.SGE{{MR: e.mr, Offset: uint64(e.half), Length: 1}}})
 		accept, port := listen(t)
 		p := startCompiled(t, "hello", strconv.Itoa(port), "127.0.0.1")

@@ -22,9 +22,7 @@ import (
 // that the kernel has.
 func rxeContexts(t *testing.T) (a, b *uapi.Device) {
 	for _, c := range []**uapi.Device{&a, &b} {
-		var err error
-		*c, err = uapi.Open("rxe0", uapi.OpenConfig{})
-		require.NoError(t, err)
+		*c = must.Get(uapi.Open("rxe0", uapi.OpenConfig{}))(t)
 		t.Cleanup(func() {
 			require.Empty(t, (*c).OpenHandles())
 			require.NoError(t, (*c).Close())

@@ -119,8 +119,7 @@ func connected(t *testing.T, f family) (soft, rxe *cmEnd) {
 		}
 		served <- err
 	}()
-	id, err := soft.call(ctx, l.Addr(), cmParam)
-	require.NoError(t, err)
+	id := must.Get(soft.call(ctx, l.Addr(), cmParam))(t)
 	t.Cleanup(func() { _ = id.Destroy() })
 	require.NoError(t, <-served)
 	return soft, rxe

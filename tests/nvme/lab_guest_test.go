@@ -100,8 +100,7 @@ func target(t *testing.T, options string, disks ...string) *exec.Cmd {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(t, err)
+	line := must.Get(bufio.NewReader(out).ReadString('\n'))(t)
 	require.Contains(t, line, "listening")
 	return cmd
 }

@@ -44,8 +44,7 @@ func TestNVMet(t *testing.T) {
 			ns := h.Namespaces[1]
 			load := ns.Load()
 			load.Bytes, load.Seed = mib, 5
-			wrote, err := load.Write(ctx)
-			require.NoError(t, err)
+			wrote := must.Get(load.Write(ctx))(t)
 			require.NoError(t, ns.Flush(ctx))
 			read, err := load.Check(ctx)
 			require.NoError(t, errors.Join(err, h.Close()))

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/planted"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // TestDaemon: a tree stays as long as its process lives, or a child of it,
@@ -23,8 +24,7 @@ func TestDaemon(t *testing.T) {
 	device, _ := newDevice()
 	cmd := command(t, device, compile(t, "daemon"))
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	require.NoError(t, err)
+	in := must.Get(cmd.StdinPipe())(t)
 	out, w, err := os.Pipe()
 	require.NoError(t, err)
 	defer out.Close()
@@ -33,8 +33,7 @@ func TestDaemon(t *testing.T) {
 	require.NoError(t, w.Close())
 	lines := bufio.NewScanner(out)
 	next := func() string {
-		_, err := in.Write([]byte("\n"))
-		require.NoError(t, err)
+		must.Get(in.Write([]byte("\n")))(t)
 		require.True(t, lines.Scan())
 		start(t, device, "true").ends(0) // its end sweeps
 		require.NoError(t, planted.Sweep("OTHER"))
@@ -42,20 +41,17 @@ func TestDaemon(t *testing.T) {
 	}
 	tree := next()
 	require.DirExists(t, tree)
-	arguments, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	require.NoError(t, err)
+	arguments := must.Get(filepath.Glob("/proc/[0-9]*/cmdline"))(t)
 	for _, file := range arguments {
 		text, _ := os.ReadFile(file)
 		require.NotContains(t, string(text), filepath.Base(strings.TrimSuffix(tree, "/sys/class/infiniband/rxe0")))
 	}
 	require.Equal(t, "child", next())
-	ended, err := cmd.Process.Wait()
-	require.NoError(t, err)
+	ended := must.Get(cmd.Process.Wait())(t)
 	require.False(t, ended.Exited()) // it was killed
 	require.NoError(t, planted.Sweep("OTHER"))
 	require.DirExists(t, tree)
-	_, err = in.Write([]byte("\n"))
-	require.NoError(t, err)
+	must.Get(in.Write([]byte("\n")))(t)
 	require.False(t, lines.Scan()) // the child has ended
 	start(t, device, "true").ends(0)
 	gone()

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/netns"
 )
 
@@ -60,8 +61,7 @@ func (w *workflow) read(t *testing.T, text string) (lines []string) {
 // workflow last, without those that install.
 func section(t *testing.T, page, title string) (files map[string]string, commands []string) {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/" + page)
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile("../../docs/" + page))(t)
 	_, part, found := strings.Cut(string(text), "\n## "+title+"\n")
 	require.True(t, found, title)
 	part, _, _ = strings.Cut(part, "\n## ")
@@ -85,16 +85,14 @@ func section(t *testing.T, page, title string) (files map[string]string, command
 // each command in a folder of its own with the section's files.
 func runSection(t *testing.T, page, title string, names []string, want string) {
 	t.Helper()
-	libs, err := libraries()
-	require.NoError(t, err)
+	libs := must.Get(libraries())(t)
 	files, commands := section(t, page, title)
 	require.ElementsMatch(t, names, slices.Collect(maps.Keys(files)))
 	require.NotEmpty(t, commands)
 	home := t.TempDir()
 	bin := filepath.Join(home, "go/bin")
 	require.NoError(t, os.MkdirAll(bin, 0o755))
-	self, err := os.Executable()
-	require.NoError(t, err)
+	self := must.Get(os.Executable())(t)
 	require.NoError(t, os.Symlink(self, filepath.Join(bin, "rdmashim")))
 	for _, line := range commands {
 		dir := t.TempDir()
@@ -130,8 +128,7 @@ func TestPage(t *testing.T) {
 	t.Run("Go", func(t *testing.T) { // a command that TestDocs runs
 		_, commands := section(t, "ci.md", "Your Go tests")
 		require.Equal(t, []string{"go test ./..."}, commands)
-		page, err := os.ReadFile("../../docs/ci.md")
-		require.NoError(t, err)
+		page := must.Get(os.ReadFile("../../docs/ci.md"))(t)
 		require.Contains(t, string(page), "\n```sh\n"+commands[0]+"\n```\n")
 	})
 }
@@ -139,8 +136,7 @@ func TestPage(t *testing.T) {
 // TestPageOfNodes does what docs/ci.md says of two nodes.
 func TestPageOfNodes(t *testing.T) {
 	needs(t, "rping")
-	libs, err := libraries()
-	require.NoError(t, err)
+	libs := must.Get(libraries())(t)
 	t.Setenv(envBuilt, libs)
 	if !netns.Own(t) { // others have devices at the page's addresses
 		return

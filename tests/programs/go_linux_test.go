@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/built"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -83,10 +84,8 @@ func goPingpong(t *testing.T, options string, serves bool) {
 	require.NoError(t, err)
 	defer d.Close()
 	g := player{t: t, Device: d, page: make([]byte, 2*pingpongSize)}
-	g.mr, err = d.RegMR(g.page, uapi.AccessLocalWrite)
-	require.NoError(t, err)
-	g.qp, err = d.CreateQP(4, 4)
-	require.NoError(t, err)
+	g.mr = must.Get(d.RegMR(g.page, uapi.AccessLocalWrite))(t)
+	g.qp = must.Get(d.CreateQP(4, 4))(t)
 
 	device, _ = newDevice()
 	port := freePort(t)
@@ -99,13 +98,11 @@ func goPingpong(t *testing.T, options string, serves bool) {
 		require.NoError(t, err)
 		defer accepts.Close()
 		p = start(t, args[0], append(args[1:], "127.0.0.1")...)
-		conn, err = accepts.Accept()
-		require.NoError(t, err)
+		conn = must.Get(accepts.Accept())(t)
 	} else {
 		p = start(t, args[0], args[1:]...)
 		p.listens(port)
-		conn, err = net.Dial("tcp", "127.0.0.1:"+port)
-		require.NoError(t, err)
+		conn = must.Get(net.Dial("tcp", "127.0.0.1:"+port))(t)
 	}
 	defer conn.Close()
 	g.meet(conn, serves)
@@ -140,22 +137,19 @@ type player struct {
 
 func (g *player) meet(conn net.Conn, serves bool) {
 	g.t.Helper()
-	mine, err := g.LocalEndpoint(g.qp)
-	require.NoError(g.t, err)
+	mine := must.Get(g.LocalEndpoint(g.qp))(g.t)
 	g.receive()
 	gid := mine.Addr.Addr().As16()
 	text := fmt.Appendf(nil, "%04x:%06x:%06x:%x\x00", 0, mine.QPN, mine.PSN, gid[:])
 	require.NoError(g.t, conn.SetDeadline(time.Now().Add(patience)))
 	say := func(text []byte) {
-		_, err := conn.Write(text)
-		require.NoError(g.t, err)
+		must.Get(conn.Write(text))(g.t)
 	}
 	if !serves {
 		say(text)
 	}
 	theirs := make([]byte, pingpongText)
-	_, err = io.ReadFull(conn, theirs)
-	require.NoError(g.t, err)
+	must.Get(io.ReadFull(conn, theirs))(g.t)
 	require.NoError(g.t, g.ConnectQP(g.qp, pingpongEndpoint(g.t, string(theirs))))
 	if serves {
 		say(text)
@@ -165,8 +159,7 @@ func (g *player) meet(conn net.Conn, serves bool) {
 }
 
 func (g *player) receive() {
-	_, err := g.PostRecv(g.qp, g.mr, pingpongSize, pingpongSize)
-	require.NoError(g.t, err)
+	must.Get(g.PostRecv(g.qp, g.mr, pingpongSize, pingpongSize))(g.t)
 }
 
 // send sends the message of a round, and returns it.
@@ -174,8 +167,7 @@ func (g *player) send(round int) []byte {
 	for i := range pingpongSize {
 		g.page[i] = byte(round + i)
 	}
-	_, err := g.PostSend(g.qp, g.mr, pingpongSize)
-	require.NoError(g.t, err)
+	must.Get(g.PostSend(g.qp, g.mr, pingpongSize))(g.t)
 	return bytes.Clone(g.page[:pingpongSize])
 }
 
@@ -183,8 +175,7 @@ func (g *player) send(round int) []byte {
 func (g *player) wait(n int) {
 	for range n {
 		var wc [1]uapi.WC
-		_, err := g.WaitCQ(g.t.Context(), g.qp, wc[:])
-		require.NoError(g.t, err)
+		must.Get(g.WaitCQ(g.t.Context(), g.qp, wc[:]))(g.t)
 		require.Equal(g.t, uapi.WCSuccess, wc[0].Status, "%v", wc[0])
 	}
 }

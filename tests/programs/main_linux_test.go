@@ -23,6 +23,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/cbuild"
 	"github.com/rdmashim/rdmashim/kshim/preload"
 	"github.com/rdmashim/rdmashim/tests/built"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/run"
 )
 
@@ -114,10 +115,8 @@ func command(t *testing.T, devices string, args ...string) *exec.Cmd {
 		}
 		return supervised(t, append(append(line, "--"), args...)...)
 	}
-	dir, err := libraries()
-	require.NoError(t, err)
-	self, err := os.Executable()
-	require.NoError(t, err)
+	dir := must.Get(libraries())(t)
+	self := must.Get(os.Executable())(t)
 	cmd := exec.CommandContext(t.Context(), self, append([]string{devices}, args...)...)
 	cmd.Env = append(cmd.Environ(), envStart+"="+dir)
 	return cmd
@@ -216,8 +215,7 @@ func freePort(t *testing.T) string {
 // it.
 func (p *process) listens(port string) {
 	p.t.Helper()
-	n, err := strconv.Atoi(port)
-	require.NoError(p.t, err)
+	n := must.Get(strconv.Atoi(port))(p.t)
 	want := fmt.Sprintf(":%04X ", n)
 	require.Eventually(p.t, func() bool {
 		for _, file := range []string{"tcp", "tcp6"} {

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/kshim/cbuild"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/netlinktest"
 )
 
@@ -25,8 +26,7 @@ import (
 // by them.
 func TestNetlink(t *testing.T) {
 	needs(t, "ibv_devices")
-	cc, err := cbuild.Compiler()
-	require.NoError(t, err)
+	cc := must.Get(cbuild.Compiler())(t)
 	for _, c := range []struct{ line, says string }{
 		{"netlink", inChild() + "netlink is as it should be\n"},
 		{"discovery", "1 devices, the first is rxe0, found by netlink\n"},
@@ -74,15 +74,12 @@ func TestRDMA(t *testing.T) {
 	require.Len(t, asked, 2)
 	const get = "\x10\x00\x00\x00\x01\x14\x01\x03\x00\x00\x00\x00\x00\x00\x00\x00" // a dump of devices
 	for range 50 {
-		c, err := net.Dial("unix", asked[0])
-		require.NoError(t, err)
-		_, err = c.Write([]byte(strings.Repeat(get, 100)))
-		require.NoError(t, err)
+		c := must.Get(net.Dial("unix", asked[0]))(t)
+		must.Get(c.Write([]byte(strings.Repeat(get, 100))))(t)
 		require.NoError(t, c.Close())
 	}
 
-	recorded, err := netlinktest.Recorded()
-	require.NoError(t, err)
+	recorded := must.Get(netlinktest.Recorded())(t)
 	for _, call := range recorded.Calls {
 		if call.Args == "-d dev show" || call.Args == "statistic show" { // other capabilities; no counters by netlink
 			continue
@@ -102,8 +99,7 @@ func TestRDMA(t *testing.T) {
 		// kernel is in it.
 		var stopped unix.WaitStatus
 		require.NoError(t, pingpong.Process.Signal(unix.SIGSTOP))
-		_, err := unix.Wait4(pingpong.Process.Pid, &stopped, unix.WUNTRACED, nil)
-		require.NoError(t, err)
+		must.Get(unix.Wait4(pingpong.Process.Pid, &stopped, unix.WUNTRACED, nil))(t)
 		require.True(t, stopped.Stopped())
 		require.Equal(t, fmt.Sprintf("rdmashim: process %d (ibv_rc_pingpong) is stopped: its objects are not listed\n", pingpong.Process.Pid)+
 			"0: rxe0: pd 1 cq 0 qp 0 cm_id 1 mr 0 ctx 1 srq 0 \n", start(t, device, "rdma", "resource", "show").ends(0))

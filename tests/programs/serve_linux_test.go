@@ -19,6 +19,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/supervise/notif"
 	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/tests/built"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/netns"
 )
 
@@ -35,8 +36,7 @@ func serve(t *testing.T, flags uintptr) *server {
 		t.Skip("this machine supervises no programs: ", err)
 	}
 	device, addr := newDevice()
-	dir, err := os.MkdirTemp("", "kernel") // short, and to be entered by others
-	require.NoError(t, err)
+	dir := must.Get(os.MkdirTemp("", "kernel"))(t) // short, and to be entered by others
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	require.NoError(t, os.Chmod(dir, 0o755))
 	s := &server{tool: built.Tool(t), socket: filepath.Join(dir, "k.sock"), addr: addr}
@@ -88,10 +88,8 @@ type talk struct {
 func (s *server) talk(args ...string) *talk {
 	s.t.Helper()
 	p := &talk{Cmd: s.command(args...), t: s.t}
-	in, err := p.StdinPipe()
-	require.NoError(s.t, err)
-	out, err := p.StdoutPipe()
-	require.NoError(s.t, err)
+	in := must.Get(p.StdinPipe())(s.t)
+	out := must.Get(p.StdoutPipe())(s.t)
 	p.in, p.out, p.Stderr = in, bufio.NewReader(out), os.Stderr
 	require.NoError(s.t, p.Start())
 	p.says("ready")
@@ -100,8 +98,7 @@ func (s *server) talk(args ...string) *talk {
 
 func (p *talk) says(line string) {
 	p.t.Helper()
-	got, err := p.out.ReadString('\n')
-	require.NoError(p.t, err)
+	got := must.Get(p.out.ReadString('\n'))(p.t)
 	require.Equal(p.t, line+"\n", got)
 }
 
@@ -134,8 +131,7 @@ func TestServe(t *testing.T) {
 	verbsHeader(t)
 	s := serve(t, 0)
 	for _, name := range []string{s.socket, s.socket + ".console"} {
-		info, err := os.Stat(name)
-		require.NoError(t, err)
+		info := must.Get(os.Stat(name))(t)
 		require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 	}
 	second := exec.CommandContext(t.Context(), s.tool, "kernel", "serve", s.socket)
@@ -220,8 +216,7 @@ func TestServeUsers(t *testing.T) {
 	require.NoError(t, os.Chmod(s.socket, 0o666))
 	require.NoError(t, os.Chmod(s.socket+".console", 0o666))
 	tool := filepath.Join(filepath.Dir(s.socket), "rdmashim") // to be executed by others
-	text, err := os.ReadFile(s.tool)
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile(s.tool))(t)
 	require.NoError(t, os.WriteFile(tool, text, 0o755))
 	as := func(args ...string) *process {
 		cmd := exec.CommandContext(t.Context(), tool, args...)

@@ -18,6 +18,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/supervise/notif"
 	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/rdmashim/rdmashim/tests/built"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // matrix has TestSupervisor leave nothing out, which takes minutes.
@@ -172,8 +173,7 @@ func debuggers(t *testing.T) {
 	traced := filepath.Join(t.TempDir(), "traced")
 	device, _ := newDevice()
 	require.Contains(t, start(t, device, "strace", "-f", "-o", traced, "ibv_devinfo").ends(0), "PORT_ACTIVE")
-	text, err := os.ReadFile(traced)
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile(traced))(t)
 	require.Contains(t, string(text), "uverbs0")
 	require.Regexp(t, `(?s)PORT_ACTIVE.*exited normally`, start(t, device, "gdb", "-q", "-batch", "-ex", "run", "ibv_devinfo").ends(0))
 }
@@ -185,12 +185,10 @@ func user(t *testing.T) {
 		return
 	}
 	const nobody = 65534
-	dir, err := os.MkdirTemp("", "user") // which others may look into
-	require.NoError(t, err)
+	dir := must.Get(os.MkdirTemp("", "user"))(t) // which others may look into
 	defer os.RemoveAll(dir)
 	require.NoError(t, os.Chmod(dir, 0o755))
-	text, err := os.ReadFile(supervisor)
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile(supervisor))(t)
 	tool := filepath.Join(dir, "rdmashim")
 	require.NoError(t, os.WriteFile(tool, text, 0o755))
 	runtime := filepath.Join(dir, "runtime")
@@ -217,8 +215,7 @@ func shared(t *testing.T) {
 	device, addr := newDevice()
 	server := begin(t, supervised(t, "kernel", "serve", "-d", device, socket))
 	require.Eventually(t, func() bool { _, err := os.Stat(socket); return err == nil }, patience, 1e6)
-	info, err := os.Stat(socket)
-	require.NoError(t, err)
+	info := must.Get(os.Stat(socket))(t)
 	require.Equal(t, fs.FileMode(0o600), info.Mode().Perm())
 	on := func(line string) func() *process {
 		return func() *process {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/qmux"
 	"github.com/rdmashim/rdmashim/uapi/qmux/wire"
 )
@@ -54,8 +55,7 @@ const theirCode = 1002
 // unspace returns the bytes of a row.
 func unspace(t testing.TB, s string) []byte {
 	t.Helper()
-	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
-	require.NoError(t, err)
+	b := must.Get(hex.DecodeString(strings.ReplaceAll(s, " ", "")))(t)
 	return b
 }
 
@@ -91,11 +91,9 @@ func TestOurMistakes(t *testing.T) {
 			cfg.EnableDatagrams, theirs.MaxDatagramFrameSize = false, 0
 			cfg.KeepAlivePeriod = 20 * time.Millisecond // its answer says that a record was taken
 			c, _ := session(t, m, l, false, 2, &cfg, &theirs)
-			_, err := c.OpenStreamSync(soon(t)) // which goes out with its first byte
-			require.NoError(t, err)
+			must.Get(c.OpenStreamSync(soon(t)))(t) // which goes out with its first byte
 			eventually(t, c, news, func(s qmux.ConnectionStats) bool { return s.SmoothedRTT > 0 })
-			_, err = raw.Write(unspace(t, row.hex))
-			require.NoError(t, err)
+			must.Get(raw.Write(unspace(t, row.hex)))(t)
 			pings := c.ConnectionStats().PingsSent
 			late := time.After(patience)
 			for {

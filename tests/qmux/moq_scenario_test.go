@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/qmux"
 )
 
@@ -119,14 +120,12 @@ func scenario(t *testing.T, c *qmux.Conn, p peer, server bool, draft int) {
 		p.do(call{Call: "open", Stream: "bidi"})
 		p.do(call{Call: "write", Stream: "bidi", Text: text(question)})
 		p.do(call{Call: "finish", Stream: "bidi"})
-		s, err := c.AcceptStream(ctx)
-		require.NoError(t, err)
+		s := must.Get(c.AcceptStream(ctx))(t)
 		requireRead(t, s, question)
 		requireWrite(t, s, answer)
 		require.Equal(t, answer, p.do(call{Call: "read", Stream: "bidi"}).parse(t).Text)
 	} else {
-		s, err := c.OpenStreamSync(ctx)
-		require.NoError(t, err)
+		s := must.Get(c.OpenStreamSync(ctx))(t)
 		requireWrite(t, s, question)
 		p.do(call{Call: "accept", Stream: "bidi"})
 		require.Equal(t, question, p.do(call{Call: "read", Stream: "bidi"}).parse(t).Text)
@@ -186,9 +185,8 @@ func TestCancel(t *testing.T) {
 			p.do(call{Call: "open", Stream: "a", Uni: true})
 			p.do(call{Call: "write", Stream: "a", Text: text("lost")})
 			p.do(call{Call: "abort", Stream: "a", Code: 26})
-			r, err := c.AcceptUniStream(ctx)
-			require.NoError(t, err)
-			_, err = io.ReadAll(r)
+			r := must.Get(c.AcceptUniStream(ctx))(t)
+			_, err := io.ReadAll(r)
 			requireCancelled(t, err, 26, true)
 
 			// moq asks this side to stop.
@@ -206,10 +204,8 @@ func TestCancel(t *testing.T) {
 			<-s.Context().Done()
 
 			// This side aborts.
-			s, err = c.OpenUniStreamSync(ctx)
-			require.NoError(t, err)
-			_, err = s.Write([]byte("some"))
-			require.NoError(t, err)
+			s = must.Get(c.OpenUniStreamSync(ctx))(t)
+			must.Get(s.Write([]byte("some")))(t)
 			p.do(call{Call: "accept", Stream: "c", Uni: true})
 			require.Equal(t, "some", p.do(call{Call: "read", Stream: "c", Once: true}).parse(t).Text)
 			if i%2 == 1 {
@@ -223,8 +219,7 @@ func TestCancel(t *testing.T) {
 			p.do(call{Call: "open", Stream: "d", Uni: true})
 			broken := p.begin(call{Session: p.name, Call: "broken", Stream: "d"})
 			p.do(call{Call: "write", Stream: "d", Text: text("some")})
-			r, err = c.AcceptUniStream(ctx)
-			require.NoError(t, err)
+			r = must.Get(c.AcceptUniStream(ctx))(t)
 			requireFull(t, r, "some")
 			r.CancelRead(29)
 			stopped := end(t, broken)
@@ -243,8 +238,7 @@ func TestClose(t *testing.T) {
 			require.Equal(t, result{Code: 7, Text: "from the server"}, end(t, closed).parse(t))
 			return
 		}
-		_, err := c.OpenStreamSync(soon(t)) // moq's session is there
-		require.NoError(t, err)
+		must.Get(c.OpenStreamSync(soon(t)))(t) // moq's session is there
 		p.do(call{Call: "close", Code: 8, Text: text("from the server")})
 		requireClosed(t, c, &qmux.ApplicationError{Remote: true, ErrorCode: 8}, "from the server")
 	})
@@ -316,15 +310,13 @@ func fine(t testing.TB, err error) bool {
 
 func requireWrite(t *testing.T, s io.WriteCloser, text string) {
 	t.Helper()
-	_, err := s.Write([]byte(text))
-	require.NoError(t, err)
+	must.Get(s.Write([]byte(text)))(t)
 	require.NoError(t, s.Close())
 }
 
 func requireRead(t *testing.T, s io.Reader, want string) {
 	t.Helper()
-	got, err := io.ReadAll(s)
-	require.NoError(t, err)
+	got := must.Get(io.ReadAll(s))(t)
 	if string(got) != want {
 		t.Fatalf("%d bytes, want %d, or others: %.100q", len(got), len(want), got)
 	}
@@ -333,8 +325,7 @@ func requireRead(t *testing.T, s io.Reader, want string) {
 func requireFull(t *testing.T, s io.Reader, want string) {
 	t.Helper()
 	got := make([]byte, len(want))
-	_, err := io.ReadFull(s, got)
-	require.NoError(t, err)
+	must.Get(io.ReadFull(s, got))(t)
 	require.Equal(t, want, string(got))
 }
 

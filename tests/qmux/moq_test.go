@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/qmux"
 )
 
@@ -83,10 +84,8 @@ func newMoq(t testing.TB) *moq {
 	cmd := exec.Command(node, "peer.mjs")
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
 	m := &moq{t: t, waiting: map[int]chan answer{}}
-	m.input, err = cmd.StdinPipe()
-	require.NoError(t, err)
-	output, err := cmd.StdoutPipe()
-	require.NoError(t, err)
+	m.input = must.Get(cmd.StdinPipe())(t)
+	output := must.Get(cmd.StdoutPipe())(t)
 	require.NoError(t, cmd.Start())
 	done := make(chan struct{})
 	go func() {
@@ -231,21 +230,18 @@ func session(t *testing.T, m *moq, l link, server bool, draft int, cfg *qmux.Con
 		host, port, err := net.SplitHostPort(address)
 		require.NoError(t, err)
 		o.Call, o.Session, o.Host = "connect", p.name, host
-		o.Port, err = strconv.Atoi(port)
-		require.NoError(t, err)
+		o.Port = must.Get(strconv.Atoi(port))(t)
 		connected := m.begin(o)
 		conn, err := accept()
 		require.NoError(t, err)
-		c, err = qmux.Server(secured(t, conn, o.ALPN, true), &own)
-		require.NoError(t, err)
+		c = must.Get(qmux.Server(secured(t, conn, o.ALPN, true), &own))(t)
 		require.Empty(t, end(t, connected).Error)
 	} else {
 		o.Call = "listen"
 		o.Cert, o.Key = certificate()
 		conn, err := l.dial(t, net.JoinHostPort(o.Host, string(p.do(o).Result)))
 		require.NoError(t, err)
-		c, err = qmux.Client(secured(t, conn, o.ALPN, false), &own)
-		require.NoError(t, err)
+		c = must.Get(qmux.Client(secured(t, conn, o.ALPN, false), &own))(t)
 	}
 	t.Cleanup(func() { c.CloseWithError(0, "") })
 	if l.secure {

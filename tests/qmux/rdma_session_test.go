@@ -16,6 +16,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/tests/child"
 	"github.com/rdmashim/rdmashim/tests/leak"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/qmux"
 	"github.com/rdmashim/rdmashim/uapi/qmux/wire"
@@ -31,8 +32,7 @@ func sessions(t *testing.T, client, server net.Conn, protocols []string, cfg *qm
 		y, err = qmux.Server(secured(t, server, protocols, true), cfg)
 		made <- err
 	}()
-	x, err := qmux.Client(secured(t, client, protocols, false), cfg)
-	require.NoError(t, err)
+	x = must.Get(qmux.Client(secured(t, client, protocols, false), cfg))(t)
 	require.NoError(t, <-made)
 	t.Cleanup(func() {
 		x.CloseWithError(0, "")
@@ -88,8 +88,7 @@ func TestRDMA(t *testing.T) {
 				var long *qmux.DatagramTooLargeError // though records are longer
 				require.ErrorAs(t, x.SendDatagram(make([]byte, wire.DefaultMaxRecord)), &long)
 				require.NoError(t, x.SendDatagram([]byte("datagram")))
-				got, err := y.ReceiveDatagram(ctx)
-				require.NoError(t, err)
+				got := must.Get(y.ReceiveDatagram(ctx))(t)
 				require.Equal(t, "datagram", string(got))
 				require.NoError(t, x.CloseWithError(42, "bye"))
 				requireClosed(t, y, &qmux.ApplicationError{Remote: true, ErrorCode: 42}, "bye")
@@ -161,25 +160,21 @@ func TestRDMAKilled(t *testing.T) {
 		t.Skip("two processes need a machine that keeps real time; run it without -short")
 	}
 	peer := child.Start(t, asPeer+"=1")
-	address, err := peer.Out.ReadString('\n')
-	require.NoError(t, err)
+	address := must.Get(peer.Out.ReadString('\n'))(t)
 
 	device := softDevice(t)
 	t.Cleanup(func() { require.Empty(t, device.OpenHandles()) })
 	d := rdmanet.Dialer{Device: device, Config: rdmanet.Config{KeepAlive: time.Second}}
 	conn, err := d.DialContext(soon(t), "rdma", strings.TrimSpace(address))
-	conn, err = gone(t, conn, err)
-	require.NoError(t, err)
+	conn = must.Get(gone(t, conn, err))(t)
 	c, err := qmux.Client(conn, &qmux.Config{MaxIdleTimeout: time.Hour})
 	require.NoError(t, err)
 	t.Cleanup(func() { c.CloseWithError(0, "") })
 
 	var streams [8]*qmux.Stream
 	for i := range streams {
-		streams[i], err = c.OpenStreamSync(soon(t))
-		require.NoError(t, err)
-		_, err = streams[i].Write([]byte("hello"))
-		require.NoError(t, err)
+		streams[i] = must.Get(c.OpenStreamSync(soon(t)))(t)
+		must.Get(streams[i].Write([]byte("hello")))(t)
 		requireFull(t, streams[i], "hello")
 	}
 	errs := make(chan error)
@@ -207,8 +202,7 @@ func TestRecordsAreChunks(t *testing.T) {
 	client, server := newNetwork(t, "").pair(t)
 	const size, window = 4 << 20, 16 << 20
 	a, b := sessions(t, client, server, nil, &qmux.Config{InitialStreamReceiveWindow: window, InitialConnectionReceiveWindow: window})
-	s, err := a.OpenUniStreamSync(soon(t))
-	require.NoError(t, err)
+	s := must.Get(a.OpenUniStreamSync(soon(t)))(t)
 	// A Write whose turn it is not has its data laid, in more records.
 	records, chunks := uint64(0), uint64(0)
 	for long := false; !long; {
@@ -219,8 +213,7 @@ func TestRecordsAreChunks(t *testing.T) {
 			sent <- err
 		}()
 		if before == 0 {
-			r, err := b.AcceptUniStream(soon(t))
-			require.NoError(t, err)
+			r := must.Get(b.AcceptUniStream(soon(t)))(t)
 			go io.Copy(io.Discard, r)
 		}
 		require.NoError(t, <-sent)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/built"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
@@ -24,14 +25,12 @@ import (
 // has been closed and is gone.
 func rdmaListener(t *testing.T, device *uapi.Device) (address string, l *rdmanet.Listener) {
 	t.Helper()
-	l, err := rdmanet.ListenOn(device, ":0", rdmanet.Config{})
-	require.NoError(t, err)
+	l = must.Get(rdmanet.ListenOn(device, ":0", rdmanet.Config{}))(t)
 	t.Cleanup(func() {
 		require.NoError(t, l.Close())
 		require.Empty(t, device.OpenHandles())
 	})
-	info, err := device.QueryDevice()
-	require.NoError(t, err)
+	info := must.Get(device.QueryDevice())(t)
 	return netip.AddrPortFrom(info.Address.Addr(), l.Addr().(rdmanet.Addr).Port()).String(), l
 }
 
@@ -68,19 +67,16 @@ func newNetwork(t *testing.T, faults string) *network {
 func (n *network) pair(t *testing.T) (client, server net.Conn) {
 	t.Helper()
 	client, err := n.DialContext(soon(t), "rdma", n.address)
-	client, err = gone(t, client, err)
-	require.NoError(t, err)
+	client = must.Get(gone(t, client, err))(t)
 	server, err = n.Accept()
-	server, err = gone(t, server, err)
-	require.NoError(t, err)
+	server = must.Get(gone(t, server, err))(t)
 	return client, server
 }
 
 // softDevice is a device on loopback.
 func softDevice(t *testing.T) *uapi.Device {
 	t.Helper()
-	device, err := uapi.Open("soft", uapi.OpenConfig{})
-	require.NoError(t, err)
+	device := must.Get(uapi.Open("soft", uapi.OpenConfig{}))(t)
 	t.Cleanup(func() { require.NoError(t, device.Close()) })
 	return device
 }
@@ -117,8 +113,7 @@ func (p proxy) run(t *testing.T, from, to string) (listening string) {
 	t.Helper()
 	cmd := exec.Command(p.path, "proxy", "--json", "--listen", from, "--to", to)
 	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
+	out := must.Get(cmd.StdoutPipe())(t)
 	require.NoError(t, cmd.Start())
 	lines, carried := bufio.NewReader(out), make(chan struct{})
 	t.Cleanup(func() {
