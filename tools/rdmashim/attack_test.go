@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/tools/internal/peer"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
@@ -38,8 +39,7 @@ func newVisitor(t *testing.T) *visitor {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
 	g := &visitor{Device: d, t: t, buf: make([]byte, visitorBuf)}
-	g.mr, err = d.RegMR(g.buf, uapi.AccessLocalWrite|uapi.AccessRemoteWrite)
-	require.NoError(t, err)
+	g.mr = must.Get(d.RegMR(g.buf, uapi.AccessLocalWrite|uapi.AccessRemoteWrite))(t)
 	return g
 }
 
@@ -57,8 +57,7 @@ func (g *visitor) move(op uapi.Op, at uapi.Region, n uint64) uapi.Status {
 // visit is a client with a control connection, by the words of its hello.
 func visit(t *testing.T, addr, job string, params any) *visitor {
 	g := newVisitor(t)
-	conn, err := net.Dial("tcp", addr)
-	require.NoError(t, err)
+	conn := must.Get(net.Dial("tcp", addr))(t)
 	t.Cleanup(func() { conn.Close() })
 	c := peer.Client{Conn: peer.NewConn(conn)}
 	require.NoError(t, c.Greet(job, params, time.Minute, func() error { return nil }))
@@ -69,11 +68,8 @@ func visit(t *testing.T, addr, job string, params any) *visitor {
 // connect introduces the visitor's queue pair, and memory.
 func (g *visitor) connect(mrs ...uapi.MR) *visitor {
 	g.t.Helper()
-	var err error
-	g.qp, err = g.CreateQP(8, 4)
-	require.NoError(g.t, err)
-	server, err := g.ConnectOver(g.t.Context(), g.conn, g.qp, mrs, nil)
-	require.NoError(g.t, err)
+	g.qp = must.Get(g.CreateQP(8, 4))(g.t)
+	server := must.Get(g.ConnectOver(g.t.Context(), g.conn, g.qp, mrs, nil))(g.t)
 	g.there = server.Regions[0]
 	return g
 }
@@ -87,8 +83,7 @@ func visitServer(t *testing.T, addr string) *visitor {
 func visitPerf(t *testing.T, addr string) *visitor {
 	c := perf.Config{Op: perf.Read, Sizes: []int{visitorBuf}, Iterations: 1, QPs: 1, Depth: 1, List: 1, Moderation: 1, Spread: visitorBuf}
 	g := visit(t, addr, "perf server", c)
-	room, err := g.RegMR(make([]byte, c.Bytes()), 0)
-	require.NoError(t, err)
+	room := must.Get(g.RegMR(make([]byte, c.Bytes()), 0))(t)
 	return g.connect(room)
 }
 
@@ -101,8 +96,7 @@ func visitCM(t *testing.T, addr string) *visitor {
 	var err error
 	g.qp, err = g.Dial(ctx, addr, uapi.DialConfig{QPConfig: uapi.QPConfig{SendDepth: 32, RecvDepth: 32, MaxRdAtomic: 1}})
 	require.NoError(t, err)
-	info, err := g.QueryConn(g.qp)
-	require.NoError(t, err)
+	info := must.Get(g.QueryConn(g.qp))(t)
 	g.there = uapi.Region{Addr: binary.BigEndian.Uint64(info.PrivateData), RKey: binary.BigEndian.Uint32(info.PrivateData[8:])}
 	return g
 }

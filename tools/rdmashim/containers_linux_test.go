@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/netns"
 	"github.com/rdmashim/rdmashim/tools/lab/netpath"
 )
@@ -138,15 +139,12 @@ func TestContainerNodes(t *testing.T) {
 	}
 	var f composeFile
 	containerFile(t, "nodes.yaml", &f)
-	shared, err := os.MkdirTemp("", "shm") // a socket's name is short
-	require.NoError(t, err)
+	shared := must.Get(os.MkdirTemp("", "shm"))(t) // a socket's name is short
 	defer os.RemoveAll(shared)
-	self, err := os.Executable()
-	require.NoError(t, err)
+	self := must.Get(os.Executable())(t)
 	bin := t.TempDir()
 	require.NoError(t, os.Symlink(self, filepath.Join(bin, "rdmashim")))
-	n, err := netpath.New(netpath.Options{Straight: true})
-	require.NoError(t, err)
+	n := must.Get(netpath.New(netpath.Options{Straight: true}))(t)
 	defer func() { require.NoError(t, n.Close()) }()
 	var out bytes.Buffer
 	start := func(name string, end *netpath.End) *exec.Cmd {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/demo"
 )
@@ -22,8 +23,7 @@ const demoChunk, demoDepth = 1 << 20, 4
 // requireProof checks a demo.Report against the file itself.
 func requireProof(t *testing.T, r demo.Report, path string) {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	require.NoError(t, err)
+	data := must.Get(os.ReadFile(path))(t)
 	sum := sha256.Sum256(data)
 	digest := hex.EncodeToString(sum[:])
 	require.Equal(t, digest, r.SHA256Source)
@@ -67,8 +67,7 @@ func TestDemoMTU(t *testing.T) {
 
 // TestDemoDefaultFile: without FILE the program moves itself.
 func TestDemoDefaultFile(t *testing.T) {
-	self, err := os.Executable()
-	require.NoError(t, err)
+	self := must.Get(os.Executable())(t)
 	requireProof(t, runDemo(t), self)
 }
 
@@ -124,8 +123,7 @@ func TestDemoCaptures(t *testing.T) {
 		dir := t.TempDir()
 		path := writeFile(t, 100_000)
 		requireProof(t, runDemo(t, "--device", device+"?mtu=4096&pcap="+filepath.Join(dir, "demo-{pid}.pcapng"), path), path)
-		files, err := filepath.Glob(filepath.Join(dir, "*"))
-		require.NoError(t, err)
+		files := must.Get(filepath.Glob(filepath.Join(dir, "*")))(t)
 		for _, f := range files {
 			require.Regexp(t, `/demo-\d+\.pcapng$`, f)
 			text := runTool(t, "dump", f).Stdout

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/amount"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/vm/vmtest"
 )
 
@@ -124,8 +125,7 @@ var docElsewhere = map[string]string{
 // docBlocks are the fenced blocks of all pages, by page.
 func docBlocks(t *testing.T) map[string][]docBlock {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(repository, "docs", "*.md"))
-	require.NoError(t, err)
+	paths := must.Get(filepath.Glob(filepath.Join(repository, "docs", "*.md")))(t)
 	require.NotEmpty(t, paths)
 	pages := map[string][]docBlock{}
 	for _, path := range paths {
@@ -294,15 +294,13 @@ type docSession struct {
 // reader of the guide), and the module that the guide made.
 func (s *docSession) start(t *testing.T, guide bool) {
 	t.Helper()
-	checkout, err := filepath.Abs(repository)
-	require.NoError(t, err)
+	checkout := must.Get(filepath.Abs(repository))(t)
 	require.NoError(t, os.Symlink(checkout, filepath.Join(s.top, "rdmashim")))
 	s.dir = s.top
 	if guide {
 		return
 	}
-	self, err := os.Executable()
-	require.NoError(t, err)
+	self := must.Get(os.Executable())(t)
 	require.NoError(t, os.Mkdir(filepath.Join(s.top, "bin"), 0o755))
 	require.NoError(t, os.Symlink(self, filepath.Join(s.top, "bin", "rdmashim")))
 	s.dir = filepath.Join(s.top, "first")

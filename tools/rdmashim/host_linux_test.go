@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/netns"
 )
 
@@ -21,8 +22,7 @@ func TestDemoWithoutRoot(t *testing.T) {
 		requireProof(t, runDemo(t), mustExecutable(t))
 		return
 	}
-	dir, err := os.MkdirTemp("", "rdmashim-user-")
-	require.NoError(t, err)
+	dir := must.Get(os.MkdirTemp("", "rdmashim-user-"))(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	require.NoError(t, os.Chmod(dir, 0o755))
 	program := filepath.Join(dir, "rdmashim")
@@ -36,8 +36,7 @@ func TestDemoWithoutRoot(t *testing.T) {
 
 func mustExecutable(t *testing.T) string {
 	t.Helper()
-	self, err := os.Executable()
-	require.NoError(t, err)
+	self := must.Get(os.Executable())(t)
 	return self
 }
 
@@ -47,8 +46,7 @@ func TestDemoWhilePortIsHeld(t *testing.T) {
 	if !netns.Own(t) {
 		return
 	}
-	holder, err := net.ListenPacket("udp", ":4791")
-	require.NoError(t, err)
+	holder := must.Get(net.ListenPacket("udp", ":4791"))(t)
 	defer holder.Close()
 	path := writeFile(t, 100_000)
 	o := runTool(t, "demo", "--json", path)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/netlinktest"
 	"github.com/rdmashim/rdmashim/tools/internal/peer"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/bridge"
@@ -259,8 +260,7 @@ func TestJSONPrinted(t *testing.T) {
 			cmd.Dir = repository
 			for i, a := range cmd.Args { // recordings are named from here
 				if strings.HasPrefix(a, "..") {
-					path, err := filepath.Abs(a)
-					require.NoError(t, err)
+					path := must.Get(filepath.Abs(a))(t)
 					cmd.Args[i] = path
 				}
 			}
@@ -277,13 +277,10 @@ func TestJSONPrinted(t *testing.T) {
 func TestJSONCounters(t *testing.T) {
 	documented := documentedJSON(t)
 	top := documented["top"]
-	a, err := uapi.Open("soft?port=0", uapi.OpenConfig{})
-	require.NoError(t, err)
+	a := must.Get(uapi.Open("soft?port=0", uapi.OpenConfig{}))(t)
 	defer a.Close()
-	q, err := a.CreateQP(4, 4)
-	require.NoError(t, err)
-	self, err := a.LocalEndpoint(q)
-	require.NoError(t, err)
+	q := must.Get(a.CreateQP(4, 4))(t)
+	self := must.Get(a.LocalEndpoint(q))(t)
 	require.NoError(t, a.ConnectQP(q, self))
 	documented["stats"].holdsText(t, "stats", runReader(t, "stats", "-j").Stdout)
 	top.holdsText(t, "top", runReader(t, "top", "-j", "-n", "2", "-i", "50ms").Stdout)
@@ -304,8 +301,7 @@ func TestJSONOfKernel(t *testing.T) {
 		require.Contains(t, documented, c.section)
 		documented[c.section].holdsText(t, c.line, stdout)
 	}
-	recorded, err := netlinktest.Recorded()
-	require.NoError(t, err)
+	recorded := must.Get(netlinktest.Recorded())(t)
 	for _, c := range recorded.Calls {
 		words := strings.Fields(strings.TrimPrefix(strings.TrimPrefix(c.Args, "-dd "), "-d "))
 		section := map[string]string{"dev": "dev show", "link": "link show", "res": "resource show", "resource": "resource show",

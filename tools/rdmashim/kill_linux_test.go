@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/tests/amount"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // leaveWithin is the documented bound in which a process ends after the other
@@ -75,8 +76,7 @@ func TestKill(t *testing.T) {
 // other side said. It returns false when the demo was over before.
 func killOnce(t *testing.T, path, addr, victim string, moment time.Duration) (said string, inTime bool) {
 	t.Helper()
-	stderr, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
-	require.NoError(t, err)
+	stderr := must.Get(os.Create(filepath.Join(t.TempDir(), "stderr")))(t)
 	defer stderr.Close()
 	cmd := tool(t, "demo", "--json", "--delay", "2ms", "--device", "soft:"+addr, path)
 	cmd.Stderr = stderr
@@ -105,8 +105,7 @@ func killOnce(t *testing.T, path, addr, victim string, moment time.Duration) (sa
 		// A server that has had its client's goodbye has done its work.
 		return "", false
 	}
-	text, err := os.ReadFile(stderr.Name())
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile(stderr.Name()))(t)
 	said = string(text)
 	require.Equal(t, 1, code, "the surviving process's exit status; it said %q", said)
 	bound := 4 * leaveWithin // at the pace of the race detector, on a busy machine
@@ -124,8 +123,7 @@ func killOnce(t *testing.T, path, addr, victim string, moment time.Duration) (sa
 			require.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH)
 		}
 	}
-	conn, err := net.ListenPacket("udp", addr+":4791")
-	require.NoError(t, err)
+	conn := must.Get(net.ListenPacket("udp", addr+":4791"))(t)
 	require.NoError(t, conn.Close())
 	return said, true
 }

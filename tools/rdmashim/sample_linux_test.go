@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/vishvananda/netlink"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/netns"
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 )
@@ -19,8 +20,7 @@ func TestSampleFindsDevices(t *testing.T) {
 		return
 	}
 	s := clitest.Serve(t, "sample", "write-read", "server", "--port", "0", "--once")
-	at, err := netip.ParseAddrPort(s.Addr)
-	require.NoError(t, err)
+	at := must.Get(netip.ParseAddrPort(s.Addr))(t)
 	require.True(t, at.Addr().IsUnspecified(), s.Addr)
 	o := runTool(t, "sample", "write-read", "client", netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), at.Port()).String())
 	require.Zero(t, o.Code, o.Stderr)
@@ -64,8 +64,7 @@ func TestLoIsDown(t *testing.T) {
 	if !netns.Own(t) {
 		return
 	}
-	lo, err := netlink.LinkByName("lo")
-	require.NoError(t, err)
+	lo := must.Get(netlink.LinkByName("lo"))(t)
 	require.NoError(t, netlink.LinkSetDown(lo))
 	says := func(args ...string) {
 		t.Helper()
@@ -74,8 +73,7 @@ func TestLoIsDown(t *testing.T) {
 		require.Equal(t, 1, strings.Count(o.Stderr, "the interface lo is down, which 127.0.0.1 needs: ip link set lo up"), o.Stderr)
 	}
 	says("demo")
-	addr, err := netlink.ParseAddr("127.0.0.1/8")
-	require.NoError(t, err)
+	addr := must.Get(netlink.ParseAddr("127.0.0.1/8"))(t)
 	require.NoError(t, netlink.AddrDel(lo, addr)) // as in a fresh namespace
 	says("demo")
 	says("ping", "client", "127.0.0.1")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/uapi"
 )
@@ -83,8 +84,7 @@ func TestSampleServesMany(t *testing.T) {
 // goes away, is a failed one, at either end.
 func TestSampleSeesMistakes(t *testing.T) {
 	t.Parallel()
-	d, err := uapi.Open("soft:"+clitest.Host(), uapi.OpenConfig{})
-	require.NoError(t, err)
+	d := must.Get(uapi.Open("soft:"+clitest.Host(), uapi.OpenConfig{}))(t)
 	defer d.Close()
 	for _, m := range []struct {
 		words, want string
@@ -109,11 +109,9 @@ func TestSampleSeesMistakes(t *testing.T) {
 		s := startCM(t, append(strings.Fields(m.words), "server", "--once")...)
 		mr, err := d.RegMR([]byte("client-wrote-that\x00\x00\x00\x00\x00"), uapi.AccessLocalWrite)
 		require.NoError(t, err)
-		qp, err := d.Dial(t.Context(), s.Addr, uapi.DialConfig{})
-		require.NoError(t, err)
+		qp := must.Get(d.Dial(t.Context(), s.Addr, uapi.DialConfig{}))(t)
 		if m.do != nil {
-			info, err := d.QueryConn(qp)
-			require.NoError(t, err)
+			info := must.Get(d.QueryConn(qp))(t)
 			var at uint64
 			for _, b := range info.PrivateData[:8] {
 				at = at<<8 | uint64(b)
@@ -121,7 +119,7 @@ func TestSampleSeesMistakes(t *testing.T) {
 			key := uint32(info.PrivateData[8])<<24 | uint32(info.PrivateData[9])<<16 | uint32(info.PrivateData[10])<<8 | uint32(info.PrivateData[11])
 			require.NoError(t, m.do(qp, at, key, mr))
 			wait, cancel := context.WithTimeout(t.Context(), time.Minute)
-			_, err = d.WaitCQ(wait, qp, make([]uapi.WC, 1))
+			_, err := d.WaitCQ(wait, qp, make([]uapi.WC, 1))
 			cancel()
 			require.NoError(t, err)
 		}

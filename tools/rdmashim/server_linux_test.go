@@ -16,6 +16,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/netns"
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
@@ -70,17 +71,13 @@ func TestServerOutOfDescriptors(t *testing.T) {
 	t.Parallel()
 	for _, words := range [][]string{{"server"}, {"perf", "server"}} {
 		cmd := tool(t, append(words, "--listen", "127.0.0.1:0")...)
-		stdout, err := cmd.StdoutPipe()
-		require.NoError(t, err)
-		stderr, err := cmd.StderrPipe()
-		require.NoError(t, err)
+		stdout := must.Get(cmd.StdoutPipe())(t)
+		stderr := must.Get(cmd.StderrPipe())(t)
 		require.NoError(t, cmd.Start())
 		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-		line, err := bufio.NewReader(stdout).ReadString('\n')
-		require.NoError(t, err)
+		line := must.Get(bufio.NewReader(stdout).ReadString('\n'))(t)
 		addr := strings.TrimSpace(strings.TrimPrefix(line, cli.ListeningPrefix))
-		files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", cmd.Process.Pid))
-		require.NoError(t, err)
+		files := must.Get(os.ReadDir(fmt.Sprintf("/proc/%d/fd", cmd.Process.Pid)))(t)
 		limit := unix.Rlimit{Cur: uint64(len(files)) + 4}
 		limit.Max = limit.Cur
 		require.NoError(t, unix.Prlimit(cmd.Process.Pid, unix.RLIMIT_NOFILE, &limit, nil))
@@ -90,8 +87,7 @@ func TestServerOutOfDescriptors(t *testing.T) {
 			require.NoError(t, err, "they wait in the backlog")
 			idle = append(idle, conn)
 		}
-		said, err := bufio.NewReader(stderr).ReadString('\n')
-		require.NoError(t, err)
+		said := must.Get(bufio.NewReader(stderr).ReadString('\n'))(t)
 		require.Contains(t, said, "too many open files")
 		for _, conn := range idle {
 			conn.Close()
@@ -111,10 +107,8 @@ func TestPlainSoftAwayFromLoopback(t *testing.T) {
 	if !netns.Own(t) {
 		return
 	}
-	lo, err := netlink.LinkByName("lo")
-	require.NoError(t, err)
-	addr, err := netlink.ParseAddr("192.0.2.9/32")
-	require.NoError(t, err)
+	lo := must.Get(netlink.LinkByName("lo"))(t)
+	addr := must.Get(netlink.ParseAddr("192.0.2.9/32"))(t)
 	require.NoError(t, netlink.AddrAdd(lo, addr))
 	at := clitest.Serve(t, "server", "--listen", "192.0.2.9:0", "-d", "soft?mtu=1024").Addr
 	o := runTool(t, "client", "--json", "-d", "soft?mtu=512", at, writeFile(t, 100))

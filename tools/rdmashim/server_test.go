@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/tools/internal/peer"
 )
@@ -77,13 +78,11 @@ func TestServerSurvivesNonsense(t *testing.T) {
 	s := serve(t)
 	addr := s.Addr
 	encode := func(v any) string {
-		b, err := json.Marshal(v)
-		require.NoError(t, err)
+		b := must.Get(json.Marshal(v))(t)
 		return string([]byte{0, 0, byte(len(b) >> 8), byte(len(b))}) + string(b)
 	}
 	hello := func(params any) string {
-		h, err := peer.NewHello("server", params)
-		require.NoError(t, err)
+		h := must.Get(peer.NewHello("server", params))(t)
 		return encode(h)
 	}
 	heard := ""
@@ -101,10 +100,8 @@ func TestServerSurvivesNonsense(t *testing.T) {
 		hello(map[string]any{"name": "x", "bytes": 8}) + "no introduction follows this, but words",
 		hello("no wishes"),
 	} {
-		conn, err := net.Dial("tcp", addr)
-		require.NoError(t, err)
-		_, err = conn.Write([]byte(words))
-		require.NoError(t, err)
+		conn := must.Get(net.Dial("tcp", addr))(t)
+		must.Get(conn.Write([]byte(words)))(t)
 		_ = conn.(*net.TCPConn).CloseWrite()
 		_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
 		answer, _ := io.ReadAll(conn)

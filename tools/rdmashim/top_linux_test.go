@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/stats"
@@ -71,22 +72,19 @@ func runOnTerminal(t *testing.T, name string) (string, error) {
 // and of one other not at all.
 func TestStatsOfAStoppedProcess(t *testing.T) {
 	privateSockets(t)
-	own, err := uapi.Open("soft?port=0", uapi.OpenConfig{})
-	require.NoError(t, err)
+	own := must.Get(uapi.Open("soft?port=0", uapi.OpenConfig{}))(t)
 	defer own.Close()
 	other := tool(t, "sample", "write-read", "server", "--device", "soft?port=0", "--port", "0")
-	out, err := other.StdoutPipe()
-	require.NoError(t, err)
+	out := must.Get(other.StdoutPipe())(t)
 	require.NoError(t, other.Start())
 	pid := other.Process.Pid
 	defer other.Wait()
 	defer other.Process.Kill() // which ends stopped processes, too
-	_, err = bufio.NewReader(out).ReadString('\n')
+	_, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err, "it listens")
 	require.NoError(t, other.Process.Signal(syscall.SIGSTOP))
 	var status unix.WaitStatus
-	_, err = unix.Wait4(pid, &status, unix.WUNTRACED, nil)
-	require.NoError(t, err)
+	must.Get(unix.Wait4(pid, &status, unix.WUNTRACED, nil))(t)
 	require.True(t, status.Stopped())
 
 	silent := fmt.Sprintf(`process %d \(.+\) does not answer within 200ms: it is stopped; kill -CONT %d lets it go on`, pid, pid)

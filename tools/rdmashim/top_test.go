@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/stats"
@@ -27,8 +28,7 @@ import (
 // sockets of their own.
 func privateSockets(t *testing.T) {
 	t.Helper()
-	run, err := os.MkdirTemp("", "rdma")
-	require.NoError(t, err)
+	run := must.Get(os.MkdirTemp("", "rdma"))(t)
 	t.Cleanup(func() { os.RemoveAll(run) })
 	t.Setenv("XDG_RUNTIME_DIR", run)
 	t.Setenv("TMPDIR", filepath.Join(run, "tmp"))
@@ -39,8 +39,7 @@ func privateSockets(t *testing.T) {
 func lossyPair(t *testing.T) (a, b *uapi.Device, write func()) {
 	t.Helper()
 	open := func(name string) *uapi.Device {
-		d, err := uapi.Open(name, uapi.OpenConfig{})
-		require.NoError(t, err)
+		d := must.Get(uapi.Open(name, uapi.OpenConfig{}))(t)
 		t.Cleanup(func() { d.Close() })
 		return d
 	}
@@ -77,8 +76,7 @@ func TestTopOfAnotherProcess(t *testing.T) {
 	var lines *bufio.Scanner
 	for range 20 { // again while this process is too busy to answer at first
 		cmd = tool(t, pidArgs("top", "-j", "-i", "0.05")...)
-		out, err := cmd.StdoutPipe()
-		require.NoError(t, err)
+		out := must.Get(cmd.StdoutPipe())(t)
 		require.NoError(t, cmd.Start())
 		lines = bufio.NewScanner(out)
 		lines.Buffer(nil, 1<<20)
@@ -127,8 +125,7 @@ func TestStatsOfAnotherProcess(t *testing.T) {
 	privateSockets(t)
 	a, _, write := lossyPair(t)
 	write()
-	own, err := a.Stats()
-	require.NoError(t, err)
+	own := must.Get(a.Stats())(t)
 
 	o := runReader(t, "stats", own.Device, "-j")
 	require.Zero(t, o.Code, o.Stderr)
@@ -164,10 +161,8 @@ func TestStatsListen(t *testing.T) {
 	s := clitest.Serve(t, pidArgs("stats", "--listen", "127.0.0.1:0")...)
 	for counted := 0; counted < 2; { // again while this process is too busy to answer
 		write()
-		r, err := http.Get("http://" + s.Addr + "/metrics")
-		require.NoError(t, err)
-		text, err := io.ReadAll(r.Body)
-		require.NoError(t, err)
+		r := must.Get(http.Get("http://" + s.Addr + "/metrics"))(t)
+		text := must.Get(io.ReadAll(r.Body))(t)
 		require.NoError(t, r.Body.Close())
 		require.Equal(t, http.StatusOK, r.StatusCode)
 		counted = strings.Count(string(text), "\nrdmashim_port_sent_pkts_total{")
@@ -184,8 +179,7 @@ func TestStatsAfterAKill(t *testing.T) {
 	dir := filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "rdmashim")
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	path := filepath.Join(dir, fmt.Sprintf("%d-1.sock", gone.Process.Pid))
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	require.NoError(t, err)
+	l := must.Get(net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}))(t)
 	l.SetUnlinkOnClose(false)
 	require.NoError(t, l.Close())
 	o := runTool(t, "stats", "-j", "-p", strconv.Itoa(gone.Process.Pid))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/link/rules"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 const testdata = "../../../tests/testdata/"
@@ -21,11 +22,9 @@ const testdata = "../../../tests/testdata/"
 // recorded are the frames of rxe, over IPv4 and IPv6.
 func recorded(t testing.TB) (frames [][]byte) {
 	for _, name := range []string{"rxe-6.1-rc-mtu1024.pcap", "rxe-6.1-ipv6.pcap", "rxe-6.1-cm.pcap"} {
-		f, err := os.Open(testdata + name)
-		require.NoError(t, err)
+		f := must.Get(os.Open(testdata + name))(t)
 		defer f.Close()
-		r, err := pcapgo.NewReader(f)
-		require.NoError(t, err)
+		r := must.Get(pcapgo.NewReader(f))(t)
 		for {
 			b, _, err := r.ReadPacketData()
 			if err == io.EOF {
@@ -46,8 +45,7 @@ func tagged(frame []byte) []byte {
 }
 
 func ruled(t testing.TB, text string) Path {
-	set, err := rules.Parse(text)
-	require.NoError(t, err)
+	set := must.Get(rules.Parse(text))(t)
 	return Path{MTU: AnyMTU, Rules: set}
 }
 

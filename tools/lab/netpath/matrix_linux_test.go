@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 
 	"github.com/rdmashim/rdmashim/tools/internal/bump"
@@ -112,8 +113,7 @@ func TestOutage(t *testing.T) {
 	defer cancel()
 	wc := make([]uapi.WC, 4)
 	for got := 0; got < len(wc); {
-		k, err := from.device.WaitCQ(ctx, from.qp, wc[got:])
-		require.NoError(t, err)
+		k := must.Get(from.device.WaitCQ(ctx, from.qp, wc[got:]))(t)
 		got += k
 	}
 	took := time.Since(began)
@@ -181,11 +181,9 @@ func connect(t *testing.T, n *Net, four bool, config uapi.QPConfig) (a, b *side)
 	require.NoError(t, <-accepted)
 	for _, s := range []*side{a, b} {
 		other := map[*side]*side{a: b, b: a}[s]
-		info, err := other.device.QueryMR(other.mr)
-		require.NoError(t, err)
+		info := must.Get(other.device.QueryMR(other.mr))(t)
 		s.peer = info.Region()
-		q, err := s.device.QueryQP(s.qp)
-		require.NoError(t, err)
+		q := must.Get(s.device.QueryQP(s.qp))(t)
 		s.bound = time.Duration(q.Retry+1) * q.Timeout
 	}
 	return a, b
@@ -269,8 +267,7 @@ func sends(t *testing.T, from, to *side, size uint64) {
 	}
 	for i, p := range pieces(size) {
 		wr := uapi.WR{ID: uapi.WRID(i), Op: uapi.OpSend, Flags: uapi.Signaled, SGE: []uapi.SGE{{MR: from.mr, Offset: p[0], Length: p[1]}}}
-		_, err := from.device.Post(from.qp, []uapi.WR{wr})
-		require.NoError(t, err)
+		must.Get(from.device.Post(from.qp, []uapi.WR{wr}))(t)
 	}
 	for i, c := range to.complete(t, messages) {
 		require.Equal(t, pieces(size)[i][1], c.ByteLen)

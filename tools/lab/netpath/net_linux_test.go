@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tools/internal/bump"
 )
 
@@ -74,8 +75,7 @@ func datagram(i int) []byte {
 func send(t *testing.T, from *net.UDPConn, to *sink, first, count int) {
 	t.Helper()
 	for i := range count {
-		_, err := from.WriteTo(datagram(first+i), to.LocalAddr())
-		require.NoError(t, err)
+		must.Get(from.WriteTo(datagram(first+i), to.LocalAddr()))(t)
 	}
 }
 
@@ -99,11 +99,9 @@ func (s *sink) arrivals(t *testing.T, packets int) (got [][]byte, c bump.Counts)
 		s.took++
 		got = append(got, bytes.Clone(buf[:n]))
 	}
-	raw, err := s.SyscallConn()
-	require.NoError(t, err)
+	raw := must.Get(s.SyscallConn())(t)
 	require.NoError(t, raw.Control(func(fd uintptr) {
-		_, err := unix.Read(int(fd), buf)
-		require.ErrorIs(t, err, unix.EAGAIN, "more than was delivered")
+		must.Fail(unix.Read(int(fd), buf))(t, unix.EAGAIN, "more than was delivered")
 	}))
 	return got, c
 }
@@ -135,8 +133,7 @@ func TestClean(t *testing.T) {
 		a, b := socket(t, n.A, family.a), socket(t, n.B, family.b)
 		for range 2 {
 			for i := range 50 {
-				_, err := a.WriteTo(datagram(i), b.LocalAddr())
-				require.NoError(t, err)
+				must.Get(a.WriteTo(datagram(i), b.LocalAddr()))(t)
 				buf := make([]byte, 2000)
 				k, from, err := b.ReadFrom(buf)
 				require.NoError(t, err)
@@ -157,8 +154,7 @@ func TestSegments(t *testing.T) {
 	t.Parallel()
 	n := newNet(t, Options{})
 	a, b := pair(t, n, true)
-	raw, err := a.SyscallConn()
-	require.NoError(t, err)
+	raw := must.Get(a.SyscallConn())(t)
 	require.NoError(t, raw.Control(func(fd uintptr) {
 		require.NoError(t, unix.SetsockoptInt(int(fd), unix.SOL_UDP, unix.UDP_SEGMENT, size))
 	}))
@@ -166,8 +162,7 @@ func TestSegments(t *testing.T) {
 	for i := range 30 {
 		all = append(all, datagram(i)...)
 	}
-	_, err = a.WriteTo(all, b.LocalAddr())
-	require.NoError(t, err)
+	must.Get(a.WriteTo(all, b.LocalAddr()))(t)
 	got, counts := b.arrivals(t, 30)
 	require.Equal(t, upTo(30), numbers(t, got))
 	require.Equal(t, bump.Counts{Packets: 30, Delivered: 30}, counts)
@@ -205,8 +200,7 @@ func TestDelay(t *testing.T) {
 			_, from, err := b.ReadFrom(buf)
 			require.NoError(t, err)
 			require.GreaterOrEqual(t, time.Since(began), delay)
-			_, err = b.WriteTo(buf, from)
-			require.NoError(t, err)
+			must.Get(b.WriteTo(buf, from))(t)
 			_, _, err = a.ReadFrom(buf)
 			require.NoError(t, err)
 			took := time.Since(began)
@@ -297,17 +291,15 @@ func TestMTU(t *testing.T) {
 	t.Parallel()
 	n := newNet(t, Options{AB: Path{MTU: size + ip4Len + udpLen}})
 	a, b := pair(t, n, true)
-	raw, err := a.SyscallConn()
-	require.NoError(t, err)
+	raw := must.Get(a.SyscallConn())(t)
 	require.NoError(t, raw.Control(func(fd uintptr) {
 		require.NoError(t, unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO))
 	}))
 	send(t, a, b, 0, 1)
 	for _, length := range []int{size + 1, bump.DefaultMTU - ip4Len - udpLen} {
-		_, err := a.WriteTo(make([]byte, length), b.LocalAddr())
-		require.NoError(t, err)
+		must.Get(a.WriteTo(make([]byte, length), b.LocalAddr()))(t)
 	}
-	_, err = a.WriteTo(make([]byte, bump.DefaultMTU-ip4Len-udpLen+1), b.LocalAddr())
+	_, err := a.WriteTo(make([]byte, bump.DefaultMTU-ip4Len-udpLen+1), b.LocalAddr())
 	require.ErrorIs(t, err, unix.EMSGSIZE)
 	got, counts := b.arrivals(t, 3)
 	require.Equal(t, []int{0}, numbers(t, got))
@@ -360,12 +352,10 @@ func TestStream(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	c, err := l.Accept()
-	require.NoError(t, err)
+	c := must.Get(l.Accept())(t)
 	defer c.Close()
 	require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
-	got, err := io.ReadAll(c)
-	require.NoError(t, err)
+	got := must.Get(io.ReadAll(c))(t)
 	require.True(t, bytes.Equal(data, got), "%d bytes of %d", len(got), len(data))
 	ab, _ := n.Counts()
 	require.Greater(t, ab.Packets, uint64(len(data)/bump.DefaultMTU))
@@ -395,10 +385,8 @@ func TestUnprivileged(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	require.NoError(t, os.Chmod(dir, 0o755))
-	self, err := os.Executable()
-	require.NoError(t, err)
-	program, err := os.ReadFile(self)
-	require.NoError(t, err)
+	self := must.Get(os.Executable())(t)
+	program := must.Get(os.ReadFile(self))(t)
 	copied := filepath.Join(dir, "netpath.test")
 	require.NoError(t, os.WriteFile(copied, program, 0o755))
 	cmd := exec.Command(copied, "-test.run=^(TestClean|TestLoss|TestSegments)$", "-test.v")

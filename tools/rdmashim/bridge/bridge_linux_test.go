@@ -23,6 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/netns"
 	"github.com/rdmashim/rdmashim/tools/internal/bump"
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
@@ -42,8 +43,7 @@ func veths(t *testing.T) {
 		a.Name = name + "0"
 		require.NoError(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: a, PeerName: name + "1"}))
 		for _, end := range []string{"0", "1"} {
-			l, err := netlink.LinkByName(name + end)
-			require.NoError(t, err)
+			l := must.Get(netlink.LinkByName(name + end))(t)
 			require.NoError(t, netlink.LinkSetIP6AddrGenMode(l, 1)) // none: the kernel says nothing by itself
 			require.NoError(t, netlink.LinkSetUp(l))
 		}
@@ -55,18 +55,14 @@ func veths(t *testing.T) {
 func begin(t *testing.T, args ...string) (cmd *exec.Cmd, stdout *bufio.Reader, end func() string) {
 	t.Helper()
 	cmd = clitest.Tool(t, append([]string{"bridge", "x1", "y1"}, args...)...)
-	stderr, err := cmd.StderrPipe()
-	require.NoError(t, err)
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
+	stderr := must.Get(cmd.StderrPipe())(t)
+	out := must.Get(cmd.StdoutPipe())(t)
 	require.NoError(t, cmd.Start())
 	told := bufio.NewReader(stderr)
-	line, err := told.ReadString('\n')
-	require.NoError(t, err)
+	line := must.Get(told.ReadString('\n'))(t)
 	require.Equal(t, "rdmashim: bridging x1 and y1; interrupt to end\n", line)
 	return cmd, bufio.NewReader(out), func() string {
-		rest, err := io.ReadAll(told)
-		require.NoError(t, err)
+		rest := must.Get(io.ReadAll(told))(t)
 		return string(rest)
 	}
 }
@@ -76,17 +72,14 @@ func begin(t *testing.T, args ...string) (cmd *exec.Cmd, stdout *bufio.Reader, e
 type peer struct{ fd int }
 
 func open(t *testing.T, name string) peer {
-	l, err := netlink.LinkByName(name)
-	require.NoError(t, err)
-	fd, err := bump.Listen(l.Attrs().Index, true)
-	require.NoError(t, err)
+	l := must.Get(netlink.LinkByName(name))(t)
+	fd := must.Get(bump.Listen(l.Attrs().Index, true))(t)
 	t.Cleanup(func() { unix.Close(fd) })
 	return peer{fd}
 }
 
 func (e peer) send(t *testing.T, frame []byte) {
-	_, err := unix.Write(e.fd, append(make([]byte, 10), frame...))
-	require.NoError(t, err)
+	must.Get(unix.Write(e.fd, append(make([]byte, 10), frame...)))(t)
 }
 
 // receive waits for a frame, with the VLAN's tag that it had.
@@ -99,8 +92,7 @@ func (e peer) receive(t *testing.T) []byte {
 	n, k, _, _, err := unix.Recvmsg(e.fd, buf, about, 0)
 	require.NoError(t, err)
 	frame := buf[10:n]
-	messages, err := unix.ParseSocketControlMessage(about[:k])
-	require.NoError(t, err)
+	messages := must.Get(unix.ParseSocketControlMessage(about[:k]))(t)
 	require.Len(t, messages, 1)
 	if aux := messages[0].Data; binary.NativeEndian.Uint32(aux)&unix.TP_STATUS_VLAN_VALID != 0 {
 		tag := binary.BigEndian.AppendUint16([]byte{0x81, 0}, binary.NativeEndian.Uint16(aux[16:]))
@@ -110,11 +102,9 @@ func (e peer) receive(t *testing.T) []byte {
 }
 
 func frames(t *testing.T) (list [][]byte) {
-	f, err := os.Open(recording)
-	require.NoError(t, err)
+	f := must.Get(os.Open(recording))(t)
 	defer f.Close()
-	r, err := pcapgo.NewReader(f)
-	require.NoError(t, err)
+	r := must.Get(pcapgo.NewReader(f))(t)
 	for {
 		b, _, err := r.ReadPacketData()
 		if err == io.EOF {
@@ -136,8 +126,7 @@ func TestBridge(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "left.pcapng")
 	cmd, stdout, end := begin(t, "--fault", "drop op=READ_RESPONSE_* nth=3", "--fault", "drop op=CNP", "--pcap", path, "-j")
 	promiscuous := func() int {
-		l, err := netlink.LinkByName("x1")
-		require.NoError(t, err)
+		l := must.Get(netlink.LinkByName("x1"))(t)
 		return l.Attrs().Promisc
 	}
 	require.Equal(t, 1, promiscuous())
@@ -162,8 +151,7 @@ func TestBridge(t *testing.T) {
 		way.from.send(t, other)
 		require.Equal(t, other, way.to.receive(t))
 		require.NoError(t, cmd.Process.Signal(unix.SIGUSR1))
-		line, err := stdout.ReadBytes('\n')
-		require.NoError(t, err)
+		line := must.Get(stdout.ReadBytes('\n'))(t)
 		require.NoError(t, json.Unmarshal(line, &report))
 		i := 0
 		if way.from == y {
@@ -176,15 +164,13 @@ func TestBridge(t *testing.T) {
 		require.EqualValues(t, len(frames(t))-lost+1, got.Frames)
 	}
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
-	rest, err := io.ReadAll(stdout)
-	require.NoError(t, err)
+	rest := must.Get(io.ReadAll(stdout))(t)
 	require.NoError(t, json.Unmarshal(rest, &report))
 	require.Equal(t, "rdmashim: a rule of faults never hit a packet: drop op=CNP\n", end())
 	require.NoError(t, cmd.Wait())
 	require.Zero(t, promiscuous())
 
-	b, err := os.ReadFile(path)
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(path))(t)
 	r, err := dissect.NewReader(bytes.NewReader(b), wire.Port, dissect.MaxUnzipped)
 	require.NoError(t, err)
 	left, bytesLeft := map[string]uint64{}, uint64(0)
@@ -225,22 +211,17 @@ func TestOffloads(t *testing.T) {
 
 	// An address at x0, and a neighbour who is not there.
 	from, to := netip.MustParseAddr("10.9.0.1"), net.IPv4(10, 9, 0, 2)
-	l, err := netlink.LinkByName("x0")
-	require.NoError(t, err)
-	address, err := netlink.ParseAddr(from.String() + "/24")
-	require.NoError(t, err)
+	l := must.Get(netlink.LinkByName("x0"))(t)
+	address := must.Get(netlink.ParseAddr(from.String() + "/24"))(t)
 	require.NoError(t, netlink.AddrAdd(l, address))
 	require.NoError(t, netlink.NeighSet(&netlink.Neigh{LinkIndex: l.Attrs().Index, State: netlink.NUD_PERMANENT, IP: to, HardwareAddr: net.HardwareAddr{2, 0, 0, 0, 0, 9}}))
 	for _, port := range []int{wire.Port, 9} {
-		c, err := net.DialUDP("udp4", nil, &net.UDPAddr{IP: to, Port: port})
-		require.NoError(t, err)
-		raw, err := c.SyscallConn()
-		require.NoError(t, err)
+		c := must.Get(net.DialUDP("udp4", nil, &net.UDPAddr{IP: to, Port: port}))(t)
+		raw := must.Get(c.SyscallConn())(t)
 		require.NoError(t, raw.Control(func(fd uintptr) {
 			require.NoError(t, unix.SetsockoptInt(int(fd), unix.SOL_UDP, unix.UDP_SEGMENT, 1000))
 		}))
-		_, err = c.Write(bytes.Repeat([]byte{5}, 2500))
-		require.NoError(t, err)
+		must.Get(c.Write(bytes.Repeat([]byte{5}, 2500)))(t)
 		require.NoError(t, c.Close())
 		var sizes []int
 		for all := 0; all < 2500; {
@@ -266,8 +247,7 @@ func TestGone(t *testing.T) {
 	}
 	veths(t)
 	cmd, _, end := begin(t)
-	l, err := netlink.LinkByName("x1")
-	require.NoError(t, err)
+	l := must.Get(netlink.LinkByName("x1"))(t)
 	require.NoError(t, netlink.LinkDel(l))
 	require.Equal(t, "rdmashim: the interface x1 is gone: no such device\n", end())
 	require.Error(t, cmd.Wait())
@@ -282,10 +262,8 @@ func TestRefused(t *testing.T) {
 	br := netlink.NewLinkAttrs()
 	br.Name = "br0"
 	require.NoError(t, netlink.LinkAdd(&netlink.Bridge{LinkAttrs: br}))
-	b, err := netlink.LinkByName("br0")
-	require.NoError(t, err)
-	l, err := netlink.LinkByName("y0")
-	require.NoError(t, err)
+	b := must.Get(netlink.LinkByName("br0"))(t)
+	l := must.Get(netlink.LinkByName("y0"))(t)
 	require.NoError(t, netlink.LinkSetMaster(l, b))
 	for args, want := range map[string]string{
 		"x1":                          "two different interfaces",

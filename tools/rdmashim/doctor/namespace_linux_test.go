@@ -12,14 +12,14 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/netns"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
 func up(t *testing.T, name string) netlink.Link {
 	t.Helper()
-	l, err := netlink.LinkByName(name)
-	require.NoError(t, err)
+	l := must.Get(netlink.LinkByName(name))(t)
 	require.NoError(t, netlink.LinkSetUp(l))
 	return l
 }
@@ -36,8 +36,7 @@ func veth(t *testing.T, name, other, addr string) netlink.Link {
 	})
 	up(t, other)
 	l := up(t, name)
-	a, err := netlink.ParseAddr(addr)
-	require.NoError(t, err)
+	a := must.Get(netlink.ParseAddr(addr))(t)
 	require.NoError(t, netlink.AddrAdd(l, a))
 	return l
 }
@@ -45,8 +44,7 @@ func veth(t *testing.T, name, other, addr string) netlink.Link {
 func setting(t *testing.T, path, value string) {
 	t.Helper()
 	path = "/proc/sys/net/" + path
-	old, err := os.ReadFile(path)
-	require.NoError(t, err)
+	old := must.Get(os.ReadFile(path))(t)
 	require.NoError(t, os.WriteFile(path, []byte(value), 0))
 	t.Cleanup(func() { _ = os.WriteFile(path, old, 0) })
 }
@@ -54,10 +52,8 @@ func setting(t *testing.T, path, value string) {
 // really runs the doctor on this machine, as it is.
 func really(t *testing.T, o Options) *Report {
 	t.Helper()
-	s, err := Running()
-	require.NoError(t, err)
-	r, err := Run(t.Context(), s, o)
-	require.NoError(t, err)
+	s := must.Get(Running())(t)
+	r := must.Get(Run(t.Context(), s, o))(t)
 	return r
 }
 
@@ -76,14 +72,11 @@ func expect(t *testing.T, o Options, check string, status Status, says, fix stri
 // its number.
 func hold(t *testing.T, addr string) int {
 	t.Helper()
-	c, err := net.ListenPacket("udp", addr)
-	require.NoError(t, err)
-	f, err := c.(*net.UDPConn).File()
-	require.NoError(t, err)
+	c := must.Get(net.ListenPacket("udp", addr))(t)
+	f := must.Get(c.(*net.UDPConn).File())(t)
 	require.NoError(t, c.Close())
 	holder := exec.Command("cat") // ends with its input
-	in, err := holder.StdinPipe()
-	require.NoError(t, err)
+	in := must.Get(holder.StdinPipe())(t)
 	holder.ExtraFiles = []*os.File{f}
 	require.NoError(t, holder.Start())
 	require.NoError(t, f.Close())
@@ -116,8 +109,7 @@ func TestSoftDevice(t *testing.T) {
 		require.Equal(t, onVeth, r.Device)
 	})
 	t.Run("lo down", func(t *testing.T) { // as it is in a new namespace
-		l, err := netlink.LinkByName("lo")
-		require.NoError(t, err)
+		l := must.Get(netlink.LinkByName("lo"))(t)
 		require.NoError(t, netlink.LinkSetDown(l))
 		defer up(t, "lo")
 		r := expect(t, Options{Device: "soft"}, "netdev", Fail, "lo is down", "ip link set lo up")
@@ -138,8 +130,7 @@ func TestSoftDevice(t *testing.T) {
 	})
 	t.Run("no carrier", func(t *testing.T) {
 		veth(t, "d0", "d1", "10.77.0.1/24")
-		l, err := netlink.LinkByName("d1")
-		require.NoError(t, err)
+		l := must.Get(netlink.LinkByName("d1"))(t)
 		require.NoError(t, netlink.LinkSetDown(l))
 		expect(t, soft, "netdev", Fail, "no carrier", "bring its other end up")
 	})
@@ -159,8 +150,7 @@ func TestSoftDevice(t *testing.T) {
 	})
 	t.Run("MTU changes under an open device", func(t *testing.T) {
 		l := veth(t, "d0", "d1", "10.77.0.1/24")
-		s, err := Running()
-		require.NoError(t, err)
+		s := must.Get(Running())(t)
 		for mtu, want := range map[int]Check{
 			9000: {Status: Warn, Detail: "active MTU is 1024, though the MTU of d0, 9000, carries 4096", Fix: "open the device again"},
 			700:  {Status: Fail, Detail: "active MTU is 1024, but the MTU of d0 is 700", Fix: "ip link set d0 mtu 1104"},
@@ -170,8 +160,7 @@ func TestSoftDevice(t *testing.T) {
 				defer func() { require.NoError(t, netlink.LinkSetMTU(l, mtu)) }()
 				return uapi.Open(device, uapi.OpenConfig{})
 			}
-			r, err := Run(t.Context(), s, soft)
-			require.NoError(t, err)
+			r := must.Get(Run(t.Context(), s, soft))(t)
 			got := find(t, r, "mtu")
 			require.Equal(t, want.Status, got.Status)
 			require.Contains(t, got.Detail, want.Detail)
@@ -217,8 +206,7 @@ func TestSoftDevice(t *testing.T) {
 			"on":  "the peer 127.0.0.7 is on this machine, and is reached through shared memory",
 			"off": "is reached by UDP: it is no soft device, or has shm=off",
 		} {
-			c, err := uapi.Open("soft:127.0.0.7?shm="+shared, uapi.OpenConfig{})
-			require.NoError(t, err)
+			c := must.Get(uapi.Open("soft:127.0.0.7?shm="+shared, uapi.OpenConfig{}))(t)
 			expect(t, o, "route", Pass, words, "")
 			if shared == "on" {
 				expect(t, Options{Device: o.Device + "?shm=off", Peer: o.Peer}, "route", Pass, "without shm=off", "")
@@ -280,10 +268,8 @@ func TestFeatures(t *testing.T) {
 		return
 	}
 	veth(t, "d0", "d1", "10.77.0.1/24")
-	on, err := features("d0")
-	require.NoError(t, err)
+	on := must.Get(features("d0"))(t)
 	require.True(t, on["tx-generic-segmentation"], "%v", on)
 	require.False(t, on["rx-gro"], "%v", on)
-	_, err = features("nosuch0")
-	require.ErrorIs(t, err, unix.ENODEV)
+	must.Fail(features("nosuch0"))(t, unix.ENODEV)
 }

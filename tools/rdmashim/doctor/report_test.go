@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
 	"github.com/rdmashim/rdmashim/uapi"
 )
@@ -26,8 +27,7 @@ func TestGolden(t *testing.T) {
 	b.k.Files["etc/os-release"] = "ID=ubuntu\n" // no difference between machines' names
 	b.Memlock = func() (int64, error) { return 8 << 20, nil }
 	b.Open = func(string) (*uapi.Device, error) { return nil, syscall.EACCES }
-	r, err := Run(t.Context(), b.System, Options{Device: "rxe0"})
-	require.NoError(t, err)
+	r := must.Get(Run(t.Context(), b.System, Options{Device: "rxe0"}))(t)
 	for file, print := range map[string]func(*bytes.Buffer) error{
 		"testdata/report.json": func(w *bytes.Buffer) error { return cli.PrintJSON(w, r) },
 		"testdata/report.txt":  func(w *bytes.Buffer) error { return r.Text(w) },
@@ -37,8 +37,7 @@ func TestGolden(t *testing.T) {
 		if *rewrite {
 			require.NoError(t, os.WriteFile(file, got.Bytes(), 0o644))
 		}
-		want, err := os.ReadFile(file)
-		require.NoError(t, err)
+		want := must.Get(os.ReadFile(file))(t)
 		require.Equal(t, string(want), got.String(), "%s; -rewrite writes it anew", file)
 	}
 }
@@ -113,14 +112,12 @@ func TestSoftLimits(t *testing.T) {
 func TestNothingKnown(t *testing.T) {
 	s := System{Open: func(device string) (*uapi.Device, error) { return uapi.Open(device, uapi.OpenConfig{}) }}
 	for _, device := range []string{"soft?port=0", "sim"} {
-		r, err := Run(t.Context(), s, Options{Device: device})
-		require.NoError(t, err)
+		r := must.Get(Run(t.Context(), s, Options{Device: device}))(t)
 		require.True(t, r.OK, "%+v", r)
 		require.Equal(t, Pass, find(t, r, "loopback").Status)
 	}
 	s.Open = func(string) (*uapi.Device, error) { return nil, syscall.ENOTSUP }
-	r, err := Run(t.Context(), s, Options{Device: "rxe0"})
-	require.NoError(t, err)
+	r := must.Get(Run(t.Context(), s, Options{Device: "rxe0"}))(t)
 	require.False(t, r.OK)
 	require.Equal(t, "use a soft device: rdmashim doctor soft", find(t, r, "loopback").Fix)
 }

@@ -107,8 +107,7 @@ func expect(t *testing.T, w way, check string, status doctor.Status, says, fix s
 
 func link(t *testing.T, name string) netlink.Link {
 	t.Helper()
-	l, err := netlink.LinkByName(name)
-	require.NoError(t, err)
+	l := must.Get(netlink.LinkByName(name))(t)
 	return l
 }
 
@@ -172,8 +171,7 @@ func TestSmallMTU(t *testing.T) {
 
 func TestNoAddress(t *testing.T) {
 	l := link(t, ensure(t).NetDev)
-	addrs, err := netlink.AddrList(l, netlink.FAMILY_ALL)
-	require.NoError(t, err)
+	addrs := must.Get(netlink.AddrList(l, netlink.FAMILY_ALL))(t)
 	for i := range addrs {
 		require.NoError(t, netlink.AddrDel(l, &addrs[i]))
 	}
@@ -226,8 +224,7 @@ func TestOtherNamespace(t *testing.T) {
 // TestExclusive: then the device is seen in its own namespace only.
 func TestExclusive(t *testing.T) {
 	ensure(t)
-	m, err := netlinkmgr.Open()
-	require.NoError(t, err)
+	m := must.Get(netlinkmgr.Open())(t)
 	set := func(shared bool) { // a namespace that has ended is there for a while
 		for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 			err := m.SetNetNS(t.Context(), shared)
@@ -262,8 +259,7 @@ func TestNoSocketInNamespace(t *testing.T) {
 		return
 	}
 	require.NoError(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "v0"}, PeerName: "v1"}))
-	a, err := netlink.ParseAddr("10.77.0.1/24")
-	require.NoError(t, err)
+	a := must.Get(netlink.ParseAddr("10.77.0.1/24"))(t)
 	require.NoError(t, netlink.AddrAdd(link(t, "v0"), a))
 	for _, name := range []string{"lo", "v1", "v0"} {
 		require.NoError(t, netlink.LinkSetUp(link(t, name)))
@@ -298,8 +294,7 @@ func TestModules(t *testing.T) {
 	r := expect(t, way{}, "modules", doctor.Fail, "not loaded: rdma_rxe", "rdmashim link up")
 	require.Equal(t, doctor.Pass, find(t, r, "udp-port").Status)
 
-	holder, err := net.ListenPacket("udp", ":4791")
-	require.NoError(t, err)
+	holder := must.Get(net.ListenPacket("udp", ":4791"))(t)
 	defer holder.Close()
 	pid := strconv.Itoa(os.Getpid())
 	expect(t, way{tool: true}, "udp-port", doctor.Fail, "held by process "+pid, "kill "+pid)
@@ -314,14 +309,12 @@ func TestSoftBesideRXE(t *testing.T) {
 	require.Contains(t, c.Detail, "rdma_rxe")
 	require.Equal(t, "rmmod rdma_rxe", c.Fix)
 
-	addrs, err := netlink.AddrList(netdev, netlink.FAMILY_V4)
-	require.NoError(t, err)
+	addrs := must.Get(netlink.AddrList(netdev, netlink.FAMILY_V4))(t)
 	require.NotEmpty(t, addrs)
 	expect(t, way{device: "soft:" + addrs[0].IP.String()}, "udp-port", doctor.Fail, "held by rdma_rxe", "rmmod rdma_rxe")
 
 	const limit = "/proc/sys/net/core/rmem_max"
-	old, err := os.ReadFile(limit)
-	require.NoError(t, err)
+	old := must.Get(os.ReadFile(limit))(t)
 	defer func() { require.NoError(t, os.WriteFile(limit, old, 0)) }()
 	require.NoError(t, os.WriteFile(limit, []byte("212992"), 0))
 	expect(t, way{device: "soft", user: nobody}, "buffers", doctor.Warn, "208 KiB to receive", "sysctl -w net.core.rmem_max=4194304")
