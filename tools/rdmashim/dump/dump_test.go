@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
 )
@@ -73,8 +74,7 @@ func TestDumpText(t *testing.T) {
 
 func TestDumpUsage(t *testing.T) {
 	cut := filepath.Join(t.TempDir(), "cut.pcap")
-	b, err := os.ReadFile(recording("rxe-6.1-uc-ud.pcap"))
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(recording("rxe-6.1-uc-ud.pcap")))(t)
 	require.NoError(t, os.WriteFile(cut, b[:1000], 0o600))
 	for _, c := range []struct {
 		args           string
@@ -108,8 +108,7 @@ func TestDumpUsage(t *testing.T) {
 }
 
 func TestDumpStandardInput(t *testing.T) {
-	f, err := os.Open(recording("rxe-6.1-cm.pcap"))
-	require.NoError(t, err)
+	f := must.Get(os.Open(recording("rxe-6.1-cm.pcap")))(t)
 	defer f.Close()
 	cmd := clitest.Tool(t, "dump", "-")
 	cmd.Stdin = f
@@ -131,8 +130,7 @@ func isCapture(b *bytes.Buffer, n int) bool {
 // Any bytes are lines of text or JSON, or an error.
 func FuzzDump(f *testing.F) {
 	for _, name := range []string{"rxe-6.1-uc-ud.pcap", "rxe-6.1-ipv6.pcap", "rxe-6.1-cm.pcap", "rxe-6.1-rc-errors.pcap"} {
-		b, err := os.ReadFile(recording(name))
-		require.NoError(f, err)
+		b := must.Get(os.ReadFile(recording(name)))(f)
 		f.Add(b[:1500])
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
@@ -104,8 +105,7 @@ func TestDumpWrite(t *testing.T) {
 	require.Equal(t, 54*2, strings.Count(o.Stdout, "\n"))
 	want := dumped(t, "--opcode", "nak,rnr", file)
 	require.Equal(t, want, dumped(t, path))
-	info, err := os.Stat(path)
-	require.NoError(t, err)
+	info := must.Get(os.Stat(path))(t)
 	require.Zero(t, info.Mode().Perm()&0o077, "a capture is its user's")
 	require.NoError(t, os.Symlink(path, path+".link"))
 	o = clitest.RunTool(t, "dump", "-w", path+".link", file)
@@ -123,8 +123,7 @@ func TestDumpWrite(t *testing.T) {
 	compare(t, path)
 	// Through a pipe.
 	first := clitest.Tool(t, "dump", "-w", "-", file)
-	out, err := first.Output()
-	require.NoError(t, err)
+	out := must.Get(first.Output())(t)
 	second := clitest.Tool(t, "dump", "-")
 	second.Stdin = strings.NewReader(string(out))
 	require.Equal(t, dumped(t, file), clitest.Finish(t, second).Stdout)
@@ -132,8 +131,7 @@ func TestDumpWrite(t *testing.T) {
 
 func readFile(t *testing.T, path string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(path))(t)
 	return b
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/netns"
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 )
@@ -26,8 +27,7 @@ func TestDumpLive(t *testing.T) {
 	cmd := clitest.Tool(t, "dump", "--live", "lo", "-w", path, "--summary", "-j")
 	var stdout bytes.Buffer
 	cmd.Stdout = &stdout
-	stderr, err := cmd.StderrPipe()
-	require.NoError(t, err)
+	stderr := must.Get(cmd.StderrPipe())(t)
 	require.NoError(t, cmd.Start())
 	told := bufio.NewReader(stderr)
 	line, err := told.ReadString('\n')
@@ -36,8 +36,7 @@ func TestDumpLive(t *testing.T) {
 
 	counters := traffic(t, "stats=off&shm=off", "loss=3%&seed=5", 300_000)
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
-	line, err = told.ReadString('\n')
-	require.NoError(t, err)
+	line = must.Get(told.ReadString('\n'))(t)
 	require.Contains(t, line, "packets written to "+path)
 	require.NoError(t, cmd.Wait())
 
@@ -80,10 +79,8 @@ func TestDumpLiveNowhere(t *testing.T) {
 func TestDumpLiveUnprivileged(t *testing.T) {
 	cmd := clitest.Tool(t, "dump", "--live", "lo")
 	if os.Getuid() == 0 {
-		path, err := os.Executable()
-		require.NoError(t, err)
-		self, err := os.Open(path) // its directory is root's own
-		require.NoError(t, err)
+		path := must.Get(os.Executable())(t)
+		self := must.Get(os.Open(path))(t) // its directory is root's own
 		defer self.Close()
 		cmd.Path, cmd.ExtraFiles = "/proc/self/fd/3", []*os.File{self}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -14,44 +15,35 @@ import (
 // the options first, and both have the others. Both devices are closed then.
 func traffic(t *testing.T, first, both string, n int) map[string]uint64 {
 	t.Helper()
-	a, err := uapi.Open("soft?mtu=1024&"+both+"&"+first, uapi.OpenConfig{})
-	require.NoError(t, err)
+	a := must.Get(uapi.Open("soft?mtu=1024&"+both+"&"+first, uapi.OpenConfig{}))(t)
 	defer a.Close()
-	b, err := uapi.Open("soft?mtu=1024&"+both, uapi.OpenConfig{})
-	require.NoError(t, err)
+	b := must.Get(uapi.Open("soft?mtu=1024&"+both, uapi.OpenConfig{}))(t)
 	defer b.Close()
 	const access = uapi.AccessLocalWrite | uapi.AccessRemoteWrite | uapi.AccessRemoteRead | uapi.AccessRemoteAtomic
 	ours, theirs := make([]byte, n), make([]byte, n)
 	for i := range ours {
 		ours[i] = byte(i * i)
 	}
-	mr, err := a.RegMR(ours, access)
-	require.NoError(t, err)
+	mr := must.Get(a.RegMR(ours, access))(t)
 	_, there, err := b.RegRegion(theirs, uapi.MRConfig{Access: access})
 	require.NoError(t, err)
-	qa, err := a.CreateQP(16, 16)
-	require.NoError(t, err)
-	qb, err := b.CreateQP(16, 16)
-	require.NoError(t, err)
-	ea, err := a.LocalEndpoint(qa)
-	require.NoError(t, err)
-	eb, err := b.LocalEndpoint(qb)
-	require.NoError(t, err)
+	qa := must.Get(a.CreateQP(16, 16))(t)
+	qb := must.Get(b.CreateQP(16, 16))(t)
+	ea := must.Get(a.LocalEndpoint(qa))(t)
+	eb := must.Get(b.LocalEndpoint(qb))(t)
 	require.NoError(t, a.ConnectQP(qa, eb))
 	require.NoError(t, b.ConnectQP(qb, ea))
 
 	done := func(id uapi.WRID, err error) {
 		t.Helper()
 		require.NoError(t, err)
-		_, err = a.WaitWR(context.Background(), qa, id)
-		require.NoError(t, err)
+		must.Get(a.WaitWR(context.Background(), qa, id))(t)
 	}
 	done(a.Write(qa, uapi.SGE{MR: mr, Length: uint64(n)}, there))
 	done(a.FetchAdd(qa, uapi.SGE{MR: mr, Length: 8}, there, 1))
 	done(a.FetchAdd(qa, uapi.SGE{MR: mr, Length: 8}, there, 1))
 	done(a.Read(qa, uapi.SGE{MR: mr, Length: uint64(n)}, there))
 	require.Equal(t, theirs, ours)
-	s, err := a.Stats()
-	require.NoError(t, err)
+	s := must.Get(a.Stats())(t)
 	return s.Ports[0].Counters
 }

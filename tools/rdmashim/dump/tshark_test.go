@@ -16,6 +16,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
 	"github.com/rdmashim/rdmashim/tests/amount"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // sharked is a packet as tshark sees it: every field's name, and its values in
@@ -39,8 +40,7 @@ func tshark(t *testing.T, path string) []sharked {
 		}
 	}
 	cmd := exec.CommandContext(t.Context(), program, args...)
-	out, err := cmd.Output()
-	require.NoError(t, err)
+	out := must.Get(cmd.Output())(t)
 	var list []sharked
 	d := json.NewDecoder(strings.NewReader(string(out)))
 	require.NoError(t, next(d))
@@ -116,10 +116,8 @@ func (p sharked) line(t *testing.T, whole bool) map[string]any {
 	t.Helper()
 	n := func(name string) uint64 { return p.number(t, name) }
 	when := strings.Split(p["frame.time_epoch"][0], ".")
-	sec, err := strconv.ParseInt(when[0], 10, 64)
-	require.NoError(t, err)
-	nsec, err := strconv.ParseInt(when[1], 10, 64)
-	require.NoError(t, err)
+	sec := must.Get(strconv.ParseInt(when[0], 10, 64))(t)
+	nsec := must.Get(strconv.ParseInt(when[1], 10, 64))(t)
 	m := map[string]any{
 		"number":   n("frame.number"),
 		"time":     time.Unix(sec, nsec).UTC().Format(time.RFC3339Nano),
@@ -197,8 +195,7 @@ func (p sharked) extended(t *testing.T, m map[string]any) {
 // and without whole to those not behind the BTH.
 func ours(t *testing.T, l Line, whole bool) map[string]any {
 	t.Helper()
-	b, err := json.Marshal(l)
-	require.NoError(t, err)
+	b := must.Get(json.Marshal(l))(t)
 	d := json.NewDecoder(strings.NewReader(string(b)))
 	d.UseNumber()
 	var m map[string]any
@@ -236,8 +233,7 @@ func ours(t *testing.T, l Line, whole bool) map[string]any {
 func numbers(t *testing.T, v any) any {
 	switch v := v.(type) {
 	case json.Number:
-		n, err := strconv.ParseUint(v.String(), 10, 64)
-		require.NoError(t, err)
+		n := must.Get(strconv.ParseUint(v.String(), 10, 64))(t)
 		return n
 	case map[string]any:
 		for k := range v {
@@ -271,8 +267,7 @@ func compare(t *testing.T, path string) (lines []Line, whole int) {
 
 func TestDumpAgainstTshark(t *testing.T) {
 	amount.Unraced(t)
-	names, err := filepath.Glob(filepath.Join(root, "tests", "testdata", "*.pcap"))
-	require.NoError(t, err)
+	names := must.Get(filepath.Glob(filepath.Join(root, "tests", "testdata", "*.pcap")))(t)
 	require.NotEmpty(t, names)
 	opcodes, total, compared := map[string]bool{}, 0, 0
 	for _, name := range names {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // TestCDI: an entry has what a container needs, and no more.
@@ -41,15 +42,11 @@ func TestCDIOfDevice(t *testing.T) {
 	c := newConsole(&bytes.Buffer{})
 	defer c.end()
 	require.NoError(t, c.run("insmod sim"))
-	list, err := verbs.Devices(c.proc)
-	require.NoError(t, err)
+	list := must.Get(verbs.Devices(c.proc))(t)
 	require.NotEmpty(t, list)
-	spec, err := cdiOfDevice(c.proc, list[0].Name)
-	require.NoError(t, err)
-	text, err := json.Marshal(spec)
-	require.NoError(t, err)
+	spec := must.Get(cdiOfDevice(c.proc, list[0].Name))(t)
+	text := must.Get(json.Marshal(spec))(t)
 	require.JSONEq(t, `{"cdiVersion": "0.5.0", "kind": "rdmashim.io/device", "devices": [{"name": "`+list[0].Name+`", "containerEdits": {
 		"deviceNodes": [{"path": "`+list[0].Node+`"}, {"path": "/dev/infiniband/rdma_cm"}]}}]}`, string(text))
-	_, err = cdiOfDevice(c.proc, "nosuch0")
-	require.ErrorIs(t, err, syscall.ENODEV)
+	must.Fail(cdiOfDevice(c.proc, "nosuch0"))(t, syscall.ENODEV)
 }

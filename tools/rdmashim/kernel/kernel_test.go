@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/minikernel"
 )
 
@@ -34,8 +35,7 @@ func TestMain(m *testing.M) {
 // TestDocumentedScript: docs/kernel.rdma prints what docs/kernel.md shows,
 // where … stands for anything.
 func TestDocumentedScript(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/kernel.md")
-	require.NoError(t, err)
+	page := must.Get(os.ReadFile("../../../docs/kernel.md"))(t)
 	shown := regexp.MustCompile("(?s)```text\n(.*?)```").FindSubmatch(page)[1]
 	child := exec.Command(os.Args[0], "../../../docs/kernel.rdma")
 	child.Env = append(os.Environ(), childEnv+"=1")
@@ -109,8 +109,7 @@ func TestScriptErrors(t *testing.T) {
 		require.ErrorContains(t, err, want, line)
 		require.ErrorContains(t, err, "script:2: ", line)
 	}
-	out, err := script(t, "! rmmod soft", "exit", "bogus")
-	require.NoError(t, err)
+	out := must.Get(script(t, "! rmmod soft", "exit", "bogus"))(t)
 	require.Contains(t, out, "> ! rmmod soft\nENOENT: rmmod soft: the module is not loaded")
 }
 
@@ -125,8 +124,7 @@ func TestScriptUnwritten(t *testing.T) {
 
 // TestExamples: the example of each command is one that the console takes.
 func TestExamples(t *testing.T) {
-	out, err := script(t, "help")
-	require.NoError(t, err)
+	out := must.Get(script(t, "help"))(t)
 	for _, cmd := range commands {
 		require.Contains(t, out, "    "+cmd.example+"\n")
 		words := strings.Fields(cmd.example)

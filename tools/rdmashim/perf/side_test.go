@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/leak"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
 
@@ -28,8 +29,7 @@ func pairOn(t *testing.T, options string, c Config) (client, server *Side) {
 	client, err := NewSide(a, c, true)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
-	server, err = NewSide(b, c, false)
-	require.NoError(t, err)
+	server = must.Get(NewSide(b, c, false))(t)
 	t.Cleanup(func() { require.NoError(t, server.Close()) })
 	here, there := net.Pipe()
 	connected := make(chan error, 1)
@@ -81,12 +81,10 @@ func TestChargeCoversSide(t *testing.T) {
 				return int64(m.HeapAlloc)
 			}
 			before := used()
-			s, err := NewSide(b, c, false)
-			require.NoError(t, err)
+			s := must.Get(NewSide(b, c, false))(t)
 			defer s.Close()
 			for _, qp := range s.qps {
-				_, err := b.LocalEndpoint(qp) // takes receives from now on
-				require.NoError(t, err)
+				must.Get(b.LocalEndpoint(qp))(t) // takes receives from now on
 			}
 			require.NoError(t, s.Prepare(c.Sizes[0]))
 			_ = s.Verify(0)

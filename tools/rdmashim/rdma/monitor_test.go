@@ -21,16 +21,16 @@ func TestEventLines(t *testing.T) {
 		e          netlinkmgr.Event
 		json, text string
 	}{
-		{netlinkmgr.Event{Kind: netlinkmgr.EventRegister, Source: netlinkmgr.SourceUevent, Device: "rxe0", Index: ptr(uint32(0))},
+		{netlinkmgr.Event{Kind: netlinkmgr.EventRegister, Source: netlinkmgr.SourceUevent, Device: "rxe0", Index: new(uint32(0))},
 			`{"time":"2026-11-21T04:05:06.789Z","event_type":"REGISTER","rdma_index":0,"rdma_dev":"rxe0","source":"uevent"}`,
 			"04:05:06.789 [REGISTER]\tdev 0 rxe0"},
 		{netlinkmgr.Event{Kind: netlinkmgr.EventUnregister, Source: netlinkmgr.SourceUevent, Device: "rxe0"},
 			`{"time":"2026-11-21T04:05:06.789Z","event_type":"UNREGISTER","rdma_dev":"rxe0","source":"uevent"}`,
 			"04:05:06.789 [UNREGISTER]\tdev rxe0"},
-		{netlinkmgr.Event{Kind: netlinkmgr.EventNetDevAttach, Source: netlinkmgr.SourceRDMA, Device: "rxe0", Index: ptr(uint32(2)), Port: 1, NetDevIndex: 4, NetDev: "eth0"},
+		{netlinkmgr.Event{Kind: netlinkmgr.EventNetDevAttach, Source: netlinkmgr.SourceRDMA, Device: "rxe0", Index: new(uint32(2)), Port: 1, NetDevIndex: 4, NetDev: "eth0"},
 			`{"time":"2026-11-21T04:05:06.789Z","event_type":"NETDEV_ATTACH","rdma_index":2,"rdma_dev":"rxe0","port":1,"netdev_idx":4,"netdev_name":"eth0","source":"rdma"}`,
 			"04:05:06.789 [NETDEV_ATTACH]\tdev 2 rxe0 port 1 netdev 4 eth0"},
-		{netlinkmgr.Event{Kind: netlinkmgr.EventNetDevState, Source: netlinkmgr.SourceLink, Device: "rxe0", Index: ptr(uint32(2)), Port: 1, NetDevIndex: 4, NetDev: "eth0", State: "up", MTU: 4200},
+		{netlinkmgr.Event{Kind: netlinkmgr.EventNetDevState, Source: netlinkmgr.SourceLink, Device: "rxe0", Index: new(uint32(2)), Port: 1, NetDevIndex: 4, NetDev: "eth0", State: "up", MTU: 4200},
 			`{"time":"2026-11-21T04:05:06.789Z","event_type":"NETDEV_STATE","rdma_index":2,"rdma_dev":"rxe0","port":1,"netdev_idx":4,"netdev_name":"eth0","state":"up","mtu":4200,"source":"link"}`,
 			"04:05:06.789 [NETDEV_STATE]\tdev 2 rxe0 port 1 netdev 4 eth0 up mtu 4200"},
 		{netlinkmgr.Event{Kind: netlinkmgr.EventRename, Source: netlinkmgr.SourceUevent, Device: "fast", Old: "rxe0"},

@@ -14,8 +14,6 @@ import (
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
 )
 
-func ptr[T any](v T) *T { return &v }
-
 // runRDMA runs a command line on a kernel, as rdmashim does.
 func runRDMA(t *testing.T, k *netlinktest.Kernel, line string) (string, string, error) {
 	t.Helper()

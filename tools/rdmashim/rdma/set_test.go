@@ -41,7 +41,7 @@ func TestSharedReceiveQueues(t *testing.T) {
 		{"res show srq srqn 4 -j", "[]\n"},
 	} {
 		k := netlinktest.Busy()
-		k.Links[0].Objects.SRQs = []netlinkmgr.SRQ{{SRQN: 3, QPs: []netlinkmgr.SRQQP{{QPN: ptr(uint32(17))}, {Min: 20, Max: 25}}, PDN: ptr(uint32(2)), Owner: netlinkmgr.Owner{PID: 321}}}
+		k.Links[0].Objects.SRQs = []netlinkmgr.SRQ{{SRQN: 3, QPs: []netlinkmgr.SRQQP{{QPN: new(uint32(17))}, {Min: 20, Max: 25}}, PDN: new(uint32(2)), Owner: netlinkmgr.Owner{PID: 321}}}
 		stdout, stderr, err := runRDMA(t, k, c.line)
 		require.NoError(t, err, c.line)
 		require.Empty(t, stderr)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/stats"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
@@ -19,19 +20,17 @@ import (
 func TestKernelDevice(t *testing.T) {
 	const size = 1 << 20
 	open := func() *uapi.Device {
-		c, err := uapi.Open("rxe0", uapi.OpenConfig{})
-		require.NoError(t, err)
+		c := must.Get(uapi.Open("rxe0", uapi.OpenConfig{}))(t)
 		t.Cleanup(func() { require.NoError(t, c.Close()) })
 		return c
 	}
 	a, b := open(), open()
-	info, err := a.QueryDevice()
-	require.NoError(t, err)
+	info := must.Get(a.QueryDevice())(t)
 	x, y := uapitest.ConnectWith(t, a, b, uapi.QPConfig{SendDepth: 4}, size)
 
 	s := Here()
 	s.Device = "rxe0"
-	_, _, err = s.First(t.Context())
+	_, _, err := s.First(t.Context())
 	require.NoError(t, err)
 	read := func() []stats.Device {
 		list, warnings, err := s.Read(t.Context())
@@ -69,8 +68,7 @@ func TestKernelDevice(t *testing.T) {
 	require.Nil(t, p.Requester)
 	require.Contains(t, f.Text(0, 0), "~"+number(packets))
 
-	own, err := a.Stats()
-	require.NoError(t, err)
+	own := must.Get(a.Stats())(t)
 	require.Equal(t, now[0].Ports[0].Counters, own.Ports[0].Counters, "sysfs says what netlink says")
 	require.Len(t, own.QueuePairs, 1, "the device's")
 	require.Equal(t, p.SQPSN, own.QueuePairs[0].SQPSN)

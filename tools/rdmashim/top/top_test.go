@@ -38,8 +38,6 @@ func golden(t *testing.T, name, got string) {
 	require.Equal(t, string(want), got)
 }
 
-func ptr[T any](v T) *T { return &v }
-
 // machine has a kernel with rxe0 and a process with soft0; each reading finds
 // that both went on for two seconds.
 type machine struct {
@@ -56,7 +54,7 @@ func newMachine() *machine {
 	k.Files["proc/3215/comm"] = "worker\n"
 	k.AddLink("rxe0", "eth0", true).Objects = netlinktest.Objects{
 		QPs: []netlinkmgr.QP{
-			{Port: ptr(uint32(1)), LQPN: 17, RQPN: ptr(uint32(18)), RQPSN: ptr(uint32(5)), SQPSN: 1<<24 - 10, Type: 2, State: 3, Owner: netlinkmgr.Owner{PID: 3215}},
+			{Port: new(uint32(1)), LQPN: 17, RQPN: new(uint32(18)), RQPSN: new(uint32(5)), SQPSN: 1<<24 - 10, Type: 2, State: 3, Owner: netlinkmgr.Owner{PID: 3215}},
 			{LQPN: 1, Type: 1, State: 3, Owner: netlinkmgr.Owner{Kernel: true, Comm: "ib_core"}},
 		},
 		Counters: []netlinkmgr.Counter{{Name: "sent_pkts", Value: 100}, {Name: "rcvd_seq_err"}, {Name: "completer_retry_err"}, {Name: "send_rnr_err"}, {Name: "rdma_sends"}},

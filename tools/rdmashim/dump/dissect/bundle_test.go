@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/wiretest"
 )
 
@@ -35,8 +36,7 @@ func packets(t testing.TB, v6 bool, id uint16, mtu, count, last int) (payload []
 	if v6 {
 		src, dst = netip.MustParseAddrPort("[::1]:4791"), netip.MustParseAddrPort("[::2]:4791")
 	}
-	flow, err := wire.NewFlow(src, dst, true)
-	require.NoError(t, err)
+	flow := must.Get(wire.NewFlow(src, dst, true))(t)
 	for i := range count {
 		p := wire.Packet{BTH: wire.BTH{Opcode: wire.RCWriteMiddle, PKey: wire.DefaultPKey, DestQPN: 0x11, PSN: wire.PSN(i)}}
 		n := mtu
@@ -124,12 +124,9 @@ func (o *once) Next() (Record, error) {
 // A single packet stays one, whole or damaged, and its record is the file's.
 func TestNoBundle(t *testing.T) {
 	for _, name := range recordings(t) {
-		b, err := os.ReadFile(name)
-		require.NoError(t, err)
-		frames, err := wiretest.Read(b)
-		require.NoError(t, err)
-		r, err := NewReader(bytes.NewReader(b), 0, MaxUnzipped)
-		require.NoError(t, err)
+		b := must.Get(os.ReadFile(name))(t)
+		frames := must.Get(wiretest.Read(b))(t)
+		r := must.Get(NewReader(bytes.NewReader(b), 0, MaxUnzipped))(t)
 		for range frames {
 			var p Packet
 			require.NoError(t, r.Next(&p))

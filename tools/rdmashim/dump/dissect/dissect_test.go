@@ -19,6 +19,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
 	"github.com/rdmashim/rdmashim/tests/leak"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/wiretest"
 )
 
@@ -43,10 +44,9 @@ func all(b []byte, port uint16) (list []Packet, r *Reader, err error) {
 	}
 }
 
-func recordings(t testing.TB) (names []string) {
+func recordings(t testing.TB) []string {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(testdata, "*.pcap"))
-	require.NoError(t, err)
+	names := must.Get(filepath.Glob(filepath.Join(testdata, "*.pcap")))(t)
 	require.NotEmpty(t, names)
 	return names
 }
@@ -55,10 +55,8 @@ func recordings(t testing.TB) (names []string) {
 func TestRecordings(t *testing.T) {
 	mads := map[string]int{}
 	for _, name := range recordings(t) {
-		b, err := os.ReadFile(name)
-		require.NoError(t, err)
-		frames, err := wiretest.Read(b)
-		require.NoError(t, err)
+		b := must.Get(os.ReadFile(name))(t)
+		frames := must.Get(wiretest.Read(b))(t)
 		got, r, err := all(b, 0)
 		require.NoError(t, err, name)
 		require.Len(t, got, len(frames), name)
@@ -91,8 +89,7 @@ func TestRecordings(t *testing.T) {
 // ipPacket is the IP packet of the first frame of a recording.
 func ipPacket(t testing.TB, name string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(testdata, name))
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(filepath.Join(testdata, name)))(t)
 	n := binary.LittleEndian.Uint32(b[24+8:])
 	return bytes.Clone(b[24+16+14:][:n-14])
 }
@@ -237,12 +234,10 @@ func TestMalformed(t *testing.T) {
 }
 
 func TestGzip(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join(testdata, "rxe-6.1-uc-ud.pcap"))
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(filepath.Join(testdata, "rxe-6.1-uc-ud.pcap")))(t)
 	var z bytes.Buffer
 	w := gzip.NewWriter(&z)
-	_, err = w.Write(b)
-	require.NoError(t, err)
+	must.Get(w.Write(b))(t)
 	require.NoError(t, w.Close())
 	got, _, err := all(z.Bytes(), 0)
 	require.NoError(t, err)
@@ -303,8 +298,7 @@ func TestCutFiles(t *testing.T) {
 
 func FuzzFile(f *testing.F) {
 	for _, name := range recordings(f) {
-		b, err := os.ReadFile(name)
-		require.NoError(f, err)
+		b := must.Get(os.ReadFile(name))(f)
 		f.Add(b[:min(len(b), 2000)])
 	}
 	f.Add(ngFile(f))

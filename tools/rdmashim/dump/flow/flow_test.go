@@ -14,6 +14,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
 	"github.com/rdmashim/rdmashim/tests/leak"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
 )
 
@@ -24,11 +25,9 @@ const testdata = "../../../../tests/testdata"
 // follow reads a recording; remarks are "number kind: text".
 func follow(t testing.TB, path string) (*Tracker, []string) {
 	t.Helper()
-	f, err := os.Open(path)
-	require.NoError(t, err)
+	f := must.Get(os.Open(path))(t)
 	defer f.Close()
-	r, err := dissect.NewReader(f, 0, dissect.MaxUnzipped)
-	require.NoError(t, err)
+	r := must.Get(dissect.NewReader(f, 0, dissect.MaxUnzipped))(t)
 	tr := New()
 	var remarks []string
 	for {
@@ -130,8 +129,7 @@ func TestConnectionManager(t *testing.T) {
 
 // Recordings without loss have no remarks, and every packet is counted once.
 func TestRecordings(t *testing.T) {
-	names, err := filepath.Glob(filepath.Join(testdata, "*.pcap"))
-	require.NoError(t, err)
+	names := must.Get(filepath.Glob(filepath.Join(testdata, "*.pcap")))(t)
 	for _, name := range names {
 		tr, remarks := follow(t, name)
 		switch filepath.Base(name) {
@@ -276,8 +274,7 @@ func TestPairing(t *testing.T) {
 // Anything a capture may hold is followed without harm.
 func FuzzFlow(f *testing.F) {
 	for _, name := range []string{"rxe-6.1-uc-ud.pcap", "rxe-6.1-ipv6.pcap", "rxe-6.1-cm.pcap", "rxe-6.1-rc-errors.pcap"} {
-		b, err := os.ReadFile(recording(name))
-		require.NoError(f, err)
+		b := must.Get(os.ReadFile(recording(name)))(f)
 		f.Add(b[:2500])
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

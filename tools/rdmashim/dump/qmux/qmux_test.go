@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/leak"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
 	"github.com/rdmashim/rdmashim/uapi/qmux/wire"
 )
@@ -52,10 +53,8 @@ func capture(b []byte) string {
 // the client, which lost a fifth of what it sent.
 func TestRecordings(t *testing.T) {
 	for _, name := range []string{"tcp.pcapng", "rdma.pcapng"} {
-		b, err := os.ReadFile(filepath.Join("testdata", name))
-		require.NoError(t, err)
-		want, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
-		require.NoError(t, err)
+		b := must.Get(os.ReadFile(filepath.Join("testdata", name)))(t)
+		want := must.Get(os.ReadFile(filepath.Join("testdata", name+".txt")))(t)
 		require.Equal(t, string(want), capture(b), name)
 	}
 }
@@ -272,8 +271,7 @@ func FuzzStream(f *testing.F) {
 
 func FuzzCapture(f *testing.F) {
 	for _, name := range []string{"tcp.pcapng", "rdma.pcapng"} {
-		b, err := os.ReadFile(filepath.Join("testdata", name))
-		require.NoError(f, err)
+		b := must.Get(os.ReadFile(filepath.Join("testdata", name)))(f)
 		f.Add(b[:min(len(b), 3000)])
 	}
 	f.Fuzz(func(t *testing.T, b []byte) { capture(b) })

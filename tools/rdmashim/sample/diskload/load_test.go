@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // memory is a disk that counts how often each byte was written and read.
@@ -72,10 +74,8 @@ func TestWriteCheck(t *testing.T) {
 		m := newMemory(c.bytes)
 		var done atomic.Int64
 		l := &Load{Disk: m, Bytes: int64(c.bytes), Block: c.block, Most: c.most, Workers: c.workers, Seed: 9, Done: func(n int) { done.Add(int64(n)) }}
-		wrote, err := l.Write(t.Context())
-		require.NoError(t, err)
-		read, err := l.Check(t.Context())
-		require.NoError(t, err)
+		wrote := must.Get(l.Write(t.Context()))(t)
+		read := must.Get(l.Check(t.Context()))(t)
 		require.Equal(t, once(c.bytes), m.wrote, c)
 		require.Equal(t, once(c.bytes), m.read, c)
 		want := make([]byte, c.bytes)
@@ -98,8 +98,7 @@ func TestCheckFinds(t *testing.T) {
 	} {
 		m := newMemory(1 << 20)
 		l := &Load{Disk: m, Bytes: 1 << 20, Block: 512, Most: 64 << 10, Workers: 4}
-		_, err := l.Write(t.Context())
-		require.NoError(t, err)
+		must.Get(l.Write(t.Context()))(t)
 		spoil(m, l)
 		s, err := l.Check(t.Context())
 		require.ErrorContains(t, err, "wrong bytes", name)
@@ -128,8 +127,7 @@ func TestRandom(t *testing.T) {
 				}
 			}
 		}()
-		s, err := l.Random(t.Context(), 3<<10, true, time.Second)
-		require.NoError(t, err)
+		s := must.Get(l.Random(t.Context(), 3<<10, true, time.Second))(t)
 		require.EqualValues(t, 5000, s.Commands)
 		require.Equal(t, time.Second, s.Took)
 		require.Equal(t, []byte{0, 0}, []byte{m.read[0], m.wrote[9<<10]})
@@ -149,8 +147,7 @@ func TestFails(t *testing.T) {
 	require.Equal(t, []int64{3, 1}, []int64{s.Commands, s.Errors})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = l.Check(ctx)
-	require.ErrorIs(t, err, context.Canceled)
+	must.Fail(l.Check(ctx))(t, context.Canceled)
 	_, err = l.Random(t.Context(), 2<<20, false, time.Second)
 	require.ErrorContains(t, err, "smaller")
 }

@@ -310,8 +310,7 @@ func TestKeepAlive(t *testing.T) {
 	case <-d.Done(r.qp):
 	case <-t.Context().Done():
 	}
-	cause, err := d.Cause(r.qp)
-	require.NoError(t, err)
+	cause := must.Get(d.Cause(r.qp))(t)
 	require.ErrorIs(t, cause, uapi.ErrPeerDisconnected)
 	require.NoError(t, alive.Namespaces[1].Flush(t.Context()))
 }
