@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // guideModule is the module that the guide makes, up to the checkout's path.
@@ -25,11 +27,9 @@ var program = regexp.MustCompile("(?s)```go health.go\n(.*?)```.*?```sh elsewher
 // TestDocumentedPrograms runs the gRPC programs of docs as their pages do.
 // They are here for grpc-go, which a machine that runs these tests has.
 func TestDocumentedPrograms(t *testing.T) {
-	root, err := filepath.Abs("../..")
-	require.NoError(t, err)
+	root := must.Get(filepath.Abs("../.."))(t)
 	for _, name := range []string{"streams.md", "rpc.md"} {
-		page, err := os.ReadFile("../../docs/" + name)
-		require.NoError(t, err)
+		page := must.Get(os.ReadFile("../../docs/" + name))(t)
 		found := program.FindSubmatch(page)
 		require.NotNil(t, found, "docs/%s has no health.go with what it prints", name)
 		dir := t.TempDir()
@@ -38,8 +38,7 @@ func TestDocumentedPrograms(t *testing.T) {
 		run := exec.CommandContext(t.Context(), "sh", "-e", "-c", string(found[2]))
 		run.Dir, run.Stderr = dir, os.Stderr
 		run.Env = append(os.Environ(), "RDMASHIM_DEVICE=", "GOPROXY=off", "GOSUMDB=off", "GOWORK=off")
-		out, err := run.Output()
-		require.NoError(t, err)
+		out := must.Get(run.Output())(t)
 		require.Equal(t, string(found[3]), string(out))
 	}
 }

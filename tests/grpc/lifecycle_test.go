@@ -15,6 +15,8 @@ import (
 	testgrpc "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // asked is a request for a response of that many bytes, which carries as many.
@@ -88,14 +90,12 @@ func TestGracefulStop(t *testing.T) {
 		h := newHost(t, simPair)
 		s := h.serve(t)
 		c := h.dial(t)
-		stream, err := testgrpc.NewTestServiceClient(c).FullDuplexCall(limited(t))
-		require.NoError(t, err)
+		stream := must.Get(testgrpc.NewTestServiceClient(c).FullDuplexCall(limited(t)))(t)
 		pingPong := func() {
 			require.NoError(t, stream.Send(&testgrpc.StreamingOutputCallRequest{
 				ResponseParameters: []*testgrpc.ResponseParameters{{Size: 10_000}},
 			}))
-			_, err := stream.Recv()
-			require.NoError(t, err)
+			must.Get(stream.Recv())(t)
 		}
 		pingPong()
 		stopped := make(chan struct{})
@@ -107,8 +107,7 @@ func TestGracefulStop(t *testing.T) {
 		require.Equal(t, codes.Unavailable, status.Code(call(t, c, 1)))
 		pingPong()
 		require.NoError(t, stream.CloseSend())
-		_, err = stream.Recv()
-		require.ErrorIs(t, err, io.EOF)
+		must.Fail(stream.Recv())(t, io.EOF)
 		<-stopped
 	})
 }

@@ -21,6 +21,7 @@ import (
 	reflectpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/rpc"
 )
@@ -44,16 +45,14 @@ func nativeServer(t *testing.T, s *rpc.Server, pair func(t *testing.T) (server, 
 func nativeClient(t *testing.T, s *rpc.Server, pair func(t *testing.T) (server, client *uapi.Device), config rpc.ClientConfig) (conn *rpc.ClientConn, client *uapi.Device) {
 	t.Helper()
 	server, client := pair(t)
-	l, err := server.Listen(":0", uapi.ListenConfig{})
-	require.NoError(t, err)
+	l := must.Get(server.Listen(":0", uapi.ListenConfig{}))(t)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	info, err := server.QueryDevice()
 	require.NoError(t, err)
 	at := netip.AddrPortFrom(info.Address.Addr(), l.Addr().Port()).String()
 	config.Device = client
-	conn, err = rpc.Dial(limited(t), at, config)
-	require.NoError(t, err)
+	conn = must.Get(rpc.Dial(limited(t), at, config))(t)
 	t.Cleanup(func() {
 		require.NoError(t, conn.Close())
 		s.GracefulStop()
@@ -98,8 +97,7 @@ func TestNativeInteropWithFaults(t *testing.T) {
 		for range 5 {
 			nativeSuite(t, c)
 		}
-		counters, err := client.Counters()
-		require.NoError(t, err)
+		counters := must.Get(client.Counters())(t)
 		require.NotZero(t, counters["retransmitted_pkts"])
 	})
 }
@@ -123,8 +121,7 @@ func TestOneServiceThreeWays(t *testing.T) {
 	ours, _ := nativeServer(t, here, softPair)
 
 	h := newHost(t, softPair)
-	tcp, err := net.Listen("tcp", "localhost:0")
-	require.NoError(t, err)
+	tcp := must.Get(net.Listen("tcp", "localhost:0"))(t)
 	served := make(chan error, 2)
 	go func() { served <- there.Serve(h) }()
 	go func() { served <- there.Serve(tcp) }()
@@ -158,16 +155,14 @@ func TestOneServiceThreeWays(t *testing.T) {
 // listed are the services that a server names by reflection.
 func listed(ctx context.Context, t *testing.T, c grpc.ClientConnInterface) (names []string) {
 	t.Helper()
-	s, err := reflectpb.NewServerReflectionClient(c).ServerReflectionInfo(ctx)
-	require.NoError(t, err)
+	s := must.Get(reflectpb.NewServerReflectionClient(c).ServerReflectionInfo(ctx))(t)
 	require.NoError(t, s.Send(&reflectpb.ServerReflectionRequest{MessageRequest: &reflectpb.ServerReflectionRequest_ListServices{}}))
-	r, err := s.Recv()
-	require.NoError(t, err)
+	r := must.Get(s.Recv())(t)
 	for _, service := range r.GetListServicesResponse().GetService() {
 		names = append(names, service.Name)
 	}
 	require.NoError(t, s.CloseSend())
-	_, err = s.Recv()
+	_, err := s.Recv()
 	require.Equal(t, io.EOF, err)
 	return names
 }

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/rdmashim/rdmashim/tests/child"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 	"github.com/rdmashim/rdmashim/uapi/rpc"
 )
@@ -49,8 +50,7 @@ func startServers(t testing.TB, at string) *servers {
 // dialNative makes a client of uapi/rpc.
 func (s *servers) dialNative(t testing.TB) *rpc.ClientConn {
 	t.Helper()
-	c, err := rpc.Dial(t.Context(), s.Native, rpc.ClientConfig{})
-	require.NoError(t, err)
+	c := must.Get(rpc.Dial(t.Context(), s.Native, rpc.ClientConfig{}))(t)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c
 }
@@ -70,11 +70,9 @@ func TestKilledServer(t *testing.T) {
 		flushed(t)
 	})
 	require.NoError(t, call(t, c, 1000))
-	stream, err := testgrpc.NewTestServiceClient(c).FullDuplexCall(limited(t))
-	require.NoError(t, err)
+	stream := must.Get(testgrpc.NewTestServiceClient(c).FullDuplexCall(limited(t)))(t)
 	require.NoError(t, stream.Send(&testgrpc.StreamingOutputCallRequest{ResponseParameters: []*testgrpc.ResponseParameters{{Size: 1}}}))
-	_, err = stream.Recv()
-	require.NoError(t, err)
+	must.Get(stream.Recv())(t)
 
 	require.NoError(t, first.process.Process.Kill())
 	_ = first.process.Wait()
@@ -95,8 +93,7 @@ func TestKilledNativeServer(t *testing.T) {
 	s := startServers(t, ownAddr())
 	c := s.dialNative(t)
 	stub := testgrpc.NewTestServiceClient(c)
-	_, err := stub.EmptyCall(limited(t), &testgrpc.Empty{})
-	require.NoError(t, err)
+	must.Get(stub.EmptyCall(limited(t), &testgrpc.Empty{}))(t)
 	const callers = 8
 	calling, ended := make(chan struct{}, callers), make(chan error, callers)
 	for range callers {

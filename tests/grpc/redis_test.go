@@ -8,6 +8,8 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // TestRedis: a database's client with a pool of connections, a pipeline and a
@@ -16,8 +18,7 @@ func TestRedis(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		h := newHost(t, simPair)
 		store := miniredis.NewMiniRedis()
-		unused, err := store.Dial() // starts it without a listener
-		require.NoError(t, err)
+		unused := must.Get(store.Dial())(t) // starts it without a listener
 		require.NoError(t, unused.Close())
 		t.Cleanup(store.Close)
 		go accept(h, store.Server())
@@ -27,11 +28,10 @@ func TestRedis(t *testing.T) {
 		ctx := limited(t)
 		subscription := client.Subscribe(ctx, "news")
 		t.Cleanup(func() { require.NoError(t, subscription.Close()) })
-		_, err = subscription.Receive(ctx)
-		require.NoError(t, err)
+		must.Get(subscription.Receive(ctx))(t)
 
 		var replies [100]*redis.StringCmd
-		_, err = client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for i := range replies {
 				p.Set(ctx, strconv.Itoa(i), i*i, 0)
 				replies[i] = p.Get(ctx, strconv.Itoa(i))
@@ -40,13 +40,11 @@ func TestRedis(t *testing.T) {
 		})
 		require.NoError(t, err)
 		for i, reply := range replies {
-			square, err := reply.Int()
-			require.NoError(t, err)
+			square := must.Get(reply.Int())(t)
 			require.Equal(t, i*i, square)
 		}
 		require.NoError(t, client.Publish(ctx, "news", "hello").Err())
-		message, err := subscription.ReceiveMessage(ctx)
-		require.NoError(t, err)
+		message := must.Get(subscription.ReceiveMessage(ctx))(t)
 		require.Equal(t, "hello", message.Payload)
 		require.GreaterOrEqual(t, h.accepted.Load(), int64(2))
 	})

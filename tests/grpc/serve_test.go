@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/interop"
 	testgrpc "google.golang.org/grpc/interop/grpc_testing"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
@@ -52,8 +53,7 @@ func limited(t *testing.T) context.Context {
 func softPair(t *testing.T) (server, client *uapi.Device) {
 	t.Helper()
 	for _, c := range []**uapi.Device{&server, &client} {
-		device, err := uapi.Open("soft", uapi.OpenConfig{})
-		require.NoError(t, err)
+		device := must.Get(uapi.Open("soft", uapi.OpenConfig{}))(t)
 		t.Cleanup(func() { require.NoError(t, device.Close()) })
 		*c = device
 	}
@@ -92,10 +92,8 @@ type host struct {
 func newHost(t *testing.T, pair func(t *testing.T) (server, client *uapi.Device)) *host {
 	t.Helper()
 	server, client := pair(t)
-	l, err := rdmanet.ListenOn(server, ":0", rdmanet.Config{})
-	require.NoError(t, err)
-	info, err := server.QueryDevice()
-	require.NoError(t, err)
+	l := must.Get(rdmanet.ListenOn(server, ":0", rdmanet.Config{}))(t)
+	info := must.Get(server.QueryDevice())(t)
 	addr := netip.AddrPortFrom(info.Address.Addr(), l.Addr().(rdmanet.Addr).Port())
 	t.Cleanup(func() {
 		if err := l.Close(); !errors.Is(err, net.ErrClosed) {
@@ -121,8 +119,7 @@ func (h *host) Accept() (net.Conn, error) {
 func (h *host) dial(t *testing.T, options ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
 	plain := []grpc.DialOption{grpc.WithContextDialer(h.GRPC), grpc.WithTransportCredentials(insecure.NewCredentials())}
-	c, err := grpc.NewClient("passthrough:///"+h.addr, append(plain, options...)...)
-	require.NoError(t, err)
+	c := must.Get(grpc.NewClient("passthrough:///"+h.addr, append(plain, options...)...))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }

@@ -72,8 +72,7 @@ func export(t *testing.T, dir, options string) *server {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(t, err)
+	line := must.Get(bufio.NewReader(out).ReadString('\n'))(t)
 	said := mountLine.FindStringSubmatch(line)
 	require.NotNil(t, said, line)
 	return &server{cmd, said[1], said[2]}

@@ -215,8 +215,7 @@ func TestFull(t *testing.T) {
 	for range Most {
 		all = append(all, must.Get(d.Dial(t.Context(), addr, uapi.DialConfig{}))(t))
 	}
-	_, err := d.Dial(t.Context(), addr, uapi.DialConfig{})
-	require.ErrorIs(t, err, uapi.ErrRefused)
+	must.Fail(d.Dial(t.Context(), addr, uapi.DialConfig{}))(t, uapi.ErrRefused)
 	require.NoError(t, d.DestroyQP(all[0]))
 	require.Eventually(t, func() bool {
 		qp, err := d.Dial(t.Context(), addr, uapi.DialConfig{})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/uapi/qmux"
 )
@@ -72,8 +73,7 @@ func TestUsage(t *testing.T) {
 // refusing is an address of TCP without a listener.
 func refusing(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	require.NoError(t, l.Close())
 	return l.Addr().String()
 }
@@ -110,16 +110,13 @@ func TestRefused(t *testing.T) {
 func TestForeignClient(t *testing.T) {
 	t.Parallel()
 	s := start(t, overQMuxTCP)
-	web, err := net.Dial("tcp", s.Addr)
-	require.NoError(t, err)
-	_, err = io.WriteString(web, "GET / HTTP/1.1\r\n\r\n")
-	require.NoError(t, err)
+	web := must.Get(net.Dial("tcp", s.Addr))(t)
+	must.Get(io.WriteString(web, "GET / HTTP/1.1\r\n\r\n"))(t)
 	c := s.Connection()
 	require.NoError(t, web.Close())
 	require.Equal(t, "failed", c.End)
 	require.Contains(t, c.Error, `does not speak QMux: it begins with "GET / HTTP/1.1`)
-	silent, err := net.Dial("tcp", s.Addr)
-	require.NoError(t, err)
+	silent := must.Get(net.Dial("tcp", s.Addr))(t)
 	require.NoError(t, silent.Close())
 	require.NotEqual(t, "closed", s.Connection().End)
 	o := clitest.RunTool(t, tool("client --bytes 10 "+s.Addr+" "+overQMuxTCP)...)
@@ -134,17 +131,12 @@ func TestCloseWithACode(t *testing.T) {
 	t.Parallel()
 	s := start(t, overQMuxTCP)
 	for _, says := range []string{"", "hello"} {
-		c, err := net.Dial("tcp", s.Addr)
-		require.NoError(t, err)
-		q, err := qmux.Client(c, &qmux.Config{})
-		require.NoError(t, err)
+		c := must.Get(net.Dial("tcp", s.Addr))(t)
+		q := must.Get(qmux.Client(c, &qmux.Config{}))(t)
 		if says != "" {
-			stream, err := q.OpenStreamSync(t.Context())
-			require.NoError(t, err)
-			_, err = io.WriteString(stream, says)
-			require.NoError(t, err)
-			_, err = io.ReadFull(stream, make([]byte, len(says)))
-			require.NoError(t, err)
+			stream := must.Get(q.OpenStreamSync(t.Context()))(t)
+			must.Get(io.WriteString(stream, says))(t)
+			must.Get(io.ReadFull(stream, make([]byte, len(says))))(t)
 		}
 		require.NoError(t, q.CloseWithError(42, "enough\nof it"))
 		ended := s.Connection()
@@ -216,8 +208,7 @@ func TestStrangers(t *testing.T) {
 		require.Zero(t, o.Code, o.Stderr)
 
 		s = start(t, over, "--silence", "100ms")
-		c, err := silent.Dial("tcp", s.Addr)
-		require.NoError(t, err)
+		c := must.Get(silent.Dial("tcp", s.Addr))(t)
 		defer c.Close()
 		require.Contains(t, s.Connection().Error, "--silence")
 	}

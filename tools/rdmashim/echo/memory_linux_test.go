@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
@@ -23,8 +24,7 @@ func TestStrangersMemory(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "1MiB")     // garbage is no connection's
 	const few, many, kib = 32, 448, 80 // 60 alone, 68 beside three others
 	s := start(t, overRDMA, "--silence", "0", "--max-clients", "1024")
-	device, err := uapi.Open("soft:"+clitest.Host(), uapi.OpenConfig{})
-	require.NoError(t, err)
+	device := must.Get(uapi.Open("soft:"+clitest.Host(), uapi.OpenConfig{}))(t)
 	t.Cleanup(func() { _ = device.Close() })
 	dial := func(n int) (resident int) {
 		for range n {
@@ -32,10 +32,8 @@ func TestStrangersMemory(t *testing.T) {
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = c.Close() })
 		}
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.Cmd.Process.Pid))
-		require.NoError(t, err)
-		pages, err := strconv.Atoi(strings.Fields(string(text))[1])
-		require.NoError(t, err)
+		text := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.Cmd.Process.Pid)))(t)
+		pages := must.Get(strconv.Atoi(strings.Fields(string(text))[1]))(t)
 		return pages * os.Getpagesize()
 	}
 	before := dial(few) // what the first ones bring is the server's

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/tools/internal/peer"
 	"github.com/rdmashim/rdmashim/uapi"
@@ -54,8 +55,7 @@ func address() string {
 // open opens a soft device for the test.
 func open(t *testing.T) *uapi.Device {
 	t.Helper()
-	d, err := uapi.Open(address(), uapi.OpenConfig{})
-	require.NoError(t, err)
+	d := must.Get(uapi.Open(address(), uapi.OpenConfig{}))(t)
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
 	return d
 }
@@ -65,10 +65,8 @@ func serveHere(t *testing.T, s *role) (addr string) {
 	t.Helper()
 	s.stdout = io.Discard
 	server := open(t)
-	l, err := server.Listen(":0", uapi.ListenConfig{})
-	require.NoError(t, err)
-	at, err := server.QueryDevice()
-	require.NoError(t, err)
+	l := must.Get(server.Listen(":0", uapi.ListenConfig{}))(t)
+	at := must.Get(server.QueryDevice())(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	var clients sync.WaitGroup
 	clients.Go(func() {
@@ -97,11 +95,9 @@ func TestPingClientsAreApart(t *testing.T) {
 	addr := serveHere(t, s)
 	d := open(t)
 	buf := make([]byte, 64)
-	mr, err := d.RegMR(buf, uapi.AccessLocalWrite)
-	require.NoError(t, err)
+	mr := must.Get(d.RegMR(buf, uapi.AccessLocalWrite))(t)
 	dial := func() uapi.QP {
-		qp, err := d.Dial(t.Context(), addr, uapi.DialConfig{QPConfig: sampleQP})
-		require.NoError(t, err)
+		qp := must.Get(d.Dial(t.Context(), addr, uapi.DialConfig{QPConfig: sampleQP}))(t)
 		return qp
 	}
 	dial()

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/sample/samplepb"
 )
 
@@ -47,18 +48,15 @@ func TestCounting(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "counter")
 	total := int64(0)
 	for range 2 {
-		c, err := openCounter(path, nil)
-		require.NoError(t, err)
+		c := must.Get(openCounter(path, nil))(t)
 		client := samplepb.NewCounterClient(memory(t, func(s grpc.ServiceRegistrar) { samplepb.RegisterCounterServer(s, c) }))
 		middles := 0
 		work := counting{calls: 101, callers: 7, timeout: patience, midway: func() error { middles++; return nil }}
-		r, err := work.run(t.Context(), client)
-		require.NoError(t, err)
+		r := must.Get(work.run(t.Context(), client))(t)
 		require.Equal(t, []int64{101, 101, 0, 101}, []int64{r.Calls, r.Acknowledged, r.Unknown, r.Counted})
 		require.Equal(t, 1, middles)
 		total += r.Counted
-		answer, err := client.Read(t.Context(), &samplepb.ReadRequest{})
-		require.NoError(t, err)
+		answer := must.Get(client.Read(t.Context(), &samplepb.ReadRequest{}))(t)
 		require.Equal(t, total, answer.Value)
 		require.NoError(t, c.close())
 	}
@@ -75,8 +73,7 @@ func TestCountingFinds(t *testing.T) {
 		"went up by 0":           func(r *samplepb.AddRequest) error { r.N = 0; return nil },
 		"not today":              func(*samplepb.AddRequest) error { return status.Error(codes.FailedPrecondition, "not today") },
 	} {
-		c, err := openCounter("", nil)
-		require.NoError(t, err)
+		c := must.Get(openCounter("", nil))(t)
 		wrong := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 			if r, ok := req.(*samplepb.AddRequest); ok {
 				if err := serve(r); err != nil {
@@ -86,15 +83,14 @@ func TestCountingFinds(t *testing.T) {
 			return handler(ctx, req)
 		}
 		conn := memory(t, func(s grpc.ServiceRegistrar) { samplepb.RegisterCounterServer(s, c) }, grpc.UnaryInterceptor(wrong))
-		_, err = (&counting{calls: 20, callers: 3, timeout: patience}).run(t.Context(), samplepb.NewCounterClient(conn))
+		_, err := (&counting{calls: 20, callers: 3, timeout: patience}).run(t.Context(), samplepb.NewCounterClient(conn))
 		require.ErrorContains(t, err, want)
 	}
 }
 
 // TestCountingUnknown: a call whose answer is lost may have been executed.
 func TestCountingUnknown(t *testing.T) {
-	c, err := openCounter("", nil)
-	require.NoError(t, err)
+	c := must.Get(openCounter("", nil))(t)
 	var answered atomic.Int64
 	lose := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		answer, err := handler(ctx, req)

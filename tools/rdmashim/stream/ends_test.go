@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/tools/internal/peer"
@@ -30,11 +31,9 @@ func TestProxyServerEndsFirst(t *testing.T) {
 		got <- string(b)
 	}))
 	c := dial(t, near.Addr)
-	b, err := io.ReadAll(c)
-	require.NoError(t, err)
+	b := must.Get(io.ReadAll(c))(t)
 	require.Equal(t, "first", string(b))
-	_, err = io.WriteString(c, "second")
-	require.NoError(t, err)
+	must.Get(io.WriteString(c, "second"))(t)
 	require.NoError(t, c.Close())
 	require.Equal(t, "second", <-got)
 	require.Equal(t, "closed", near.Connection().End)
@@ -58,10 +57,9 @@ func TestProxyReset(t *testing.T) {
 				seen <- err
 			}))
 			c := dial(t, near.Addr)
-			_, err := io.ReadFull(c, make([]byte, 5))
-			require.NoError(t, err)
-			_, err = io.WriteString(c, "hello")
-			require.NoError(t, err)
+			must.Get(io.ReadFull(c, make([]byte, 5)))(t)
+			must.Get(io.WriteString(c, "hello"))(t)
+			var err error
 			if who == "client" {
 				require.NoError(t, c.SetLinger(0))
 				require.NoError(t, c.Close())
@@ -85,8 +83,7 @@ func TestProxyReset(t *testing.T) {
 // standard error has a line.
 func TestProxyNoTarget(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	require.NoError(t, l.Close())
 	near, far := pair(t, l.Addr().String())
 	refused(t, near.Addr)
@@ -124,8 +121,7 @@ func TestProxyKilled(t *testing.T) {
 			}
 			near, far := pair(t, origin(t, func(c *net.TCPConn) { ended <- flood(c) }))
 			c := dial(t, near.Addr)
-			_, err := io.ReadFull(c, make([]byte, 1<<20))
-			require.NoError(t, err)
+			must.Get(io.ReadFull(c, make([]byte, 1<<20)))(t)
 			dead, left := near, far
 			if victim == "far" {
 				dead, left = far, near
@@ -179,8 +175,7 @@ func TestProxyDrains(t *testing.T) {
 			echoed(t, c)
 			require.NoError(t, near.Cmd.Process.Signal(syscall.SIGTERM))
 			if limit == "0" {
-				_, err := c.Read(make([]byte, 1))
-				require.ErrorIs(t, err, syscall.ECONNRESET)
+				must.Fail(c.Read(make([]byte, 1)))(t, syscall.ECONNRESET)
 				require.Contains(t, near.Connection().Error, "--drain")
 				return
 			}
@@ -192,8 +187,7 @@ func TestProxyDrains(t *testing.T) {
 				return errors.Is(err, syscall.ECONNREFUSED)
 			}, patience, time.Millisecond)
 			require.NoError(t, c.CloseWrite())
-			sum, err := io.ReadAll(c)
-			require.NoError(t, err)
+			sum := must.Get(io.ReadAll(c))(t)
 			want := sha256.Sum256([]byte("x"))
 			require.Equal(t, want[:], sum)
 			_, stderr := near.Total()

@@ -20,6 +20,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 )
 
@@ -30,8 +31,7 @@ const patience = time.Minute
 // leaves.
 func origin(t *testing.T, serve func(c *net.TCPConn)) (addr string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var clients sync.WaitGroup
 	clients.Go(func() {
 		for {
@@ -70,8 +70,7 @@ func pair(t *testing.T, target string) (near, far *clitest.Server) {
 
 func dial(t *testing.T, addr string) *net.TCPConn {
 	t.Helper()
-	c, err := net.Dial("tcp", addr)
-	require.NoError(t, err)
+	c := must.Get(net.Dial("tcp", addr))(t)
 	require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
 	t.Cleanup(func() { _ = c.Close() })
 	return c.(*net.TCPConn)
@@ -92,10 +91,8 @@ func refused(t *testing.T, addr string) {
 // echoed sends an x, which comes back when the connection is joined.
 func echoed(t *testing.T, c *net.TCPConn) {
 	t.Helper()
-	_, err := io.WriteString(c, "x")
-	require.NoError(t, err)
-	_, err = io.ReadFull(c, make([]byte, 1))
-	require.NoError(t, err)
+	must.Get(io.WriteString(c, "x"))(t)
+	must.Get(io.ReadFull(c, make([]byte, 1)))(t)
 }
 
 // seeds numbers the data of exchanges.
@@ -211,8 +208,7 @@ func TestProxyTLS(t *testing.T) {
 	near, _ := pair(t, s.Listener.Addr().String())
 	r, err := s.Client().Post("https://"+near.Addr, "application/octet-stream", bytes.NewReader(body))
 	require.NoError(t, err)
-	got, err := io.ReadAll(r.Body)
-	require.NoError(t, err)
+	got := must.Get(io.ReadAll(r.Body))(t)
 	require.NoError(t, r.Body.Close())
 	require.True(t, bytes.Equal(body, got))
 	s.Client().CloseIdleConnections()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
@@ -25,8 +26,7 @@ func TestStrangers(t *testing.T) {
 	}
 	args := []string{"proxy", "--listen", "rdma:" + clitest.Host() + ":0", "--to", "tcp:" + origin(t, digest)}
 	device := func() *uapi.Device {
-		d, err := uapi.Open("soft:"+clitest.Host(), uapi.OpenConfig{})
-		require.NoError(t, err)
+		d := must.Get(uapi.Open("soft:"+clitest.Host(), uapi.OpenConfig{}))(t)
 		t.Cleanup(func() {
 			_ = rdmanet.FlushDevice(context.Background(), d)
 			_ = d.Close()
@@ -41,8 +41,7 @@ func TestStrangers(t *testing.T) {
 		return conn
 	}
 	gone := func(conn net.Conn) {
-		_, err := conn.Read(make([]byte, 1))
-		require.ErrorIs(t, err, syscall.ECONNRESET)
+		must.Fail(conn.Read(make([]byte, 1)))(t, syscall.ECONNRESET)
 	}
 	s := start(t, append(args, "--max-clients", "4", "--silence", "0")...)
 	stranger := device()
@@ -56,10 +55,8 @@ func TestStrangers(t *testing.T) {
 	}
 	require.ErrorIs(t, <-ended, syscall.ECONNRESET)
 	honest := dial(device(), s.Addr)
-	_, err := io.WriteString(honest, "x")
-	require.NoError(t, err)
-	_, err = io.ReadFull(honest, make([]byte, 1))
-	require.NoError(t, err)
+	must.Get(io.WriteString(honest, "x"))(t)
+	must.Get(io.ReadFull(honest, make([]byte, 1)))(t)
 	require.NoError(t, s.Cmd.Process.Kill())
 	require.Contains(t, s.Wait().Stderr, "--max-per-address")
 
