@@ -40,8 +40,7 @@ func TestChooseFree(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := choose(EnsureOptions{}, c.devs, nil)
 			if c.want == "" {
-				var none *NoNetDevError
-				require.ErrorAs(t, err, &none)
+				require.ErrorAs(t, err, new(*NoNetDevError))
 				require.Contains(t, err.Error(), c.says)
 				return
 			}

@@ -13,8 +13,6 @@ import (
 	"github.com/rdmashim/rdmashim/tests/netlinktest"
 )
 
-func ptr[T any](v T) *T { return &v }
-
 // TestRecordedKernel holds the decoding against bytes that Linux 6.1 sent.
 func TestRecordedKernel(t *testing.T) {
 	r := must.Get(netlinktest.Recorded())(t)
@@ -23,15 +21,15 @@ func TestRecordedKernel(t *testing.T) {
 	d := must.Get(m.Device(ctx, "rxe0"))(t)
 	guid := netlinkmgr.GUID(0x88e159fffe535275)
 	require.Equal(t, netlinkmgr.Device{
-		Index: 0, Name: "rxe0", Ports: 1, Caps: ptr(uint64(0x01223c76)), NodeGUID: &guid, SysImageGUID: &guid,
-		NodeType: ptr(netlinkmgr.NodeType(1)), Protocol: "roce", AdaptiveMod: ptr(false),
+		Index: 0, Name: "rxe0", Ports: 1, Caps: new(uint64(0x01223c76)), NodeGUID: &guid, SysImageGUID: &guid,
+		NodeType: new(netlinkmgr.NodeType(1)), Protocol: "roce", AdaptiveMod: new(false),
 	}, d)
 	require.Equal(t, "88e1:59ff:fe53:5275", d.NodeGUID.String(), "as sysfs writes it")
 	require.True(t, m.IsRXE(ctx, d))
 
 	links := must.Get(m.Links(ctx))(t)
 	require.Equal(t, []netlinkmgr.Port{{
-		Device: "rxe0", Port: 1, State: ptr(netlinkmgr.PortActive), PhysState: ptr(netlinkmgr.PhysState(5)), NetDev: "ta", NetDevIndex: 5,
+		Device: "rxe0", Port: 1, State: new(netlinkmgr.PortActive), PhysState: new(netlinkmgr.PhysState(5)), NetDev: "ta", NetDevIndex: 5,
 		Caps: links[0].Caps, // compared with iproute2's words elsewhere
 	}}, links)
 
@@ -41,7 +39,7 @@ func TestRecordedKernel(t *testing.T) {
 	require.EqualValues(t, 14, *c.Driver)
 
 	s := must.Get(m.System(ctx))(t)
-	require.Equal(t, netlinkmgr.System{NetNS: 1, CopyOnFork: true, PrivilegedQKey: ptr(false)}, s)
+	require.Equal(t, netlinkmgr.System{NetNS: 1, CopyOnFork: true, PrivilegedQKey: new(false)}, s)
 
 	counters := must.Get(m.Counters(ctx, d, 1))(t)
 	require.Len(t, counters, 15)
@@ -57,24 +55,24 @@ func TestRecordedObjects(t *testing.T) {
 	user := netlinkmgr.Owner{PID: 103, Comm: "guesttest.test"}
 	core := netlinkmgr.Owner{Kernel: true, Comm: "ib_core"}
 	rc := netlinkmgr.QPType(2)
-	zero, one := ptr(uint32(0)), ptr(uint32(1))
+	zero, one := new(uint32(0)), new(uint32(1))
 
 	qps := must.Get(m.QPs(ctx, d))(t)
 	require.Equal(t, []netlinkmgr.QP{
-		{Port: one, LQPN: 17, PDN: one, RQPN: zero, RQPSN: zero, PathMig: ptr(netlinkmgr.PathMigState(0)), Type: rc, State: 1, Owner: user},
-		{LQPN: 18, PDN: one, RQPN: zero, RQPSN: zero, PathMig: ptr(netlinkmgr.PathMigState(0)), Type: rc, State: 0, Owner: user},
+		{Port: one, LQPN: 17, PDN: one, RQPN: zero, RQPSN: zero, PathMig: new(netlinkmgr.PathMigState(0)), Type: rc, State: 1, Owner: user},
+		{LQPN: 18, PDN: one, RQPN: zero, RQPSN: zero, PathMig: new(netlinkmgr.PathMigState(0)), Type: rc, State: 0, Owner: user},
 		{Port: one, LQPN: 1, SQPSN: 1, Type: 1, State: 3, Owner: core},
 	}, byNumber(qps))
 	cqs := must.Get(m.CQs(ctx, d))(t)
 	require.Equal(t, []netlinkmgr.CQ{
-		{CQN: zero, CQE: 1023, Users: 2, PollCtx: ptr(netlinkmgr.PollContext(2)), AdaptiveMod: ptr(false), Owner: core},
-		{CQN: one, CQE: 63, Users: 4, AdaptiveMod: ptr(false), CtxN: zero, Owner: user},
+		{CQN: zero, CQE: 1023, Users: 2, PollCtx: new(netlinkmgr.PollContext(2)), AdaptiveMod: new(false), Owner: core},
+		{CQN: one, CQE: 63, Users: 4, AdaptiveMod: new(false), CtxN: zero, Owner: user},
 	}, cqs)
 	mrs := must.Get(m.MRs(ctx, d))(t)
-	require.Equal(t, []netlinkmgr.MR{{MRN: zero, RKey: ptr(uint32(0x2b7)), LKey: ptr(uint32(0x2b7)), Length: 8192, PDN: one, Owner: user}}, mrs)
+	require.Equal(t, []netlinkmgr.MR{{MRN: zero, RKey: new(uint32(0x2b7)), LKey: new(uint32(0x2b7)), Length: 8192, PDN: one, Owner: user}}, mrs)
 	pds := must.Get(m.PDs(ctx, d))(t)
 	require.Equal(t, []netlinkmgr.PD{
-		{PDN: zero, LocalDMALKey: ptr(uint32(0x141)), Users: 2, Owner: core},
+		{PDN: zero, LocalDMALKey: new(uint32(0x141)), Users: 2, Owner: core},
 		{PDN: one, LocalDMALKey: zero, Users: 3, CtxN: zero, Owner: user},
 	}, pds)
 	contexts := must.Get(m.Contexts(ctx, d))(t)

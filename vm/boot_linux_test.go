@@ -210,8 +210,7 @@ func (g inGuest) limits(t *testing.T) {
 // crash: a kernel that panics ends the command.
 func (g inGuest) crash(t *testing.T) {
 	_, _, err := g.run(t, "sh", "-c", "echo c > /proc/sysrq-trigger; sleep 1000")
-	var died *vm.DiedError
-	require.ErrorAs(t, err, &died)
+	require.ErrorAs(t, err, new(*vm.DiedError))
 }
 
 // TestImageReproducible builds an image from another folder, with nothing

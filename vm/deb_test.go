@@ -195,8 +195,7 @@ func TestRelease(t *testing.T) {
 	whole := must.Get(kernelOfRelease(t.Context(), apt.run, "6.12.9+deb12-amd64"))(t)
 	require.Equal(t, []string{"linux-image-6.12.9+deb12-amd64"}, whole)
 	_, err := packagedKernel(t.Context(), apt.run, "6.2", t.Logf)
-	var missing *MissingError
-	require.ErrorAs(t, err, &missing)
+	require.ErrorAs(t, err, new(*MissingError))
 	require.ErrorContains(t, err, "linux-image-6.2")
 	for release, want := range map[string]string{"../x": "no version", "6": "no version", "6.12": "leave --release out"} {
 		_, err := FindKernel(t.Context(), "vmlinuz", "dir", release, t.Logf)
@@ -208,8 +207,7 @@ func TestPackagedKernelErrors(t *testing.T) {
 	t.Run("no lists", func(t *testing.T) {
 		testCache(t)
 		_, err := packagedKernel(t.Context(), (&fakeApt{t: t}).run, "", t.Logf)
-		var missing *MissingError
-		require.ErrorAs(t, err, &missing)
+		require.ErrorAs(t, err, new(*MissingError))
 		require.Contains(t, err.Error(), "apt-get update")
 		require.NotContains(t, err.Error(), "\n")
 	})

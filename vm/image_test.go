@@ -59,7 +59,6 @@ func TestFindSource(t *testing.T) {
 		require.FileExists(t, filepath.Join(g.dir, "tools/rdmashim/main.go"))
 	}
 	t.Setenv("PATH", "")
-	var missing *MissingError
 	_, err = findSource(t.Context(), "")
-	require.ErrorAs(t, err, &missing)
+	require.ErrorAs(t, err, new(*MissingError))
 }

@@ -163,8 +163,7 @@ func TestReadModulesLoad(t *testing.T) {
 	require.Contains(t, string(set.dep), "kernel/fs/ext4.ko: kernel/crypto/crc32c_generic.ko\n")
 
 	_, err := readModules(dir, []string{"nvme_rdma"})
-	var missing *MissingError
-	require.ErrorAs(t, err, &missing)
+	require.ErrorAs(t, err, new(*MissingError))
 	require.ErrorContains(t, err, "no module nvme_rdma")
 	require.ErrorContains(t, err, "linux-image-amd64")
 }

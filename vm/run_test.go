@@ -124,13 +124,11 @@ func TestRunFilesAfterFailure(t *testing.T) {
 	c := fakeConfig(t, "ok")
 	c.Out = filepath.Join(t.TempDir(), "out")
 	_, _, _, err := runFake(t, c, "exit", "1")
-	var exit *ExitError
-	require.ErrorAs(t, err, &exit)
+	require.ErrorAs(t, err, new(*ExitError))
 	require.FileExists(t, filepath.Join(c.Out, "a"))
 
-	var died *DiedError
 	_, _, _, err = runFake(t, c, "die")
-	require.ErrorAs(t, err, &died)
+	require.ErrorAs(t, err, new(*DiedError))
 	require.Equal(t, 1, strings.Count(err.Error(), "ended while"), "told once: %v", err)
 }
 
@@ -271,9 +269,8 @@ func TestRunSetupFails(t *testing.T) {
 func TestRunMissing(t *testing.T) {
 	c := fakeConfig(t, "ok")
 	c.QEMU = "no-such-qemu"
-	var missing *MissingError
 	_, _, _, err := runFake(t, c, "echo")
-	require.ErrorAs(t, err, &missing)
+	require.ErrorAs(t, err, new(*MissingError))
 	require.Contains(t, err.Error(), "no-such-qemu")
 	require.Contains(t, err.Error(), "install")
 	require.NotContains(t, err.Error(), "\n")
@@ -302,8 +299,7 @@ func TestRunBlockedOutput(t *testing.T) {
 	defer r.Close()
 	c.Command = Command{Args: []string{"echo", "x"}, Stdout: w}
 	_, err := Run(t.Context(), c)
-	var timeout *TimeoutError
-	require.ErrorAs(t, err, &timeout)
+	require.ErrorAs(t, err, new(*TimeoutError))
 }
 
 // TestSession runs several commands in one guest.
@@ -380,8 +376,7 @@ func TestRunLoad(t *testing.T) {
 
 	c.Load = []string{"nvme_rdma"}
 	_, _, _, err = runFake(t, c, "env", "LOAD")
-	var missing *MissingError
-	require.ErrorAs(t, err, &missing)
+	require.ErrorAs(t, err, new(*MissingError))
 
 	c.Load = []string{"../x"}
 	_, _, _, err = runFake(t, c, "env", "LOAD")

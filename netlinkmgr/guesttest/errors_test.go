@@ -35,8 +35,7 @@ func TestBadModule(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "rdma_rxe.ko"), []byte(strings.Repeat("no module ", 100)), 0o644))
 	modulesAre(t, dir)
 	_, err := m.Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: "ta"})
-	var e *netlinkmgr.ModuleError
-	require.ErrorAs(t, err, &e)
+	require.ErrorAs(t, err, new(*netlinkmgr.ModuleError))
 	require.ErrorIs(t, err, syscall.ENOEXEC)
 	require.Contains(t, err.Error(), "not built for the running kernel")
 	require.Empty(t, loaded(t), "the first module is unloaded again")
@@ -141,8 +140,7 @@ func TestVLAN(t *testing.T) {
 	v := &netlink.Vlan{LinkAttrs: netlink.LinkAttrs{Name: "ta.5", ParentIndex: link(t, "ta").Attrs().Index}, VlanId: 5}
 	require.NoError(t, netlink.LinkAdd(v))
 	_, err := m.Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: "ta.5"})
-	var e *netlinkmgr.NetDevUnsuitableError
-	require.ErrorAs(t, err, &e)
+	require.ErrorAs(t, err, new(*netlinkmgr.NetDevUnsuitableError))
 	// The kernel says EPERM there, which is not about privileges.
 	o := ours(t, "link add rxe0 type rxe netdev ta.5")
 	require.Equal(t, 1, o.code)
