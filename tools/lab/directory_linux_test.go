@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -22,8 +21,7 @@ func TestSuiteDirectory(t *testing.T) {
 	}
 	o := clitest.Finish(t, suiteTool(t, "--paths", "--rounds", "1", "-D", "0.1", "--json", "--run", "shared directory"))
 	require.Contains(t, []int{0, 3}, o.Code, o.Stderr)
-	var rows []suite.Row
-	require.NoError(t, json.Unmarshal([]byte(o.Stdout), &rows), o.Stdout)
+	rows := clitest.Decode[[]suite.Row](t, o)
 	require.Len(t, rows, 2)
 	for _, r := range rows {
 		require.True(t, r.Ratio != nil && *r.Ratio > 0, "%s %s", strings.TrimSpace(o.Stdout), o.Stderr)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
 	"strings"
 	"testing"
@@ -22,8 +21,7 @@ func TestSuiteGuest(t *testing.T) {
 	vmtest.Config(t) // skips where no guest can be booted
 	o := clitest.RunTool(t, "suite", "--vm", "--rounds", "1", "--json", "--run", "goodput on kernel rxe, doorbell=raw|over a veth|emulated, read 4 KiB")
 	require.Contains(t, []int{0, 3}, o.Code, o.Stderr)
-	var rows []suite.Row
-	require.NoError(t, json.Unmarshal([]byte(o.Stdout), &rows), o.Stdout)
+	rows := clitest.Decode[[]suite.Row](t, o)
 	require.Len(t, rows, 3)
 	for _, r := range rows {
 		if strings.HasPrefix(r.Reason, "no perftest: ") && os.Getenv("CI") != "true" {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"maps"
 	"os/exec"
 	"slices"
@@ -33,8 +32,7 @@ func TestSuite(t *testing.T) {
 	o := clitest.Finish(t, cmd)
 	require.Contains(t, []int{0, 3}, o.Code, o.Stderr)
 	require.LessOrEqual(t, strings.Count(o.Stderr, "\n"), 1, o.Stderr)
-	var rows []map[string]any
-	require.NoError(t, json.Unmarshal([]byte(o.Stdout), &rows), o.Stdout)
+	rows := clitest.Decode[[]map[string]any](t, o)
 	require.Len(t, rows, 12)
 	require.Equal(t, len(rows)+2, strings.Count(o.Stdout, "\n"), "a row a line")
 	unmet := 0
@@ -80,13 +78,13 @@ func TestSuiteStreams(t *testing.T) {
 }
 
 // suiteRows runs the n rows of the suite that run names, once and shortly.
-func suiteRows(t *testing.T, run string, n int, env ...string) (rows []suite.Row) {
+func suiteRows(t *testing.T, run string, n int, env ...string) []suite.Row {
 	t.Helper()
 	cmd := suiteTool(t, "--rounds", "1", "-D", "0.002", "--json", "--run", run)
 	cmd.Env = append(cmd.Env, env...)
 	o := clitest.Finish(t, cmd)
 	require.Contains(t, []int{0, 3}, o.Code, o.Stderr)
-	require.NoError(t, json.Unmarshal([]byte(o.Stdout), &rows), o.Stdout)
+	rows := clitest.Decode[[]suite.Row](t, o)
 	require.Len(t, rows, n)
 	for _, r := range rows {
 		require.NotNil(t, r.Ours, r)
@@ -139,8 +137,7 @@ func TestSuiteDevice(t *testing.T) {
 	o := clitest.Finish(t, suiteTool(t, "--json", "--rounds", "1", "-D", "0.002", "--run", "^READ|^fairness", "-d", "nosuch0"))
 	require.Equal(t, 1, o.Code)
 	require.Equal(t, 1, strings.Count(o.Stderr, "\n"), o.Stderr)
-	var rows []suite.Row
-	require.NoError(t, json.Unmarshal([]byte(o.Stdout), &rows))
+	rows := clitest.Decode[[]suite.Row](t, o)
 	require.Len(t, rows, 2)
 	for _, r := range rows {
 		require.True(t, strings.HasPrefix(r.Reason, "failed: rdma Open"), r.Reason)

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,9 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 )
-
-var rewriteABI = flag.Bool("rewrite-abi", false, "write what 'rdmashim abi' prints to testdata")
 
 // TestABI holds the output to the one that was read and kept.
 func TestABI(t *testing.T) {
@@ -24,24 +20,14 @@ func TestABI(t *testing.T) {
 		"abi-one.json": {"abi", "-j", "RESIZE_CQ"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := runTool(t, args...)
-			require.Zero(t, o.Code, o.Stderr)
-			file := filepath.Join("testdata", name)
-			if *rewriteABI {
-				require.NoError(t, os.WriteFile(file, []byte(o.Stdout), 0o644))
-			}
-			want, err := os.ReadFile(file)
-			require.NoError(t, err)
-			require.Equal(t, string(want), o.Stdout)
+			o := runTool(t, args...).Well(t)
+			clitest.Golden(t, filepath.Join("testdata", name), o.Stdout)
 		})
 	}
 }
 
 func TestABIJSON(t *testing.T) {
-	o := runTool(t, "abi", "--json")
-	require.Zero(t, o.Code, o.Stderr)
-	var list []map[string]any
-	require.NoError(t, json.Unmarshal([]byte(o.Stdout), &list))
+	list := clitest.Decode[[]map[string]any](t, runTool(t, "abi", "--json").Well(t))
 	require.Len(t, list, len(abi.Schema()))
 	for _, e := range list {
 		require.Equal(t, e["support"] == "unsupported", e["errno"] != nil && e["reason"] != nil, e["name"])

@@ -34,8 +34,7 @@ func documented(cmd *cobra.Command) []*cobra.Command {
 
 func TestCompletion(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish"} {
-		o := runTool(t, "completion", shell)
-		require.Zero(t, o.Code)
+		o := runTool(t, "completion", shell).Well(t)
 		require.Contains(t, o.Stdout, "rdmashim")
 		require.Contains(t, o.Stdout, "__complete")
 		if program, err := exec.LookPath(shell); err == nil {
@@ -70,8 +69,7 @@ func TestCompletion(t *testing.T) {
 		if last := &args[len(args)-1]; *last == "-" {
 			*last = ""
 		}
-		o := runTool(t, args...)
-		require.Zero(t, o.Code)
+		o := runTool(t, args...).Well(t)
 		require.Regexp(t, `(?m)^`+c.want+`(\t|$)`, o.Stdout, c.args)
 	}
 }

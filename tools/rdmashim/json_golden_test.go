@@ -3,11 +3,8 @@ package main
 import (
 	"encoding"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,9 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/netlinktest"
+	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 )
-
-var rewriteJSON = flag.Bool("rewrite-json", false, "write the kinds of the commands' JSON values to testdata")
 
 // TestJSONKinds: a value that was a number is no string tomorrow.
 // testdata/json.txt has the kind of each key's value; a line that goes, or
@@ -41,11 +37,7 @@ func TestJSONKinds(t *testing.T) {
 	for _, path := range slices.Sorted(maps.Keys(kinds)) {
 		fmt.Fprintf(&got, "%s %s\n", path, kinds[path])
 	}
-	file := filepath.Join("testdata", "json.txt")
-	if *rewriteJSON {
-		require.NoError(t, os.WriteFile(file, []byte(got.String()), 0o644))
-	}
-	require.Equal(t, string(readFile(t, file)), got.String(), "run with -rewrite-json if it is meant")
+	clitest.Golden(t, "testdata/json.txt", got.String())
 }
 
 // kindsOf notes the kinds of the values that encoding/json makes of a type.

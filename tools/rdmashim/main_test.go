@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 	"os"
 	"os/exec"
@@ -56,11 +55,9 @@ func runDemo(t *testing.T, args ...string) demo.Report {
 	return decodeReport(t, runTool(t, append([]string{"demo", "--json"}, args...)...))
 }
 
-func decodeReport(t *testing.T, o outcome) (r demo.Report) {
+func decodeReport(t *testing.T, o outcome) demo.Report {
 	t.Helper()
-	require.Zero(t, o.Code, "stderr: %s", o.Stderr)
-	require.NoError(t, json.Unmarshal([]byte(o.Stdout), &r), "stdout: %s", o.Stdout)
-	return r
+	return clitest.Decode[demo.Report](t, o.Well(t))
 }
 
 // writeFile makes a file of n bytes that do not repeat.
@@ -89,8 +86,7 @@ func TestUsage(t *testing.T) {
 		"help devices":  "--json",
 		"version":       "rdmashim " + cli.Version,
 	} {
-		o := runTool(t, strings.Fields(args)...)
-		require.Zero(t, o.Code, o.Stderr)
+		o := runTool(t, strings.Fields(args)...).Well(t)
 		require.Contains(t, o.Stdout, want)
 	}
 	clitest.Refused(t, 2, "", map[string]string{

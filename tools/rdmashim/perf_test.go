@@ -30,13 +30,11 @@ func runPerfTool(t *testing.T, args ...string) outcome {
 	return finish(t, perfTool(t, args...))
 }
 
-func runPerfJSON(t *testing.T, args ...string) (r perf.Report) {
+func runPerfJSON(t *testing.T, args ...string) perf.Report {
 	t.Helper()
-	o := runPerfTool(t, append(args, "-j")...)
-	require.Zero(t, o.Code, "stderr: %s", o.Stderr)
+	o := runPerfTool(t, append(args, "-j")...).Well(t)
 	require.Empty(t, o.Stderr)
-	require.NoError(t, json.Unmarshal([]byte(o.Stdout), &r), o.Stdout)
-	return r
+	return clitest.Decode[perf.Report](t, o)
 }
 
 // TestPerf runs each test once in each of its ways, with its data checked.
@@ -112,8 +110,7 @@ func TestPerfUnderFaults(t *testing.T) {
 		r := runPerfJSON(t, append(strings.Fields(args), "--check", "--loss", "2%", "--seed", "7")...)
 		require.EqualValues(t, 7, r.Seed)
 	}
-	o := runPerfTool(t, "write", "bw", "-n", "100", "--loss", "1%")
-	require.Zero(t, o.Code, o.Stderr)
+	o := runPerfTool(t, "write", "bw", "-n", "100", "--loss", "1%").Well(t)
 	require.Regexp(t, `  seed [1-9]\d*\n`, o.Stdout, "so that it can be run again")
 }
 
@@ -147,8 +144,7 @@ func TestPerfColumns(t *testing.T) {
 		"write lat -n 10": "#bytes #iterations t_min[usec] t_max[usec] t_typical[usec] t_avg[usec] t_stdev[usec] " +
 			"99% percentile[usec] 99.9% percentile[usec]",
 	} {
-		o := runPerfTool(t, strings.Fields(args)...)
-		require.Zero(t, o.Code, o.Stderr)
+		o := runPerfTool(t, strings.Fields(args)...).Well(t)
 		require.Empty(t, o.Stderr, "quiet in a pipe")
 		require.NotContains(t, o.Stdout, "\r")
 		lines := strings.Split(o.Stdout, "\n")

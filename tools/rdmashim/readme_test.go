@@ -56,8 +56,7 @@ func TestReadmeCommands(t *testing.T) {
 				}
 				cmd := tool(t, strings.Fields(rest)...)
 				cmd.Dir = repository
-				o := finish(t, cmd)
-				require.Zero(t, o.Code, o.Stderr)
+				o := finish(t, cmd).Well(t)
 				require.NotEmpty(t, o.Stdout)
 			})
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -39,10 +38,9 @@ func TestServerIsSeen(t *testing.T) {
 		s := clitest.Serve(t, args...)
 		_, port, err := net.SplitHostPort(s.Addr)
 		require.NoError(t, err)
-		seen := func() (list []stats.Device) {
+		seen := func() []stats.Device {
 			o := runReader(t, "stats", "-j", "127.0.0.1", "-p", strconv.Itoa(s.Cmd.Process.Pid))
-			require.Zero(t, o.Code, "%v: %s", args, o.Stderr)
-			require.NoError(t, json.Unmarshal([]byte(o.Stdout), &list))
+			list := clitest.Decode[[]stats.Device](t, o.Well(t))
 			require.Len(t, list, 1, "%v", args)
 			return list
 		}

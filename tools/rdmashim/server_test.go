@@ -119,10 +119,8 @@ func TestServerSurvivesNonsense(t *testing.T) {
 
 // TestDevices lists soft devices, as text and as JSON.
 func TestDevices(t *testing.T) {
-	o := runTool(t, "devices", "-j")
-	require.Zero(t, o.Code, o.Stderr)
-	var list []deviceLine
-	require.NoError(t, json.Unmarshal([]byte(o.Stdout), &list))
+	o := runTool(t, "devices", "-j").Well(t)
+	list := clitest.Decode[[]deviceLine](t, o)
 	found := false
 	for _, d := range list {
 		if d.Device == "soft:127.0.0.1" {
@@ -134,12 +132,11 @@ func TestDevices(t *testing.T) {
 		}
 	}
 	require.True(t, found, o.Stdout)
-	o = runTool(t, "devices")
-	require.Zero(t, o.Code, o.Stderr)
+	o = runTool(t, "devices").Well(t)
 	require.Contains(t, o.Stdout, "DEVICE")
 	require.Contains(t, o.Stdout, "soft:127.0.0.1")
 	o = runTool(t, "devices", "-j", "-d", "soft:127.0.3.9?mtu=1024")
-	require.NoError(t, json.Unmarshal([]byte(o.Stdout), &list), o.Stderr)
+	list = clitest.Decode[[]deviceLine](t, o)
 	require.Len(t, list, 1)
 	require.Equal(t, 1024, list[0].MTU)
 	require.Equal(t, "127.0.3.9:4791", list[0].Address)

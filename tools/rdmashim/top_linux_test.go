@@ -90,10 +90,7 @@ func TestStatsOfAStoppedProcess(t *testing.T) {
 	silent := fmt.Sprintf(`process %d \(.+\) does not answer within 200ms: it is stopped; kill -CONT %d lets it go on`, pid, pid)
 	of := func(o outcome) (pids []int) {
 		t.Helper()
-		require.Zero(t, o.Code, o.Stderr)
-		var list []stats.Device
-		require.NoError(t, json.Unmarshal([]byte(o.Stdout), &list), o.Stdout)
-		for _, d := range list {
+		for _, d := range clitest.Decode[[]stats.Device](t, o.Well(t)) {
 			if d.PID != 0 {
 				pids = append(pids, d.PID)
 			}
@@ -113,8 +110,7 @@ func TestStatsOfAStoppedProcess(t *testing.T) {
 	require.Empty(t, o.Stdout)
 	require.Regexp(t, "^rdmashim: "+silent+"\n$", o.Stderr)
 
-	o = runReader(t, "top", "-j", "-n", "1", "-i", "50ms")
-	require.Zero(t, o.Code, o.Stderr)
+	o = runReader(t, "top", "-j", "-n", "1", "-i", "50ms").Well(t)
 	require.Regexp(t, "^rdmashim: "+silent+"\n$", o.Stderr)
 	var frame struct {
 		Devices []stats.Device

@@ -127,29 +127,24 @@ func TestStatsOfAnotherProcess(t *testing.T) {
 	write()
 	own := must.Get(a.Stats())(t)
 
-	o := runReader(t, "stats", own.Device, "-j")
-	require.Zero(t, o.Code, o.Stderr)
-	var list []stats.Device
-	require.NoError(t, json.Unmarshal([]byte(o.Stdout), &list))
+	o := runReader(t, "stats", own.Device, "-j").Well(t)
+	list := clitest.Decode[[]stats.Device](t, o)
 	require.Len(t, list, 1)
 	own.Time = list[0].Time
 	require.Equal(t, own.Ports[0].Counters["retransmitted_pkts"], list[0].Ports[0].Counters["retransmitted_pkts"])
 	require.Positive(t, list[0].Ports[0].Counters["retransmitted_pkts"])
 	require.Equal(t, own.QueuePairs[0].RemoteQPN, list[0].QueuePairs[0].RemoteQPN)
 
-	o = runReader(t, pidArgs("stats")...)
-	require.Zero(t, o.Code, o.Stderr)
+	o = runReader(t, pidArgs("stats")...).Well(t)
 	require.Contains(t, o.Stdout, "rdma_writes                1\n")
 	require.NotContains(t, o.Stdout, " 0\n", "without --all")
 
-	o = runReader(t, pidArgs("stats", "--prometheus")...)
-	require.Zero(t, o.Code, o.Stderr)
+	o = runReader(t, pidArgs("stats", "--prometheus")...).Well(t)
 	for _, name := range []string{"rdmashim_port_sent_pkts_total", "rdmashim_qp_window_bytes"} {
 		require.Equal(t, 2, strings.Count(o.Stdout, "\n"+name+"{"), name)
 	}
 
-	o = runReader(t, pidArgs("top", "-n", "1", "-i", "0.05")...)
-	require.Zero(t, o.Code, o.Stderr)
+	o = runReader(t, pidArgs("top", "-n", "1", "-i", "0.05")...).Well(t)
 	require.Contains(t, o.Stdout, "2 devices, 2 queue pairs")
 	require.NotContains(t, o.Stdout, "\x1b")
 }

@@ -44,8 +44,7 @@ func TestFaultRules(t *testing.T) {
 		})
 	}
 	for _, rules := range []string{"call=REG_MR", "@" + file + "x"} {
-		var usage *UsageError
 		_, err := new(DeviceFlags).forProgram("soft?fault=" + rules)
-		require.ErrorAs(t, err, &usage)
+		require.ErrorAs(t, err, new(*UsageError))
 	}
 }

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,9 +12,9 @@ import (
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 )
 
-func decodeDoctor(t *testing.T, o clitest.Outcome) (r Report) {
+func decodeDoctor(t *testing.T, o clitest.Outcome) Report {
 	t.Helper()
-	require.NoError(t, json.Unmarshal([]byte(o.Stdout), &r), "stdout: %s stderr: %s", o.Stdout, o.Stderr)
+	r := clitest.Decode[Report](t, o)
 	require.Equal(t, map[bool]int{true: 0, false: 1}[r.OK], o.Code)
 	return r
 }
@@ -36,8 +35,7 @@ func TestDoctor(t *testing.T) {
 	require.Equal(t, "device soft (the default; RDMASHIM_DEVICE or an argument names another)\n", o.Stderr, "what was chosen is said")
 	require.Equal(t, Pass, statuses(r)["loopback"])
 
-	o = clitest.RunTool(t, "doctor", "sim")
-	require.Zero(t, o.Code)
+	o = clitest.RunTool(t, "doctor", "sim").Well(t)
 	require.Empty(t, o.Stderr)
 	lines := strings.Split(strings.TrimSpace(o.Stdout), "\n")
 	require.Len(t, lines, len(checkNames())+1)

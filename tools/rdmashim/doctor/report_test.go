@@ -3,8 +3,6 @@ package doctor
 import (
 	"bytes"
 	"context"
-	"flag"
-	"os"
 	"syscall"
 	"testing"
 
@@ -12,10 +10,9 @@ import (
 
 	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/uapi"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 
 // TestGolden holds both forms of a report: the JSON is for programs and stays
 // as it is.
@@ -34,11 +31,7 @@ func TestGolden(t *testing.T) {
 	} {
 		var got bytes.Buffer
 		require.NoError(t, print(&got))
-		if *rewrite {
-			require.NoError(t, os.WriteFile(file, got.Bytes(), 0o644))
-		}
-		want := must.Get(os.ReadFile(file))(t)
-		require.Equal(t, string(want), got.String(), "%s; -rewrite writes it anew", file)
+		clitest.Golden(t, file, got.String())
 	}
 }
 

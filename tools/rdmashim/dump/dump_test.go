@@ -23,8 +23,7 @@ func recording(name string) string { return filepath.Join(root, "tests", "testda
 // dumpFile runs dump --json.
 func dumpFile(t *testing.T, path string) (lines []Line) {
 	t.Helper()
-	o := clitest.RunTool(t, "dump", "-j", path)
-	require.Zero(t, o.Code, o.Stderr)
+	o := clitest.RunTool(t, "dump", "-j", path).Well(t)
 	require.Empty(t, o.Stderr)
 	for text := range strings.Lines(o.Stdout) {
 		var l Line
@@ -65,8 +64,7 @@ func TestDumpText(t *testing.T) {
 		{"rxe-6.1-cm.pcap", 1, "20:50:51.474868000 10.99.0.1:55410 > 10.99.0.2:4791 UD SEND_ONLY qpn 0x000001 psn 0 ackreq deth qkey 0x80010000 srcqpn 0x000001 mad CM ConnectRequest tid 0x288fad9b4 local 0xb4d9fa88 service tcp/7471 qpn 0x000044 psn 13842884 ip 10.99.0.1:58183 > 10.99.0.2 private 26 length 256 icrc ok"},
 		{"rxe-7.2-atomic-write.pcap", 5, "20:49:46.454871000 10.99.0.1:50631 > 10.99.0.2:4791 RC ATOMIC_WRITE qpn 0x000057 psn 2236964 ackreq reth va 0x7f38b8648000 rkey 0x0000033b dmalen 8 length 8 icrc ok"},
 	} {
-		o := clitest.RunTool(t, "dump", recording(c.file))
-		require.Zero(t, o.Code, o.Stderr)
+		o := clitest.RunTool(t, "dump", recording(c.file)).Well(t)
 		lines := strings.Split(o.Stdout, "\n")
 		require.Equal(t, c.want, lines[c.number-1], "%s packet %d", c.file, c.number)
 	}
@@ -112,8 +110,7 @@ func TestDumpStandardInput(t *testing.T) {
 	defer f.Close()
 	cmd := clitest.Tool(t, "dump", "-")
 	cmd.Stdin = f
-	o := clitest.Finish(t, cmd)
-	require.Zero(t, o.Code, o.Stderr)
+	o := clitest.Finish(t, cmd).Well(t)
 	require.Equal(t, 42, strings.Count(o.Stdout, "\n"))
 	require.Contains(t, o.Stdout, "UD SEND_ONLY qpn 0x000001 psn 0 ackreq deth qkey 0x80010000 srcqpn 0x000001 mad CM ConnectRequest")
 }

@@ -20,9 +20,7 @@ import (
 // dumped runs dump on a recording and returns what it printed.
 func dumped(t *testing.T, args ...string) string {
 	t.Helper()
-	o := clitest.RunTool(t, append([]string{"dump"}, args...)...)
-	require.Zero(t, o.Code, o.Stderr)
-	return o.Stdout
+	return clitest.RunTool(t, append([]string{"dump"}, args...)...).Well(t).Stdout
 }
 
 func TestDumpFilters(t *testing.T) {
@@ -116,8 +114,7 @@ func TestDumpWrite(t *testing.T) {
 	require.Equal(t, 54, whole)
 	require.Contains(t, string(readFile(t, path)), "rnr: the receiver has no receive posted", "the comment")
 	// Without --print nothing is printed; nothing at all is a capture, too.
-	o = clitest.RunTool(t, "dump", "-w", path, "--qpn", "9", file)
-	require.Zero(t, o.Code)
+	o = clitest.RunTool(t, "dump", "-w", path, "--qpn", "9", file).Well(t)
 	require.Empty(t, o.Stdout)
 	require.Empty(t, dumped(t, path))
 	compare(t, path)

@@ -45,8 +45,7 @@ func TestNVMe(t *testing.T) {
 	require.NoError(t, d.Close())
 	require.NoError(t, file.Close())
 
-	o := clitest.RunTool(t, "dump", capture)
-	require.Zero(t, o.Code, o.Stderr)
+	o := clitest.RunTool(t, "dump", capture).Well(t)
 	for _, want := range []string{
 		" nvme queue 0 Connect id ", "data 1024 by key 0x", " Property Get id ", " CSTS length 64 ",
 		" Identify id ", ": Success (result 0x1) length 16 ",
@@ -62,8 +61,7 @@ func TestNVMe(t *testing.T) {
 		}
 	}
 
-	o = clitest.RunTool(t, "dump", "--json", capture)
-	require.Zero(t, o.Code, o.Stderr)
+	o = clitest.RunTool(t, "dump", "--json", capture).Well(t)
 	var last *nvmeCapsule
 	for dec := json.NewDecoder(strings.NewReader(o.Stdout)); dec.More(); {
 		var l struct{ NVMe *nvmeCapsule }

@@ -18,8 +18,7 @@ const qmuxRecordings = "qmux/testdata/"
 // TestDumpQMux shows a capture, standard input and the bytes of one side, as
 // text and JSON.
 func TestDumpQMux(t *testing.T) {
-	text := clitest.RunTool(t, "dump", "--qmux", qmuxRecordings+"rdma.pcapng")
-	require.Zero(t, text.Code, text.Stderr)
+	text := clitest.RunTool(t, "dump", "--qmux", qmuxRecordings+"rdma.pcapng").Well(t)
 	require.Empty(t, text.Stderr)
 	require.Contains(t, text.Stdout, " record 3 length 5: STREAM id=0 offset=3893 len=0 fin\n")
 	require.Regexp(t, `(?m)^21:49:08\.\d{9} 127\.0\.0\.2 qpn 0xd1723e > 127\.0\.0\.1 qpn 0x167613 end$`, text.Stdout)
@@ -42,14 +41,12 @@ func TestDumpQMux(t *testing.T) {
 	defer in.Close()
 	cmd := clitest.Tool(t, "dump", "--qmux", "-")
 	cmd.Stdin = in
-	o = clitest.Finish(t, cmd)
-	require.Zero(t, o.Code, o.Stderr)
+	o = clitest.Finish(t, cmd).Well(t)
 	require.Contains(t, o.Stdout, `APPLICATION_CLOSE code=0 ""`)
 
 	raw := filepath.Join(t.TempDir(), "raw")
 	require.NoError(t, os.WriteFile(raw, []byte("\x09\xff\x51\x53\x30\x0d\x0a\x0d\x0a\x00\x05\x0b\x00\x02hi\x04\x1c"), 0o600))
-	o = clitest.RunTool(t, "dump", "--qmux", raw)
-	require.Zero(t, o.Code, o.Stderr)
+	o = clitest.RunTool(t, "dump", "--qmux", raw).Well(t)
 	require.Equal(t, "record 1 length 9: QX_TRANSPORT_PARAMETERS len=0 ()\nrecord 2 length 5: STREAM id=0 len=2 fin\n"+
 		"problem: it ends within a record of 4 bytes, of which it has 1\n", o.Stdout)
 }

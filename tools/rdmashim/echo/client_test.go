@@ -1,7 +1,6 @@
 package echo
 
 import (
-	"encoding/json"
 	"io"
 	"net"
 	"net/netip"
@@ -39,11 +38,10 @@ func TestClient(t *testing.T) {
 			over, _, _ := strings.Cut(strings.TrimPrefix(c.over, "--over "), " ")
 			many := over == "qmux" || over == "quic" // streams on one connection
 			s := start(t, c.over, strings.Fields(c.server)...)
-			run := func(more string) (r Report) {
+			run := func(more string) Report {
 				t.Helper()
 				o := clitest.RunTool(t, tool("client --json --count 10 --size 100 "+s.Addr+" "+c.over+" "+c.client+" "+more)...)
-				require.Zero(t, o.Code, o.Stderr)
-				require.NoError(t, json.Unmarshal([]byte(o.Stdout), &r))
+				r := clitest.Decode[Report](t, o.Well(t))
 				require.Equal(t, []any{s.Addr, over, c.network, strings.Contains(c.name, "TLS"), 10, 100}, []any{r.Server, r.Over, r.Network, r.TLS, r.Count, r.Size})
 				require.Positive(t, r.P50)
 				require.GreaterOrEqual(t, r.P99, r.P50)
@@ -117,8 +115,7 @@ func TestAtDevice(t *testing.T) {
 	second := startCommand(t, "proxy", "-d", device, "--listen", "rdma:0", "--to", "rdma:"+first.Addr)
 	for _, s := range []*clitest.Server{first, second} {
 		require.Equal(t, host, netip.MustParseAddrPort(s.Addr).Addr().String())
-		o := clitest.RunTool(t, tool("client -C 10 --bytes 64K "+s.Addr)...)
-		require.Zero(t, o.Code, o.Stderr)
+		clitest.RunTool(t, tool("client -C 10 --bytes 64K "+s.Addr)...).Well(t)
 	}
 	for _, args := range []string{"echo server", "proxy --listen rdma:0 --to tcp:1", "echo client 127.0.0.1"} {
 		cmd := clitest.Tool(t, strings.Fields(args)...)

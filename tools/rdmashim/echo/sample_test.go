@@ -51,13 +51,11 @@ func TestSample(t *testing.T) {
 	require.NotZero(t, soft.RemoteQPN)
 	require.NotZero(t, soft.Stats.Below.Retransmitted)
 
-	summary := clitest.RunTool(t, "dump", "--summary", capture)
-	require.Zero(t, summary.Code, summary.Stderr)
+	summary := clitest.RunTool(t, "dump", "--summary", capture).Well(t)
 	require.Contains(t, summary.Stdout, fmt.Sprintf("qpn 0x%06x", soft.LocalQPN))
 	require.Contains(t, summary.Stdout, fmt.Sprintf("qpn 0x%06x", soft.RemoteQPN))
 
-	o = clitest.RunTool(t, "quic", "client", addr, "--on", "soft,udp", "--size", "1000")
-	require.Zero(t, o.Code, o.Stderr)
+	o = clitest.RunTool(t, "quic", "client", addr, "--on", "soft,udp", "--size", "1000").Well(t)
 	for _, text := range []string{"queue pair ", "4 streams of 1000 B there and back, every byte right; 100 of 100", "sent: ACK", "timers: pto", "below: sent again"} {
 		require.Contains(t, o.Stdout, text)
 	}

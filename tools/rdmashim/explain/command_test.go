@@ -2,7 +2,6 @@ package explain
 
 import (
 	"bytes"
-	"encoding/json"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -50,9 +49,7 @@ func TestExplain(t *testing.T) {
 }
 
 func TestExplainJSON(t *testing.T) {
-	o := clitest.RunTool(t, "explain", "-j", "RNR", "12")
-	var a Answer
-	require.NoError(t, json.Unmarshal([]byte(o.Stdout), &a))
+	a := clitest.Decode[Answer](t, clitest.RunTool(t, "explain", "-j", "RNR", "12"))
 	require.Equal(t, "RNR 12", a.Asked)
 	require.Len(t, a.Found, 2)
 	require.Equal(t, 0.64, *a.Found[0].Milliseconds)

@@ -63,8 +63,7 @@ func TestMonitorEnds(t *testing.T) {
 	})}
 	require.ErrorIs(t, monitor(c, nil), gone)
 	_, _, err := runRDMA(t, k, "monitor now")
-	var usage *cli.UsageError
-	require.ErrorAs(t, err, &usage)
+	require.ErrorAs(t, err, new(*cli.UsageError))
 	stdout, _, err := runRDMA(t, k, "mon help")
 	require.NoError(t, err)
 	require.Contains(t, stdout, "NETDEV_STATE")

@@ -110,8 +110,7 @@ func TestRDMAUsage(t *testing.T) {
 		t.Run(c.line, func(t *testing.T) {
 			k := netlinktest.Busy()
 			stdout, _, err := runRDMA(t, k, c.line)
-			var usage *cli.UsageError
-			require.ErrorAs(t, err, &usage)
+			require.ErrorAs(t, err, new(*cli.UsageError))
 			require.Contains(t, err.Error(), c.says)
 			require.Empty(t, stdout)
 			require.Empty(t, k.Did)
@@ -129,8 +128,7 @@ func TestLinkAddDelete(t *testing.T) {
 
 	_, _, err = runRDMA(t, k, "link add rxe7 type rxe netdev docker0")
 	require.ErrorIs(t, err, syscall.EEXIST)
-	var taken *netlinkmgr.NameTakenError
-	require.ErrorAs(t, err, &taken)
+	require.ErrorAs(t, err, new(*netlinkmgr.NameTakenError))
 	_, _, err = runRDMA(t, k, "link add rxe8 type rxe netdev eth0")
 	var has *netlinkmgr.NetDevHasLinkError
 	require.ErrorAs(t, err, &has)
@@ -139,8 +137,7 @@ func TestLinkAddDelete(t *testing.T) {
 	_, _, err = runRDMA(t, k, "link add rxe8 type siw netdev eth0")
 	require.ErrorContains(t, err, `no link type "siw"`)
 	_, _, err = runRDMA(t, k, "link add rxe8 type rxe netdev eth9")
-	var gone *netlinkmgr.NetDevGoneError
-	require.ErrorAs(t, err, &gone)
+	require.ErrorAs(t, err, new(*netlinkmgr.NetDevGoneError))
 
 	_, _, err = runRDMA(t, k, "link del rxe7")
 	require.NoError(t, err)

@@ -68,8 +68,7 @@ func TestRDMASetUsage(t *testing.T) {
 	} {
 		k := netlinktest.Busy()
 		stdout, _, err := runRDMA(t, k, c.line)
-		var usage *cli.UsageError
-		require.ErrorAs(t, err, &usage, c.line)
+		require.ErrorAs(t, err, new(*cli.UsageError), c.line)
 		require.Contains(t, err.Error(), c.says, c.line)
 		require.Empty(t, stdout)
 		require.Empty(t, k.Did)
@@ -135,6 +134,5 @@ func TestLinkUpAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, k.Did)
 	_, _, err = runRDMA(t, k, "link up eth0 --name other")
-	var has *netlinkmgr.NetDevHasLinkError
-	require.ErrorAs(t, err, &has)
+	require.ErrorAs(t, err, new(*netlinkmgr.NetDevHasLinkError))
 }

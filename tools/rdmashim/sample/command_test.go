@@ -1,7 +1,6 @@
 package sample
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -34,9 +33,7 @@ func TestCounter(t *testing.T) {
 				args = append(args, start(t, "sample", "counter", "server"))
 			}
 			o := clitest.RunTool(t, append([]string{"sample", "counter", "client"}, args...)...)
-			require.Zero(t, o.Code, o.Stderr)
-			var r CounterReport
-			require.NoError(t, json.Unmarshal([]byte(o.Stdout), &r), o.Stdout)
+			r := clitest.Decode[CounterReport](t, o.Well(t))
 			require.Equal(t, []int64{500, 500}, []int64{r.Calls, r.Acknowledged + r.Unknown})
 			require.NoError(t, r.check())
 			if c.whole {
@@ -50,8 +47,7 @@ func TestCounter(t *testing.T) {
 func TestServerAtAddress(t *testing.T) {
 	t.Parallel()
 	addr := clitest.Serve(t, "sample", "write-read", "server", "--once", "-d", "soft?loss=1%", "--listen", clitest.Host(), "--port", "0").Addr
-	o := clitest.RunTool(t, "sample", "write-read", "client", addr)
-	require.Zero(t, o.Code, o.Stderr)
+	clitest.RunTool(t, "sample", "write-read", "client", addr).Well(t)
 }
 
 // TestServiceErrors: exit status, one line, and what to do.

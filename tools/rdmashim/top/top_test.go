@@ -5,10 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -22,21 +20,9 @@ import (
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
 	"github.com/rdmashim/rdmashim/tests/netlinktest"
+	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/uapi/stats"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *rewrite {
-		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err, "run with -rewrite")
-	require.Equal(t, string(want), got)
-}
 
 // machine has a kernel with rxe0 and a process with soft0; each reading finds
 // that both went on for two seconds.
@@ -170,13 +156,13 @@ func TestFrame(t *testing.T) {
 	require.EqualValues(t, 34, soft.Pairs[0].QPN, "the busiest goes first")
 	require.Equal(t, 6.0, soft.Pairs[0].Rates["retransmitted_pkts"])
 
-	golden(t, "frame.txt", f.Text(0, 0))
+	clitest.Golden(t, "testdata/frame.txt", f.Text(0, 0))
 	var b bytes.Buffer
 	require.NoError(t, json.NewEncoder(&b).Encode(f))
 	require.Equal(t, 1, strings.Count(b.String(), "\n"))
 	var pretty bytes.Buffer
 	require.NoError(t, json.Indent(&pretty, b.Bytes(), "", "  "))
-	golden(t, "frame.json", pretty.String())
+	clitest.Golden(t, "testdata/frame.json", pretty.String())
 }
 
 // A new device or queue pair has no rates: its counts did not begin at the last
@@ -187,7 +173,7 @@ func TestFrameOfWhatIsNew(t *testing.T) {
 	f := frame(nil, []stats.Device{m.soft}, start)
 	require.Zero(t, f.Devices[0].Seconds)
 	require.Empty(t, f.Devices[0].Ports[0].Rates)
-	golden(t, "new.txt", f.Text(0, 0))
+	clitest.Golden(t, "testdata/new.txt", f.Text(0, 0))
 
 	before := m.soft
 	before.QueuePairs = before.QueuePairs[:1]
@@ -229,7 +215,7 @@ func TestTotals(t *testing.T) {
 	require.NoError(t, err)
 	var b bytes.Buffer
 	require.NoError(t, Totals(&b, list, false))
-	golden(t, "totals.txt", b.String())
+	clitest.Golden(t, "testdata/totals.txt", b.String())
 	b.Reset()
 	require.NoError(t, Totals(&b, list, true))
 	require.Contains(t, b.String(), "completer_retry_err        0\n")

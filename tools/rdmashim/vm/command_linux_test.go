@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/amount"
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/vm/vmtest"
 )
@@ -98,8 +99,7 @@ func TestSkipped(t *testing.T) { t.Skip("a reason") }
 	if !amount.All() {
 		return // tests/guest uses go test -exec as well
 	}
-	self, err := os.Executable()
-	require.NoError(t, err)
+	self := must.Get(os.Executable())(t)
 	gotest := exec.CommandContext(t.Context(), "go", "test", "-v", "-coverprofile="+filepath.Join(module, "cover"), "-exec", self+" vm exec --boot-timeout 5m --image "+image, "./sub")
 	gotest.Dir = module
 	gotest.Env = append(os.Environ(), clitest.AsTool+"=1", "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
@@ -114,10 +114,8 @@ func TestSkipped(t *testing.T) { t.Skip("a reason") }
 func TestBuild(t *testing.T) {
 	vmtest.Config(t)
 	file := filepath.Join(t.TempDir(), "image")
-	o := clitest.RunTool(t, "vm", "build", "-o", file)
-	require.Zero(t, o.Code, "stderr: %s", o.Stderr)
-	image, err := os.ReadFile(file)
-	require.NoError(t, err)
+	o := clitest.RunTool(t, "vm", "build", "-o", file).Well(t)
+	image := must.Get(os.ReadFile(file))(t)
 	require.Equal(t, fmt.Sprintf("%x  %s\n", sha256.Sum256(image), file), o.Stdout)
 }
 
@@ -145,8 +143,7 @@ func TestKilled(t *testing.T) {
 // childNamed finds a child of a process by the start of its name.
 func childNamed(t *testing.T, parent int, name string) int {
 	t.Helper()
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
-	require.NoError(t, err)
+	stats := must.Get(filepath.Glob("/proc/[0-9]*/stat"))(t)
 	for _, s := range stats {
 		text, err := os.ReadFile(s)
 		if err != nil {

@@ -5,5 +5,6 @@
 // RunTool then starts the binary again, as if it were rdmashim with those
 // commands, and returns exit status and output; Tool only prepares it. Serve
 // starts a server and waits until it listens, on an address of Host, and
-// Refused runs command lines that end with an error.
+// Refused runs command lines that end with an error. Well, Decode and Golden
+// look at what a command printed.
 package clitest

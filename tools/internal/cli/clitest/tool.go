@@ -3,6 +3,7 @@ package clitest
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -48,6 +49,21 @@ func Tool(t testing.TB, args ...string) *exec.Cmd {
 type Outcome struct {
 	Code           int
 	Stdout, Stderr string
+}
+
+// Well is the outcome of a run that ends well.
+func (o Outcome) Well(t testing.TB) Outcome {
+	t.Helper()
+	require.Zero(t, o.Code, "stdout: %s\nstderr: %s", o.Stdout, o.Stderr)
+	return o
+}
+
+// Decode reads what a run prints with --json.
+func Decode[T any](t testing.TB, o Outcome) (v T) {
+	t.Helper()
+	err := json.Unmarshal([]byte(o.Stdout), &v)
+	require.NoError(t, err, "stdout: %s\nstderr: %s", o.Stdout, o.Stderr)
+	return v
 }
 
 // RunTool runs the tool to its end.

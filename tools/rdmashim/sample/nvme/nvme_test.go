@@ -139,8 +139,7 @@ func TestConnectRefused(t *testing.T) {
 	connected.enable()
 	h, err = Connect(t.Context(), d, addr, HostConfig{})
 	require.Nil(t, h)
-	var rejected *uapi.RejectError
-	require.ErrorAs(t, err, &rejected)
+	require.ErrorAs(t, err, new(*uapi.RejectError))
 	require.ErrorContains(t, err, "no room")
 }
 
