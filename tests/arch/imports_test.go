@@ -375,11 +375,4 @@ func TestLinkname(t *testing.T) {
 	}
 }
 
-func contains(list []string, s string) bool {
-	for _, e := range list {
-		if e == s {
-			return true
-		}
-	}
-	return false
-}
+var contains = slices.Contains[[]string]
