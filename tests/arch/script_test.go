@@ -92,3 +92,21 @@ for here in go1.26.8 go1.27.4; do othergo; done`
 	require.NoError(t, err, "%s", out)
 	require.Equal(t, []string{"go1.27.10", "go1.26.0"}, strings.Fields(string(out)))
 }
+
+// TestMoq: tools/test installs the other QMux where it is not there, or older
+// than what it shall be.
+func TestMoq(t *testing.T) {
+	script := `set -e; eval "$(sed -n "/^moq() /,/^}/p" tools/test)"
+have() { true; }
+npm() { echo "npm $1"; mkdir -p node_modules; touch node_modules/.package-lock.json; }
+logs=$0; cd "$logs"; mkdir -p tests/qmux/testdata/moq
+touch -d "1 minute ago" tests/qmux/testdata/moq/package-lock.json
+for state in none there; do echo $state; moq; cat npm; rm -f npm; touch npm; done
+touch -d "1 minute" tests/qmux/testdata/moq/package-lock.json
+echo changed; moq; cat npm`
+	cmd := exec.Command("bash", "-c", script, t.TempDir())
+	cmd.Dir = "../.."
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Equal(t, "none\nnpm ci\nthere\nchanged\nnpm ci\n", string(out))
+}

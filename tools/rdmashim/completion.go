@@ -87,8 +87,9 @@ func completeNames(cmd *cobra.Command) {
 	if cmd.ValidArgsFunction != nil || cmd.ValidArgs != nil {
 		return
 	}
-	first := strings.Trim(append(strings.Fields(cmd.Use), "")[1], "[]")
-	switch {
+	_, arguments, _ := strings.Cut(cmd.Use, " ")
+	first, _, _ := strings.Cut(arguments, " ")
+	switch first = strings.Trim(first, "[]"); {
 	case first == "DEVICE":
 		cmd.ValidArgsFunction = cli.CompleteFirst(cli.CompleteDevices)
 	case first == "DEV" || strings.HasPrefix(first, "DEV/") || strings.HasPrefix(first, "DEV["):
