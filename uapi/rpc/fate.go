@@ -65,8 +65,10 @@ func FateOf(err error) error {
 func fateStatus(fate error) error {
 	for _, f := range fates {
 		if f.fate == fate {
-			// It fails for status OK, and for a detail that is not UTF-8.
-			s, _ := status.New(f.code, f.text).WithDetails(&errdetails.ErrorInfo{Domain: domain, Reason: f.reason})
+			s, err := status.New(f.code, f.text).WithDetails(&errdetails.ErrorInfo{Domain: domain, Reason: f.reason})
+			if err != nil {
+				return status.Error(f.code, f.text)
+			}
 			return &causedError{s, fate}
 		}
 	}
