@@ -48,8 +48,10 @@ func (d *Device) polledNext() bool {
 	}
 	c := q.sendCQ
 	waiting, err := c.prod.Waiting()
+	before := q.polled
+	q.polled = c.entries - uint32(waiting)
 	rc, is := q.engine.(*engine.QP)
-	return q.newly && is && err == nil && waiting == 0 && rc.Outstanding() > 1 && rc.Unacknowledged() >= manyBytes
+	return q.polled != before && is && err == nil && waiting == 0 && rc.Outstanding() > 1 && rc.Unacknowledged() >= manyBytes
 }
 
 // News is rnic/drive's.

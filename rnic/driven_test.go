@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -76,6 +77,11 @@ func TestAssistKeepsPollers(t *testing.T) {
 				l.mute.Store(true)
 				require.Equal(t, c.kept, post(c.posts, c.size))
 				require.Equal(t, 2, answers)
+				if c.left > 0 { // and the next one, once that was taken out
+					require.True(t, a.qp.send.take())
+					<-time.After(time.Millisecond) // a doorbell by itself
+					require.True(t, post(1, 1000))
+				}
 			})
 		})
 	}

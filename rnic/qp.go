@@ -48,8 +48,7 @@ type QP struct {
 	last     bool // in ERR, and QP_LAST_WQE_REACHED was reported
 	failed   failedQueues
 
-	posted uint32       // entries of the send queue's CQ at the last doorbell
-	newly  bool         // there were more of them than at the one before
+	polled uint32       // entries of the send queue's CQ that polls had taken at the last Assist
 	turns  uint64       // times that it was asked for packets
 	source guard.Source // where its peer's packets come from
 	nearby

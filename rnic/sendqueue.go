@@ -38,7 +38,6 @@ func (q *QP) Doorbell() error {
 		}
 		d.mu.Lock()
 	}
-	q.newly, q.posted = q.sendCQ.entries != q.posted, q.sendCQ.entries
 	defer func() {
 		d.rang = q.num
 		d.mu.Unlock()
