@@ -1,6 +1,7 @@
 package udp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,8 +72,7 @@ func Listen(local netip.AddrPort, o Options) (link.Link, error) {
 	return l, nil
 }
 
-// explain adds to an error of Listen its meaning, and the process that has the
-// port.
+// explain adds to an error of Listen its meaning.
 func explain(local netip.AddrPort, err error) error {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
@@ -80,16 +80,24 @@ func explain(local netip.AddrPort, err error) error {
 	}
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		by := "by " + ports.Holder(os.DirFS("/"), local)
-		if by == "by " {
-			by = "likely by a loaded rdma_rxe or another soft device"
-		}
-		return fmt.Errorf("udp: listen on %v: the address is taken %s: use another address of this machine, a free port (port=0, between soft devices only), or end the holder (rxe: rmmod rdma_rxe): %w", local, by, err)
+		return &takenError{local}
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return fmt.Errorf("udp: listen on %v: no interface of this machine has the address: %w", local, err)
 	}
 	return fmt.Errorf("udp: listen on %v: %w", local, err)
 }
+
+// takenError is EADDRINUSE. Its text names the holder, for which all processes
+// are looked through when the text is asked for: a device that tries one
+// address after the other does not ask.
+type takenError struct{ local netip.AddrPort }
+
+func (e *takenError) Error() string {
+	holder := cmp.Or(ports.Holder(os.DirFS("/"), e.local), "likely a loaded rdma_rxe or another soft device")
+	return fmt.Sprintf("udp: listen on %v: the address is taken by %s: use another address of this machine, a free port (port=0, between soft devices only), or end the holder (rxe: rmmod rdma_rxe): %v", e.local, holder, e.Unwrap())
+}
+
+func (e *takenError) Unwrap() error { return syscall.EADDRINUSE }
 
 // granted holds the socket's grants: bytes of its receive buffer, and offloads.
 type granted struct {

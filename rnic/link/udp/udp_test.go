@@ -159,15 +159,12 @@ func TestAddressInUse(t *testing.T) {
 	}
 
 	require.NoError(t, a.Close())
+	for _, s := range []string{a.Caps().Local.String(), "likely a loaded rdma_rxe or another soft device", "port=0"} {
+		require.ErrorContains(t, err, s, "the holder is looked for when the text is asked for")
+	}
 	again, err := Listen(a.Caps().Local, Options{})
 	require.NoError(t, err, "free at once after Close")
 	again.Close()
-
-	err = explain(netip.MustParseAddrPort("10.0.0.1:4791"), syscall.EADDRINUSE)
-	require.ErrorIs(t, err, syscall.EADDRINUSE)
-	for _, s := range []string{"10.0.0.1:4791", "likely by a loaded rdma_rxe or another soft device", "port=0"} {
-		require.ErrorContains(t, err, s)
-	}
 }
 
 func TestBadAddresses(t *testing.T) {
