@@ -48,12 +48,13 @@ func (d *Device) takeNotes() {
 		return
 	}
 	d.mu.notes.take(func(q *QP) {
+		if q.gone { // and its ring perhaps another's
+			return
+		}
 		now := d.now()
 		q.served(now)
-		if !q.gone {
-			for q.pull(now) {
-			}
-			d.schedule(q)
+		for q.pull(now) {
 		}
+		d.schedule(q)
 	})
 }

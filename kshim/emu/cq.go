@@ -13,8 +13,8 @@ import (
 type completionQueue struct {
 	object
 	cq         driver.CQ
-	resize     sync.Mutex // one at a time
-	offsets    []uint64   // guarded by resize: its ring, should it never be mapped
+	resize     sync.Mutex    // one at a time
+	rings      []*ringMemory // guarded by resize: its ring
 	completion source
 	lost       source
 
@@ -32,7 +32,7 @@ func (q *completionQueue) Error() { q.lost.post() }
 func (q *completionQueue) destroy() error { return q.cq.Destroy() }
 
 func (q *completionQueue) released() {
-	q.file.rings.forget(q.offsets)
+	q.file.rings.forget(q.rings)
 	q.compReported = q.completion.retire()
 	q.asyncReported = q.lost.retire()
 }
@@ -115,10 +115,10 @@ func (c *call) makeCQ(init *cqInit, respond func(*completionQueue) error) error 
 	if err := f.dev.charge(kindCQ); err != nil {
 		return err
 	}
-	u := c.udata(&q.offsets)
+	u := c.udata(&q.rings)
 	cq, err := f.dev.CreateCQ(int(init.cqe), u, q.events())
 	if err != nil {
-		f.rings.forget(q.offsets)
+		f.rings.forget(q.rings)
 		f.dev.uncharge(kindCQ)
 		return err
 	}
@@ -131,8 +131,8 @@ func (c *call) makeCQ(init *cqInit, respond func(*completionQueue) error) error 
 }
 
 // udata is the driver's part of the call. Rings that it publishes wait in the
-// file until they are mapped; offsets notes which.
-func (c *call) udata(offsets *[]uint64) *driver.Udata {
+// file until they are mapped, and are added to rings.
+func (c *call) udata(rings *[]*ringMemory) *driver.Udata {
 	f := c.file
 	return &driver.Udata{
 		Memory: f.host, In: c.hwIn,
@@ -145,10 +145,10 @@ func (c *call) udata(offsets *[]uint64) *driver.Udata {
 			return c.copy(to, b)
 		},
 		Mmap: func(ring []byte) uint64 {
-			offset := f.publish(ring)
-			*offsets = append(*offsets, offset)
-			f.rings.add(offset, ring)
-			return offset
+			m := &ringMemory{bytes: ring, offset: f.publish(ring), collected: f.host == nil}
+			*rings = append(*rings, m)
+			f.rings.add(m)
+			return m.offset
 		},
 	}
 }

@@ -217,8 +217,8 @@ func TestKillIdle(t *testing.T) {
 
 // offset finds where the queue pair's send queue can be mapped.
 func (v *victim) offset(sq []byte) uint64 {
-	for offset, ring := range v.f.(*uverbsFile).rings.pending {
-		if &ring[0] == &sq[0] {
+	for offset, m := range v.f.(*uverbsFile).rings.pending {
+		if &m.bytes[0] == &sq[0] {
 			return offset
 		}
 	}

@@ -13,8 +13,8 @@ type queuePair struct {
 	object
 	qp       driver.QP
 	typ      abi.QPType
-	offsets  []uint64 // its rings, should they never be mapped
-	reported uint32   // set when it is released
+	rings    []*ringMemory
+	reported uint32 // set when it is released
 
 	modify sync.Mutex          // from the look at the state to the transition
 	port   uint8               // guarded by modify: set on the way to INIT
@@ -50,7 +50,7 @@ func (q *queuePair) Event(t abi.EventType) {
 func (q *queuePair) destroy() error { return q.qp.Destroy() }
 
 func (q *queuePair) released() {
-	q.file.rings.forget(q.offsets)
+	q.file.rings.forget(q.rings)
 	d := q.file.dev
 	d.mu.Lock()
 	if d.qps[q.qp.Num()] == q {
@@ -228,10 +228,10 @@ func (c *call) makeQP(init *qpInit, respond func(*abi.CreateQPResp) error) error
 	if err := f.dev.charge(kindQP); err != nil {
 		return err
 	}
-	u := c.udata(&q.offsets)
+	u := c.udata(&q.rings)
 	qp, err := f.dev.CreateQP(attr, u, q)
 	if err != nil {
-		f.rings.forget(q.offsets)
+		f.rings.forget(q.rings)
 		f.dev.uncharge(kindQP)
 		return err
 	}

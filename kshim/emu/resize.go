@@ -23,15 +23,15 @@ func resizeCQ(c *call) error {
 	}
 	q.resize.Lock()
 	defer q.resize.Unlock()
-	var offsets []uint64
-	u := c.udata(&offsets)
+	var rings []*ringMemory
+	u := c.udata(&rings)
 	if err := q.cq.Resize(int(req.CQE), u); err != nil {
-		f.rings.forget(offsets)
+		f.rings.forget(rings)
 		return err
 	}
 	// The old ring can no longer be mapped; where it is, it stays.
-	f.rings.forget(q.offsets)
-	q.offsets = offsets
+	f.rings.forget(q.rings)
+	q.rings = rings
 	if err := c.copy(c.hwOut, u.Out); err != nil {
 		return err
 	}

@@ -12,11 +12,11 @@ import (
 // it.
 type sharedReceives struct {
 	object
-	srq     driver.SRQ
-	modify  sync.Mutex // one at a time
-	offsets []uint64   // guarded by modify: its ring, should it never be mapped
-	limit   source
-	failed  source
+	srq    driver.SRQ
+	modify sync.Mutex    // one at a time
+	rings  []*ringMemory // guarded by modify: its ring
+	limit  source
+	failed source
 
 	reported uint32 // set when it is released
 }
@@ -35,7 +35,7 @@ func (s *sharedReceives) Event(t abi.EventType) {
 func (s *sharedReceives) destroy() error { return s.srq.Destroy() }
 
 func (s *sharedReceives) released() {
-	s.file.rings.forget(s.offsets)
+	s.file.rings.forget(s.rings)
 	s.reported = s.limit.retire() + s.failed.retire()
 }
 
@@ -109,10 +109,10 @@ func (c *call) makeSRQ(init *srqInit, respond func(*sharedReceives, *driver.SRQI
 	if err := f.dev.charge(kindSRQ); err != nil {
 		return err
 	}
-	u := c.udata(&s.offsets)
+	u := c.udata(&s.rings)
 	srq, err := dev.CreateSRQ(&attr, u, s)
 	if err != nil {
-		f.rings.forget(s.offsets)
+		f.rings.forget(s.rings)
 		f.dev.uncharge(kindSRQ)
 		return err
 	}
@@ -137,14 +137,14 @@ func modifySRQ(c *call) error {
 	s := o.body.(*sharedReceives)
 	s.modify.Lock()
 	defer s.modify.Unlock()
-	var offsets []uint64
-	if err := s.srq.Modify(&req, c.udata(&offsets)); err != nil {
-		f.rings.forget(offsets)
+	var rings []*ringMemory
+	if err := s.srq.Modify(&req, c.udata(&rings)); err != nil {
+		f.rings.forget(rings)
 		return err
 	}
-	if offsets != nil {
-		f.rings.forget(s.offsets)
-		s.offsets = offsets
+	if rings != nil {
+		f.rings.forget(s.rings)
+		s.rings = rings
 	}
 	return nil
 }

@@ -212,15 +212,15 @@ func (f *uverbsFile) Mmap(offset uint64, length int) ([]byte, error) {
 	}
 	defer f.leave()
 	err := f.hasContext()
-	var ring []byte
+	var m *ringMemory
 	if err == nil {
-		ring, err = f.rings.take(offset, length)
+		m, err = f.rings.take(offset, length)
 	}
 	if err != nil {
 		return nil, explain(err, "mmap", f.path)
 	}
-	f.proc.maps.add(ring)
-	return ring, nil
+	f.proc.maps.add(m)
+	return m.bytes[:length:length], nil
 }
 
 // Read has no meaning here: EINVAL, as for any file without a read operation.

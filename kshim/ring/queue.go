@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"unsafe"
 
@@ -79,8 +80,32 @@ type Memory interface {
 	Free(mem []byte)
 }
 
+// spare is memory of New's queues that have gone: a *sync.Pool of first bytes
+// for each length.
+var spare sync.Map
+
+// Reuse lets another queue of New have the memory of one that is used no more,
+// by either side.
+func Reuse(mapping []byte) {
+	p, _ := spare.LoadOrStore(len(mapping), new(sync.Pool))
+	p.(*sync.Pool).Put(unsafe.SliceData(mapping))
+}
+
+// zeroes returns n bytes of the garbage collector's memory.
+func zeroes(n int) []byte {
+	if p, ok := spare.Load(n); ok {
+		if first, ok := p.(*sync.Pool).Get().(*byte); ok {
+			mem := unsafe.Slice(first, n)
+			clear(mem)
+			return mem
+		}
+	}
+	words := make([]uint64, n/8)
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), n)
+}
+
 // NewIn is New in memory of m, which gets it back once nothing refers to the
-// queue any more; nil is memory of the garbage collector.
+// queue any more; nil is memory of the garbage collector (Reuse).
 func NewIn(m Memory, elemSize, n int) (*Queue, error) {
 	if elemSize < 1 || elemSize > 1<<maxLog2Elem || n < 1 || n >= maxSlots {
 		return nil, ErrMapping
@@ -93,8 +118,7 @@ func NewIn(m Memory, elemSize, n int) (*Queue, error) {
 	size := (abi.QueueBufData + slots<<log2 + pageSize - 1) &^ (pageSize - 1)
 	var mem []byte
 	if m == nil {
-		words := make([]uint64, size/8)
-		mem = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), size)
+		mem = zeroes(size)
 	} else {
 		var err error
 		if mem, err = m.Alloc(size); err != nil {

@@ -90,7 +90,7 @@ var allowed = map[string][]string{
 	"kshim/rdmacm":                       {"kshim", "kshim/abi", "kshim/verbs"},
 	"kshim/driver":                       {"kshim/abi", "kshim/ring"},
 	"kshim/driver/simple":                {"kshim/abi", "kshim/driver", "kshim/ring"},
-	"kshim/emu":                          {"kshim", "kshim/abi", "kshim/arena", "kshim/driver", "kshim/fault"},
+	"kshim/emu":                          {"kshim", "kshim/abi", "kshim/arena", "kshim/driver", "kshim/fault", "kshim/ring"},
 	"kshim/host":                         {"kshim", "kshim/abi"},
 	"kshim/cbuild":                       {},
 	"kshim/cmemory":                      {"kshim/fault"},
