@@ -96,8 +96,9 @@ func (c *Conn) ended(err error) {
 var ErrUndelivered = msgring.ErrUndelivered
 
 // CloseContext is Close that waits until everything has arrived at the peer's
-// device, or Close gave up, and was given back. When ctx ends before, it
-// returns ctx's error, and that goes on. It may be called after Close.
+// device, or Close gave up, and was given back, as are devices of dialers that
+// have no connection. When ctx ends before, it returns ctx's error, and that
+// goes on. It may be called after Close.
 //
 // Errors: ErrUndelivered with why, such as ECONNRESET or, after the linger
 // time, ETIMEDOUT; never after SetLinger(0).
@@ -105,6 +106,7 @@ func (c *Conn) CloseContext(ctx context.Context) error {
 	_ = c.Close()
 	select {
 	case <-c.gone:
+		closeIdle(nil)
 		return c.failed("close", c.goneErr)
 	case <-ctx.Done():
 		return c.failed("close", ctx.Err())
@@ -129,6 +131,7 @@ func FlushDevice(ctx context.Context, device *uapi.Device) error {
 			return ctx.Err()
 		}
 	}
+	closeIdle(nil)
 	return lingering.takeLosses(device)
 }
 

@@ -26,8 +26,8 @@ func Dial(ctx context.Context, addr string, config Config) (*Conn, error) {
 type Dialer struct {
 	// Device is the device to dial from, which must stay open as long as its
 	// connections. nil: the one that uapi.OpenRoute opens, once for all
-	// connections from the same address of this host; the end of the last of
-	// them closes it.
+	// connections from the same address of this host. It closes 100 ms behind
+	// the end of the last of them, or at a CloseContext or a Flush.
 	Device *uapi.Device
 	Config Config
 	// Fallback dials, too, when RDMA has made no connection after 250 ms, or as
