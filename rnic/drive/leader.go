@@ -103,6 +103,9 @@ func (d *Driver) cede() {
 	if a.woke.Swap(false) || a.crowd.waits() || time.Duration(int64(now)-a.ceded.Load()) > cedeEvery {
 		a.ceded.Store(int64(now))
 		runtime.Gosched()
+		for tries := 1; tries < cedeMost && a.crowd.waits(); tries++ {
+			runtime.Gosched()
+		}
 	}
 }
 
