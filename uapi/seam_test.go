@@ -105,10 +105,11 @@ func TestControlTrafficPassesTheSeam(t *testing.T) {
 				require.Equal(t, 3, calls["munmap"])
 				require.Less(t, bytes, 64<<10, "a megabyte went each way")
 			}
-			delete(commands[0], "QUERY_QP") // of a client that waits long enough to wonder whether the queue pair lives
+			delete(commands[0], "QUERY_QP")      // of a client that waits long enough to wonder whether the queue pair lives
+			delete(commands[0], "REQ_NOTIFY_CQ") // of a client whose completions are not there yet, and that does not lead
 			require.Equal(t, []string{
 				"ALLOC_PD", "CREATE_COMP_CHANNEL", "CREATE_CQ", "CREATE_QP", "DEREG_MR", "DESTROY_CQ", "DESTROY_QP",
-				"GET_CONTEXT", "MODIFY_QP", "POST_SEND", "QUERY_DEVICE", "QUERY_GID_TABLE", "QUERY_PORT", "REG_MR", "REQ_NOTIFY_CQ",
+				"GET_CONTEXT", "MODIFY_QP", "POST_SEND", "QUERY_DEVICE", "QUERY_GID_TABLE", "QUERY_PORT", "REG_MR",
 			}, slices.Sorted(maps.Keys(commands[0])))
 			require.LessOrEqual(t, commands[0]["POST_SEND"], 34, "a doorbell for each post")
 			require.GreaterOrEqual(t, commands[0]["POST_SEND"], 3, "the device spares some while it works")
