@@ -106,7 +106,8 @@ type finalAcks struct {
 
 // keepFinalAck keeps the last acknowledgement of a queue pair that is about to
 // go, if it can be lost and the peer may wait for it; ahead copies leave
-// together. Preconditions, here and below: mu is held.
+// together. Next: serveChanged, or linger. Preconditions, here and below: mu is
+// held.
 func (d *Device) keepFinalAck(q *QP, ahead int) {
 	rc, ok := q.engine.(*engine.QP)
 	if !ok || q.left || d.check() != nil || d.lossless(q) {
@@ -125,7 +126,6 @@ func (d *Device) keepFinalAck(q *QP, ahead int) {
 	last.ahead = ahead
 	d.final.list = append(d.final.list, last)
 	d.final.next = now
-	d.setAlarm(now)
 }
 
 // finalAckBeforeDREQ is keepFinalAck for the queue pair of a connection that

@@ -257,6 +257,7 @@ func TestLastAckLostBeforeDREQ(t *testing.T) {
 
 // TestNoCopiesBehindDREQ: a peer that has ended the connection, or has agreed
 // to its end, waits for no acknowledgement: copies of it end, or none are sent.
+// The worker's alarm is not for them, either.
 func TestNoCopiesBehindDREQ(t *testing.T) {
 	for name, ends := range map[string]func(c *ended, destroy func(copies bool)){
 		"the peer's, copies under way": func(c *ended, destroy func(bool)) {
@@ -284,6 +285,11 @@ func TestNoCopiesBehindDREQ(t *testing.T) {
 					require.NoError(t, c.qb.Destroy())
 					require.Equal(t, copies, c.line.passed() > before)
 				})
+				d := c.b.dev
+				d.mu.Lock()
+				at, first := d.alarm.at, d.gsi.first()
+				d.mu.Unlock()
+				require.Equal(t, first, at, "a timeout of the connection manager's")
 				before := c.line.passed()
 				require.NoError(t, c.b.dev.Close()) // waits for copies
 				require.Equal(t, before, c.line.passed())

@@ -139,17 +139,21 @@ func newAlarm() alarm {
 	return a
 }
 
-// setAlarm lets the worker run in time for the first timeout. A goroutine that
-// sends sees to final acknowledgements by itself, and sets it behind that.
+// setAlarm lets the worker run at the first timeout, not before. A goroutine
+// that sends sees to final acknowledgements by itself, and sets it behind that.
 func (d *Device) setAlarm(now engine.Time) {
 	t := min(d.timers.first(), d.gsi.first())
 	if !d.sending {
 		t = min(t, d.final.next)
 	}
-	if t >= d.alarm.at || d.closed {
-		return // it runs earlier, and sets the next one then
+	if t == d.alarm.at || d.closed {
+		return
 	}
 	d.alarm.at = t
+	if t == noAlarm {
+		d.alarm.Stop()
+		return
+	}
 	d.alarm.Reset(max(time.Duration(t-now), 0))
 }
 
