@@ -245,17 +245,17 @@ var alreadyDone = func() <-chan struct{} {
 // made has ended, with its Cause, or net.ErrClosed if DestroyQP or Close ended
 // it: at once if it has. f runs in a goroutine of its own and may call
 // anything. An idle connection costs no goroutine that way, where waiting for
-// Done costs one. Each call adds a function.
+// Done costs one. Each call adds a function. stop takes it back, as that of
+// context.AfterFunc: it returns false when f was called, or is about to be.
 //
 // ENOTCONN for a queue pair that was not connected by address, EBADF after
-// DestroyQP, net.ErrClosed after Close; then f is not called.
-func (d *Device) OnDone(qp QP, f func(cause error)) error {
+// DestroyQP, net.ErrClosed after Close; then f is not called, and stop is nil.
+func (d *Device) OnDone(qp QP, f func(cause error)) (stop func() bool, err error) {
 	conn, err := d.connectionOf(qp)
 	if err != nil {
-		return opError("OnDone", qpName(qp), err)
+		return nil, opError("OnDone", qpName(qp), err)
 	}
-	context.AfterFunc(conn.life, func() { f(context.Cause(conn.life)) })
-	return nil
+	return context.AfterFunc(conn.life, func() { f(context.Cause(conn.life)) }), nil
 }
 
 // Cause returns why the connection that Dial or Request.Accept made has ended:

@@ -14,7 +14,7 @@ import (
 )
 
 // OnDone calls each function once, with the cause, however the connection ends,
-// and may be called from it.
+// and may be called from it. It does not call one that was taken back.
 func TestOnDone(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(j *joined) error
@@ -38,8 +38,10 @@ func TestOnDone(t *testing.T) {
 					b.Cause(j.qb)
 					causes <- cause
 				}
-				require.NoError(t, b.OnDone(j.qb, told))
-				require.NoError(t, b.OnDone(j.qb, told))
+				stop := must.Get(b.OnDone(j.qb, told))(t)
+				must.Get(b.OnDone(j.qb, told))(t)
+				taken := must.Get(b.OnDone(j.qb, func(error) { t.Error("called") }))(t)
+				require.True(t, taken())
 				synctest.Wait()
 				require.Empty(t, causes, "it stands")
 				require.NoError(t, c.end(&j))
@@ -49,6 +51,7 @@ func TestOnDone(t *testing.T) {
 					require.ErrorIs(t, err, c.want)
 				}
 				require.Empty(t, causes, "once")
+				require.False(t, stop())
 
 				cause, err := b.Cause(j.qb)
 				if err != nil {
@@ -57,7 +60,7 @@ func TestOnDone(t *testing.T) {
 				} else {
 					require.Equal(t, c.want, cause)
 				}
-				err = b.OnDone(j.qb, told)
+				_, err = b.OnDone(j.qb, told)
 				synctest.Wait()
 				if errors.Is(err, syscall.EBADF) {
 					require.Empty(t, causes)
@@ -76,7 +79,10 @@ func TestOnDoneRefuses(t *testing.T) {
 	a, _ := twoDevices(t, "")
 	qp := must.Get(a.CreateQP(1, 1))(t)
 	never := func(error) { t.Error("called") }
-	require.ErrorIs(t, a.OnDone(qp, never), syscall.ENOTCONN)
+	stop, err := a.OnDone(qp, never)
+	require.ErrorIs(t, err, syscall.ENOTCONN)
+	require.Nil(t, stop)
 	require.NoError(t, a.DestroyQP(qp))
-	require.ErrorIs(t, a.OnDone(qp, never), syscall.EBADF)
+	_, err = a.OnDone(qp, never)
+	require.ErrorIs(t, err, syscall.EBADF)
 }

@@ -141,7 +141,6 @@ func (c *Conn) linger() {
 	c.mu.Lock()
 	undelivered := c.undelivered()
 	c.mu.Unlock()
-	c.stop()
 	device := c.memory.device
 	var disconnected error
 	c.mu.Lock()
@@ -165,6 +164,7 @@ func (c *Conn) linger() {
 		c.returned.Wait()
 	}
 	c.mu.Unlock()
+	c.stopDone()
 	destroyed := device.DestroyQP(c.qp)
 	lost := c.loseReads()
 	if destroyed == nil && lost == nil {

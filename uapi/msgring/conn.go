@@ -1,7 +1,6 @@
 package msgring
 
 import (
-	"context"
 	"net"
 	"os"
 	"sync"
@@ -26,8 +25,7 @@ type Conn struct {
 	peer   core.Hello
 	info   Info
 
-	life context.Context // of every wait for completions; ends with Close
-	stop context.CancelFunc
+	stopDone func() bool // OnDone's, of done
 
 	write, read sync.Mutex
 	turns       turns
@@ -127,7 +125,6 @@ func newConn(device *uapi.Device, config Config) (*Conn, error) {
 		}),
 	}
 	c.returned.L = &c.mu
-	c.life, c.stop = context.WithCancel(context.Background())
 	c.turns.init(c)
 	c.request[0].SGE = c.piece[:]
 	return c, nil
@@ -163,7 +160,7 @@ func (c *Conn) open(info uapi.ConnInfo) error {
 			longest = longest/mtu*mtu - 4
 		}
 	}
-	if err := c.memory.device.OnDone(c.qp, c.done); err != nil {
+	if c.stopDone, err = c.memory.device.OnDone(c.qp, c.done); err != nil {
 		return err
 	}
 	c.mu.Lock()

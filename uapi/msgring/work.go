@@ -1,6 +1,7 @@
 package msgring
 
 import (
+	"context"
 	"errors"
 	"sync"
 
@@ -99,7 +100,7 @@ func (c *Conn) completions(wcs []uapi.WC, wait bool) (n int, err error) {
 	cause := c.cause
 	c.mu.Unlock()
 	if cause == nil && wait {
-		return c.memory.device.WaitQueue(c.life, c.memory.cq, wcs)
+		return c.memory.device.WaitQueue(context.Background(), c.memory.cq, wcs)
 	}
 	if n, err = c.memory.device.PollQueue(c.memory.cq, wcs); n == 0 {
 		err = cause
