@@ -98,15 +98,23 @@ func (e *envelope) errno(h *unix.Msghdr) (errno unix.Errno, icmp bool) {
 	return 0, false
 }
 
-// sendmmsg and recvmmsg return how many messages they moved.
+// sendmmsg and recvmmsg return how many messages they moved. They do not block,
+// nor tell the Go scheduler that they might (monitor_mmsg.go).
 func sendmmsg(fd uintptr, msgs []unix.Mmsghdr) (int, unix.Errno) {
-	n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&msgs[0])), uintptr(len(msgs)), 0, 0, 0)
+	n, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&msgs[0])), uintptr(len(msgs)), unix.MSG_DONTWAIT, 0, 0)
 	return int(n), errno
 }
 
 func recvmmsg(fd uintptr, msgs []unix.Mmsghdr, flags uintptr) (int, unix.Errno) {
-	n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&msgs[0])), uintptr(len(msgs)), unix.MSG_DONTWAIT|flags, 0, 0)
+	n, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&msgs[0])), uintptr(len(msgs)), unix.MSG_DONTWAIT|flags, 0, 0)
 	return int(n), errno
+}
+
+// readable reports whether there is something to read, or an error to fetch.
+func readable(fd uintptr) bool {
+	poll, now := unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}, unix.Timespec{}
+	n, _, _ := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&poll)), 1, uintptr(unsafe.Pointer(&now)), 0, 0, 0)
+	return n != 0 // also when it fails
 }
 
 // overflows is how many buffers the socket dropped because its receive buffer
@@ -115,7 +123,7 @@ func recvmmsg(fd uintptr, msgs []unix.Mmsghdr, flags uintptr) (int, unix.Errno) 
 func overflows(fd uintptr) (n, waiting uint32, ok bool) {
 	var info [unix.SK_MEMINFO_DROPS + 1]uint32
 	size := uint32(unsafe.Sizeof(info))
-	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_MEMINFO,
+	_, _, errno := unix.RawSyscall6(unix.SYS_GETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_MEMINFO,
 		uintptr(unsafe.Pointer(&info[0])), uintptr(unsafe.Pointer(&size)), 0)
 	return info[unix.SK_MEMINFO_DROPS], info[unix.SK_MEMINFO_RMEM_ALLOC], errno == 0 && int(size) >= int(unsafe.Sizeof(info))
 }

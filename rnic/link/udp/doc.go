@@ -16,7 +16,8 @@
 // each ICRC is checked, and the packets handed up until the next Recv.
 //
 // The netpoller watches the socket only while a goroutine waits for it, and
-// none polls or sleeps with its thread (quiet_linux.go).
+// none polls or sleeps with its thread (quiet_linux.go). System calls that do
+// not block tell the Go scheduler nothing (monitor_mmsg.go).
 //
 // Elsewhere than on Linux (batch_other.go) every packet is a datagram and a
 // system call of its own.

@@ -249,9 +249,7 @@ func (q *quiet) mayRead(fd uintptr) bool {
 	if q.looks++; q.looks > 1 {
 		return true
 	}
-	poll := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-	n, err := unix.Poll(poll[:], 0)
-	return n != 0 || err != nil // POLLERR: an error to fetch
+	return readable(fd)
 }
 
 func (q *quiet) unwatch() {

@@ -92,6 +92,7 @@ func (r *receiver) fill() (bool, error) {
 }
 
 func (r *receiver) recvmmsg(fd uintptr) {
+	sysmon.use()
 	if r.s.errors.due.Load() {
 		r.s.errors.drain(fd)
 	}
