@@ -201,7 +201,7 @@ func (a *arena) drop(i int) (tell func()) {
 
 // spareTouched is how many bytes of an empty arena may have been used for it to
 // stay.
-const spareTouched = 4 << 20
+const spareTouched = 8 << 20
 
 // spare reports whether the empty arena stays, as the only one that is empty.
 func (a *arena) spare() bool {

@@ -110,11 +110,13 @@ func TestSpare(t *testing.T) {
 	require.NoError(t, unix.Close(fd))
 	require.EqualValues(t, 2*page, stat.Blocks*512, "pages that were touched")
 	require.Equal(t, make([]byte, 64*page), mem)
-	more := alloc(t, spareTouched-64*page)
-	last := alloc(t, page)
-	require.True(t, Free(mem))
-	require.True(t, Free(more))
-	require.True(t, Free(last))
+	more := [][]byte{mem}
+	for range spareTouched / own {
+		more = append(more, alloc(t, own-page), alloc(t, page))
+	}
+	for _, mem := range more {
+		require.True(t, Free(mem))
+	}
 	require.Empty(t, arenas.list, "much of it was used")
 	require.True(t, Free(alloc(t, page)))
 	stop()
