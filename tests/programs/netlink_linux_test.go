@@ -48,7 +48,9 @@ func TestNetlink(t *testing.T) {
 // for names and numbers, also of programs that run beside it.
 func TestRDMA(t *testing.T) {
 	needs(t, "rdma", "ibv_rc_pingpong", "rping")
-	t.Setenv("XDG_RUNTIME_DIR", t.TempDir()) // other tests' programs run elsewhere
+	run := must.Get(os.MkdirTemp("", "rdma"))(t) // other tests' programs run elsewhere
+	t.Cleanup(func() { os.RemoveAll(run) })      // beside what cleans up behind programs
+	t.Setenv("XDG_RUNTIME_DIR", run)
 	device, _ := newDevice()
 	require.Equal(t, "link rxe0/1 state ACTIVE physical_state LINK_UP netdev lo \n", start(t, device, "rdma", "link", "show").ends(0))
 	require.Regexp(t, `^0: rxe0: node_type ca node_guid [0-9a-f:]{19} sys_image_guid [0-9a-f:]{19} \n$`, start(t, device, "rdma", "dev", "show").ends(0))
