@@ -36,6 +36,7 @@ var explained = map[string]string{
 	"WRITE 64 B rate":     "WRITE 64 B rate, 16 a post",
 	"ping-pong, waiting":  "Programs that wait",
 	"at full depth":       "64 at full depth",
+	"8 senders":           "Eight senders",
 	"shm,":                "Shared memory",
 	"supervised":          "Supervised programs",
 }
