@@ -146,22 +146,24 @@ func (h *cmHost) gauges(q *verbs.QP) engine.Gauges {
 
 // A closed port is refused at once, a silent address after the documented time.
 func TestConnectInVain(t *testing.T) {
-	net := sim.NewNetwork(sim.Options{})
-	c := cm.Config{ResponseTimeout: 8, PacketLife: 8, Retries: 3, FirstRetry: cm.Millisecond} // 3 ms, four times
-	a, b := newCMHost(t, net, link.Faults{}, c), newCMHost(t, net, link.Faults{}, c)
-	connect := func(to netip.Addr) error {
-		id, err := a.ch.Resolve(t.Context(), netip.AddrPort{}, netip.AddrPortFrom(to, 1), rdmacm.Options{})
-		require.NoError(t, err)
-		defer id.Destroy()
-		q := a.qp()
-		defer q.Destroy()
-		_, err = id.Connect(t.Context(), q, rdmacm.ConnParam{})
-		return err
-	}
-	var rej *rdmacm.RejectedError
-	require.ErrorAs(t, connect(b.dev.Addr().Addr()), &rej)
-	require.EqualValues(t, 8, rej.Reason)
-	require.ErrorIs(t, connect(netip.MustParseAddr("10.255.255.1")), syscall.ETIMEDOUT)
+	synctest.Test(t, func(t *testing.T) {
+		net := sim.NewNetwork(sim.Options{})
+		c := cm.Config{ResponseTimeout: 8, PacketLife: 8, Retries: 3, FirstRetry: cm.Millisecond} // 3 ms, four times
+		a, b := newCMHost(t, net, link.Faults{}, c), newCMHost(t, net, link.Faults{}, c)
+		connect := func(to netip.Addr) error {
+			id, err := a.ch.Resolve(t.Context(), netip.AddrPort{}, netip.AddrPortFrom(to, 1), rdmacm.Options{})
+			require.NoError(t, err)
+			defer id.Destroy()
+			q := a.qp()
+			defer q.Destroy()
+			_, err = id.Connect(t.Context(), q, rdmacm.ConnParam{})
+			return err
+		}
+		var rej *rdmacm.RejectedError
+		require.ErrorAs(t, connect(b.dev.Addr().Addr()), &rej)
+		require.EqualValues(t, 8, rej.Reason)
+		require.ErrorIs(t, connect(netip.MustParseAddr("10.255.255.1")), syscall.ETIMEDOUT)
+	})
 }
 
 func TestCMResolve(t *testing.T) {
