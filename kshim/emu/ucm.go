@@ -85,11 +85,21 @@ func (p *Process) openCM(name string) (kshim.File, error) {
 	return f, nil
 }
 
-// ucmCall is a command on its way.
+// ucmCall is a command on its way. Calls are reused, as those of uverbs are.
 type ucmCall struct {
-	f   *ucmFile
-	in  []byte
-	out int
+	f    *ucmFile
+	in   []byte // the request, within cmd
+	room int    // of the response, in bytes
+
+	cmd  [abi.UCMHdrSize + abi.UCMAcceptSize]byte // the longest; no handler reads behind it
+	resp [abi.UCMEventRespSize]byte               // likewise
+}
+
+var ucmCalls = sync.Pool{New: func() any { return new(ucmCall) }}
+
+func (c *ucmCall) free() {
+	c.f = nil
+	ucmCalls.Put(c)
 }
 
 // ucmHandlers answer the commands that abi.Schema has as supported.
@@ -123,23 +133,25 @@ func (f *ucmFile) Write(cmd []byte) (int, error) {
 	if f.isClosed() {
 		return 0, errClosed
 	}
-	// The longest request; no command reads the bytes behind it.
-	var buf [abi.UCMHdrSize + abi.UCMAcceptSize]byte
-	n := min(len(cmd), len(buf))
-	if err := f.access(func() error { return fault.Copy(buf[:n], cmd[:n]) }); err != nil {
+	c := ucmCalls.Get().(*ucmCall)
+	c.f = f
+	defer c.free()
+	n := min(len(cmd), len(c.cmd))
+	if err := f.access(func() error { return fault.Copy(c.cmd[:n], cmd[:n]) }); err != nil {
 		return 0, explain(err, "write", f.path)
 	}
 	var hdr abi.UCMHdr
-	if err := hdr.Parse(buf[:n]); err != nil {
+	if err := hdr.Parse(c.cmd[:n]); err != nil {
 		return 0, explain(fail(syscall.EINVAL, "a command begins with %d bytes of header", abi.UCMHdrSize), "write", f.path)
 	}
-	if err := f.command(&hdr, len(cmd), buf[abi.UCMHdrSize:]); err != nil {
+	if err := c.run(&hdr, len(cmd)); err != nil {
 		return 0, explain(err, hdr.Cmd.String(), f.path)
 	}
 	return len(cmd), nil
 }
 
-func (f *ucmFile) command(hdr *abi.UCMHdr, total int, body []byte) error {
+// run does a command of total bytes.
+func (c *ucmCall) run(hdr *abi.UCMHdr, total int) error {
 	row := abi.LookupUCM(hdr.Cmd)
 	switch {
 	case row == nil:
@@ -153,9 +165,9 @@ func (f *ucmFile) command(hdr *abi.UCMHdr, total int, body []byte) error {
 	case int(hdr.In) < row.LeastRequest:
 		return fail(syscall.EINVAL, "the request takes %d bytes", row.LeastRequest)
 	}
-	size := row.Request.Size
-	clear(body[min(int(hdr.In), size):])
-	return ucmHandlers[hdr.Cmd](&ucmCall{f: f, in: body[:size], out: int(hdr.Out)})
+	c.in, c.room = c.cmd[abi.UCMHdrSize:][:row.Request.Size], int(hdr.Out)
+	clear(c.in[min(int(hdr.In), len(c.in)):])
+	return ucmHandlers[hdr.Cmd](c)
 }
 
 // access is around every access to the process's memory, until it is killed.
@@ -169,14 +181,13 @@ func (f *ucmFile) access(do func() error) error {
 
 // answer copies the response out, as much of it as there is room for.
 func (c *ucmCall) answer(addr uint64, resp abi.Struct, size int) error {
-	var buf [abi.UCMEventRespSize]byte
-	resp.Put(buf[:])
-	n := min(size, c.out)
+	resp.Put(c.resp[:])
+	n := min(size, c.room)
 	dst := c.f.proc.memory.Slice(addr, uint64(n))
 	if dst == nil {
 		return fail(syscall.EFAULT, "the response at %#x is not in memory that was announced", addr)
 	}
-	return c.f.access(func() error { return fault.Copy(dst, buf[:n]) })
+	return c.f.access(func() error { return fault.Copy(dst, c.resp[:n]) })
 }
 
 // Close destroys the file's ids (ucma_close).

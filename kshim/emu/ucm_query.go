@@ -34,7 +34,7 @@ func (c *ucmCall) query() error {
 		default:
 			return fail(syscall.ENOSYS, "there is no such question")
 		}
-		if c.out < abi.UCMQueryAddrRespSize-8 {
+		if c.room < abi.UCMQueryAddrRespSize-8 {
 			return fail(syscall.ENOSPC, "the response takes %d bytes", abi.UCMQueryAddrRespSize-8)
 		}
 		return c.answer(req.Response, &resp, abi.UCMQueryAddrRespSize)
@@ -78,10 +78,10 @@ func (c *ucmCall) queryPath(id *ucmID, addr uint64) error {
 	var resp pathAnswer
 	size := abi.UCMQueryPathRespSize
 	switch {
-	case c.out < size:
+	case c.room < size:
 		return fail(syscall.ENOSPC, "the response takes %d bytes", size)
 	case !id.routed():
-	case c.out < size+abi.UCMPathRecSize:
+	case c.room < size+abi.UCMPathRecSize:
 		resp.head.NumPaths = 1
 	default:
 		resp.head.NumPaths = 1
