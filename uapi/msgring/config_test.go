@@ -3,6 +3,7 @@ package msgring
 import (
 	"bytes"
 	"log/slog"
+	"math/bits"
 	"sync"
 	"syscall"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/msgring/core"
 )
 
 // TestConfigCheck: an error names the field.
@@ -35,6 +37,20 @@ func TestConfigCheck(t *testing.T) {
 	}
 	require.NoError(t, (&Config{}).Check())
 	require.NoError(t, (&Config{Mode: Messages, Ring: 64 << 20, MaxChunk: 1, Linger: 1}).Check())
+}
+
+// TestQueuesRound: a device rounds the depths of queues up to powers of two
+// above them, and the keepalive's probe has a slot.
+func TestQueuesRound(t *testing.T) {
+	for _, mode := range []Mode{Bytes, Messages} {
+		for ring := core.MinRing; ring <= 2<<20; ring *= 2 {
+			c := Config{Mode: mode, Ring: ring}
+			q := c.queuePair(&memory{})
+			require.Equal(t, 128, 1<<bits.Len(uint(q.SendDepth+1)))
+			require.Equal(t, 128, 1<<bits.Len(uint(q.RecvDepth)))
+			require.Equal(t, 256, 1<<bits.Len(uint(c.entries())))
+		}
+	}
 }
 
 // TestDefaultRing: rings are smaller of messages and on a kernel's device, and
