@@ -3,6 +3,7 @@ package uapi
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -50,9 +51,11 @@ type lane[T any] struct {
 	inline []byte      // their data
 }
 
-// empty drops the translated requests of the post before. Preconditions: mu is
-// held.
-func (l *lane[T]) empty() { l.wrs, l.sges, l.inline = l.wrs[:0], l.sges[:0], l.inline[:0] }
+// empty drops the translated requests of the post before, and makes room for n
+// of a piece each. Preconditions: mu is held.
+func (l *lane[T]) empty(n int) {
+	l.wrs, l.sges, l.inline = slices.Grow(l.wrs[:0], n), slices.Grow(l.sges[:0], n), l.inline[:0]
+}
 
 // CreateQP creates a reliable-connection queue pair and returns its number.
 // sendDepth and recvDepth are the depths of its send and receive queue, and the

@@ -191,7 +191,7 @@ func (q *queuePair) postSends(wrs []WR) (int, error) {
 		return 0, errs.Explain(syscall.ENOMEM, "it was made without room for sends")
 	}
 	l := &q.sends
-	l.empty()
+	l.empty(len(wrs))
 	var bad error
 	for i := range wrs {
 		var s verbs.SendWR
@@ -223,7 +223,7 @@ func (q *queuePair) postRecvs(wrs []WR) (int, error) {
 		return 0, errs.Explain(syscall.ENOMEM, "it was made without room for receives")
 	}
 	l := &q.recvs
-	l.empty()
+	l.empty(len(wrs))
 	var bad error
 	for i := range wrs {
 		var list []verbs.SGE

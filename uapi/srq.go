@@ -186,7 +186,7 @@ func (s *sharedQueue) post(wrs []WR, number bool) (int, error) {
 	if number {
 		wrs[0].ID = WRID(s.ids.Load())
 	}
-	l.empty()
+	l.empty(len(wrs))
 	var bad error
 	for i := range wrs {
 		var list []verbs.SGE

@@ -107,7 +107,7 @@ func (s *sendQueue) init(depth, sges, inline int) {
 func (s *sendQueue) full() bool { return s.len() >= s.depth }
 
 // firstRing is how many requests the ring of a send queue holds at first.
-const firstRing = 8
+const firstRing = 4
 
 // next is the place of the next request. A queue pair that never sends, as that
 // of a silent peer, has no ring. Preconditions: the queue is not full.
