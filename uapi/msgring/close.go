@@ -109,13 +109,7 @@ func (c *Conn) close(abort bool) error {
 		return err
 	}
 	c.turns.rouse(&c.turns.reader, &c.turns.writer)
-	go func() {
-		c.linger()
-		close(c.closed)
-		if c.gone != nil {
-			c.gone(c.closeErr)
-		}
-	}()
+	c.memory.kits.end(c)
 	return nil
 }
 
@@ -123,6 +117,15 @@ func (c *Conn) close(abort bool) error {
 // given back after Close or Abort, with CloseContext's error. Preconditions: it
 // is called once at most, before those.
 func (c *Conn) OnClosed(f func(error)) { c.gone = f }
+
+// finish gives everything back, and tells.
+func (c *Conn) finish() {
+	c.linger()
+	close(c.closed)
+	if c.gone != nil {
+		c.gone(c.closeErr)
+	}
+}
 
 // linger waits until all has arrived at the peer's device, the connection has
 // ended, or the time is over, and gives everything back.

@@ -43,20 +43,21 @@
 //
 // # Who works
 //
-// No goroutine stands behind a connection. Of the goroutines that wait in it,
-// one at a time waits for completions and hands them to the others. So a
-// program that neither reads nor waits to write is deaf: its peer stops when
-// the ring is full, and sees it close only when its own calls fail. A dead peer
-// is noticed by the keepalive of package uapi.
+// No goroutine stands behind a connection; those that have closed some, up to
+// 8 a device, wait for the next one to close. Of the goroutines that wait in a
+// connection, one at a time waits for completions and hands them to the
+// others. So a program that neither reads nor waits to write is deaf: its peer
+// stops when the ring is full, and sees it close only when its own calls fail.
+// A dead peer is noticed by the keepalive of package uapi.
 //
 // # Memory
 //
 // A connection has its ring and as much staging (2 MiB together by default),
-// 64 bytes for each receive (17 KiB), and a protection domain of its own, so
+// 64 bytes for each receive (5 KiB), and a protection domain of its own, so
 // that the peer's key opens the ring and nothing else. What a peer knows, the
 // ring, its key and the queue pair, goes with the connection. The rest is left
 // to the next connection on the device: up to 8 are kept, and none beyond the
-// device's last connection. On a soft device their
-// pages are memory once they are used: an idle connection takes about 55 KiB an
-// end. Memory of a connection that ended is cleared before the next one has it.
+// device's last connection. On a soft device their pages are memory once they
+// are used: an idle connection takes about 55 KiB an end. Memory of a
+// connection that ended is cleared before the next one has it.
 package msgring

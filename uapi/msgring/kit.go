@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rdmashim/rdmashim/uapi"
 )
@@ -29,11 +30,15 @@ const (
 	maxUsed = 16 << 10
 )
 
-// kits are those that a device keeps as long as it has connections.
+// kits are those that a device keeps as long as it has connections, and the
+// goroutines that close them: one that is there is spared the growth of its
+// stack.
 type kits struct {
-	mu    sync.Mutex
-	conns int   // guarded by mu: that have taken a kit and not left
-	list  []kit // guarded by mu, the latest last
+	mu      sync.Mutex
+	conns   int          // guarded by mu: that have taken a kit and not left
+	list    []kit        // guarded by mu, the latest last
+	closing chan *Conn   // guarded by mu: to goroutines that have closed another
+	idle    atomic.Int32 // of those
 }
 
 // take takes a kit that fits, or makes one. left must follow; after an error
@@ -41,7 +46,9 @@ type kits struct {
 func (s *kits) take(device *uapi.Device, c *Config) (k kit, err error) {
 	entries, local := c.entries(), c.Ring+slot*(1+c.receives())
 	s.mu.Lock()
-	s.conns++
+	if s.conns++; s.conns == 1 {
+		s.closing = make(chan *Conn)
+	}
 	i := slices.IndexFunc(s.list, func(k kit) bool { return k.entries == entries && len(k.local.mem) == local })
 	if i >= 0 {
 		k = s.list[i]
@@ -70,6 +77,7 @@ func (s *kits) left(device *uapi.Device, k *kit) error {
 	switch {
 	case s.conns == 0:
 		spare, s.list = s.list, nil
+		close(s.closing)
 		fallthrough
 	case len(s.list) == maxKits:
 		if k != nil {
@@ -84,6 +92,29 @@ func (s *kits) left(device *uapi.Device, k *kit) error {
 		all = append(all, spare[i].free(device))
 	}
 	return errors.Join(all...)
+}
+
+// end has a goroutine finish a connection, which has not left.
+func (s *kits) end(c *Conn) {
+	s.mu.Lock()
+	closing := s.closing
+	s.mu.Unlock()
+	select {
+	case closing <- c:
+		return
+	default:
+	}
+	go func() {
+		for ok := true; ok; {
+			c.finish()
+			if s.idle.Add(1) > maxKits {
+				s.idle.Add(-1)
+				return
+			}
+			c, ok = <-closing
+			s.idle.Add(-1)
+		}
+	}()
 }
 
 // reset makes a kit as good as new, unless that costs more: used bytes of

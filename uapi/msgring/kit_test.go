@@ -1,8 +1,10 @@
 package msgring_test
 
 import (
+	"bytes"
 	"cmp"
 	"net"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,4 +110,54 @@ func TestKitsOnNetwork(t *testing.T) {
 		givenBack(t, x, y)
 	}
 	require.Len(t, device.OpenHandles(), 2*5+2*3, "two connections, and two kits")
+}
+
+// TestClosers: a goroutine that has closed a connection closes the next one,
+// few of many stay for that, and none beyond the device's last connection.
+func TestClosers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := uapitest.Pair(t, "")
+		small := msgring.Config{Ring: 16 << 10}
+		first, last := connect(t, a, b, small)
+		closers := func() (n int) {
+			synctest.Wait()
+			all := make([]byte, 1<<20)
+			for g := range bytes.SplitSeq(all[:runtime.Stack(all, true)], []byte("\n\n")) {
+				if bytes.Contains(g, []byte("synctest bubble")) && bytes.Contains(g, []byte("msgring.(*kits).end.func1(")) {
+					n++
+				}
+			}
+			return n
+		}
+		for range 3 {
+			x, y := connect(t, a, b, small)
+			require.NoError(t, x.Close())
+			require.NoError(t, y.Close())
+			givenBack(t, x, y)
+			require.Equal(t, 2, closers(), "one a device")
+		}
+		var mine, theirs []*msgring.Conn
+		for range 12 {
+			x, y := connect(t, a, b, small)
+			must.Get(x.Write([]byte{1}))(t)
+			must.Get(y.Peek())(t)
+			require.NoError(t, y.Close()) // goes on when what was lent is back
+			mine, theirs = append(mine, x), append(theirs, y)
+		}
+		require.Equal(t, 1+12, closers())
+		for _, y := range theirs {
+			y.Discard(1)
+		}
+		givenBack(t, theirs...)
+		require.Equal(t, 1+8, closers())
+		for _, x := range mine {
+			require.NoError(t, x.Close())
+			givenBack(t, x)
+			require.Equal(t, 1+8, closers(), "it waits again")
+		}
+		require.NoError(t, first.Close())
+		require.NoError(t, last.Close())
+		givenBack(t, first, last)
+		require.Zero(t, closers())
+	})
 }
