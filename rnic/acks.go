@@ -143,7 +143,7 @@ func (d *Device) peerLeft(n wire.QPN) {
 	if q := d.qps[n]; q != nil {
 		q.left = true
 	}
-	d.final.drop(func(p *finalAck) bool { return p.num == n })
+	d.final.drop(func(p finalAck) bool { return p.num == n })
 }
 
 // keepFinalAcks is keepFinalAck for the queue pairs of a device that closes.
@@ -180,7 +180,7 @@ func (d *Device) fillFinalAcks(now engine.Time) {
 		p.ahead = 1
 		p.at, p.gap = now+p.gap, 2*p.gap
 	}
-	l.drop(func(p *finalAck) bool { return p.copies == 0 || p.at > p.until })
+	l.drop(func(p finalAck) bool { return p.copies == 0 || p.at > p.until })
 }
 
 // answerRepeat begins again with the copies that answer a packet, which found
@@ -202,12 +202,12 @@ func (d *Device) answerRepeat(now engine.Time, in *link.Packet, p *wire.Packet) 
 // forget drops what is left of a queue pair that begins another connection, or
 // whose peer does: a copy might be taken for an acknowledgement of that.
 func (l *finalAcks) forget(own wire.QPN, peer netip.AddrPort, num wire.QPN) {
-	l.drop(func(p *finalAck) bool { return p.num == own || p.Names(peer, num) })
+	l.drop(func(p finalAck) bool { return p.num == own || p.Names(peer, num) })
 }
 
 // drop removes those that gone says.
-func (l *finalAcks) drop(gone func(*finalAck) bool) {
-	l.list = slices.DeleteFunc(l.list, func(p finalAck) bool { return gone(&p) })
+func (l *finalAcks) drop(gone func(finalAck) bool) {
+	l.list = slices.DeleteFunc(l.list, gone)
 	l.next = noAlarm
 	for i := range l.list {
 		l.next = min(l.next, l.list[i].at)
@@ -217,7 +217,7 @@ func (l *finalAcks) drop(gone func(*finalAck) bool) {
 // linger sends the copies that peers of other devices may need. It frees the
 // lock while it waits, finalAckLimit at most.
 func (d *Device) linger() {
-	d.final.drop(func(p *finalAck) bool { return p.Peer == d.caps.Local })
+	d.final.drop(func(p finalAck) bool { return p.Peer == d.caps.Local })
 	for len(d.final.list) > 0 && d.lost == nil {
 		if wait := d.final.next - d.now(); wait > 0 {
 			d.mu.Unlock()

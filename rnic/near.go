@@ -156,7 +156,7 @@ func (d *Device) peerGone(device uint64) {
 		return connected[n]
 	})
 	d.failWaiting(device, func(q *QP) bool { return connected[q.num] })
-	d.final.drop(func(p *finalAck) bool { return p.near == device })
+	d.final.drop(func(p finalAck) bool { return p.near == device })
 	time.AfterFunc(goneGrace, func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
