@@ -162,6 +162,7 @@ func (c *Conn) linger() {
 	defer c.write.Unlock()
 	defer c.read.Unlock()
 	c.turns.retire()
+	c.giveBatch()
 	c.mu.Lock()
 	for c.core.Posting() || c.reads.posting || c.reads.registering > 0 {
 		c.returned.Wait()

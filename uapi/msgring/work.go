@@ -43,9 +43,8 @@ func (c *Conn) work(w *waiter, wait bool) int {
 		return 0
 	}
 	ended := c.handle(w, wcs[:n])
-	if c.batch != nil && n < len(c.first) {
-		batches.Put(c.batch)
-		c.batch = nil
+	if n < len(c.first) {
+		c.giveBatch()
 	}
 	switch {
 	case ended && wait:
@@ -54,6 +53,14 @@ func (c *Conn) work(w *waiter, wait bool) int {
 		go c.finishReads()
 	}
 	return n
+}
+
+// giveBatch gives the batch back, if there is one.
+func (c *Conn) giveBatch() {
+	if c.batch != nil {
+		batches.Put(c.batch)
+		c.batch = nil
+	}
 }
 
 // handle hands out at most batchSize completions: copies control messages and
