@@ -58,6 +58,6 @@
 // ring, its key and the queue pair, goes with the connection. The rest is left
 // to the next connection on the device: up to 8 are kept, and none beyond the
 // device's last connection. On a soft device their pages are memory once they
-// are used: an idle connection takes about 55 KiB an end. Memory of a
+// are used: an idle connection takes about 50 KiB an end. Memory of a
 // connection that ended is cleared before the next one has it.
 package msgring

@@ -199,9 +199,9 @@ func LongestChunk(ring uint32) uint32 { return min(ring/4, MaxChunk) }
 
 // DefaultQuantum is the quantum of a ring of that many bytes: a 64th of it, at
 // most 32 KiB. Each quantum costs a connection a receive: the time to post and
-// to flush it, and 128 bytes though the connection is silent. With 128 of them
-// a device made a fifteenth fewer connections a second; streams, messages and
-// calls do not tell 64 from 128.
+// to flush it, and 64 bytes of its queue though the connection is silent. With
+// 128 of them a connection took a twentieth more processor time; streams,
+// messages and calls do not tell 64 from 128.
 func DefaultQuantum(ring uint32) uint32 { return min(ring/64, 32<<10) }
 
 // ServiceHash is the hash by which a hello names a service: FNV-1a of the
