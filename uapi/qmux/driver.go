@@ -39,7 +39,7 @@ func (c *Conn) transmit() {
 		case o.gather == nil:
 			_, err = c.conn.Write(o.list[0])
 		default: // on RDMA as one chunk
-			_, err = o.gather(&o.list)
+			err = o.send()
 		}
 		switch {
 		case err != nil: // known to the others in the next round

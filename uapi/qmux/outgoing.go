@@ -24,12 +24,24 @@ type outgoing struct {
 	buf    []byte // records, or their heads
 	pieces [maxPieces][]byte
 	list   net.Buffers
+	quick  bool // the last one went within sendTime
 }
 
 const (
-	maxPieces = 33        // heads and data that go to the byte stream at once
+	maxPieces = 67        // heads and data that go to the byte stream at once
 	sendSize  = 128 << 10 // bytes that do, if they are more than a record
+	longSend  = 512 << 10 // bytes that do while each takes less than sendTime
+	sendTime  = time.Millisecond
 )
+
+// send sends the list. A byte stream that takes it at once gets more next time:
+// each send wakes the peer. Else an urgent stream would wait for it.
+func (o *outgoing) send() error {
+	began := time.Now()
+	_, err := o.gather(&o.list)
+	o.quick = time.Since(began) < sendTime
+	return err
+}
 
 // gatherer returns how conn sends several pieces at once without a copy, and
 // can be interrupted: nil, if it cannot.
@@ -67,7 +79,7 @@ func (c *Conn) take(s *SendStream) (mine, last bool) {
 // bytes of it are sent, or none may be. last says that they are collected.
 func (c *Conn) sendOwn(s *SendStream, last bool) {
 	for mine := true; mine; {
-		_, err := c.outgoing.gather(&c.outgoing.list)
+		err := c.outgoing.send()
 		c.step(func() {
 			if mine = c.sent(err) && !last; mine {
 				mine, last = c.next(s)
@@ -95,8 +107,12 @@ func (c *Conn) collect(s *SendStream) (last bool) {
 	o.allocate(c)
 	o.list = o.pieces[:0]
 	last = s != nil && isClosed(s.deadline.wait())
+	most := sendSize
+	if o.quick {
+		most = longSend
+	}
 	begin := 0 // of the last piece, which is in buf
-	for at, total := 0, 0; !last && len(o.list)+1 < len(o.pieces) && total < sendSize && len(o.buf)-at >= c.core.Buffer(); {
+	for at, total := 0, 0; !last && len(o.list)+1 < len(o.pieces) && total < most && len(o.buf)-at >= c.core.Buffer(); {
 		n, lent := c.record(o.buf[at:])
 		if n == 0 {
 			break

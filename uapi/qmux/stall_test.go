@@ -6,9 +6,11 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -217,4 +219,53 @@ func TestInterruptInVain(t *testing.T) {
 	require.NoError(t, s.Close())
 	got := must.Get(io.ReadAll(r))(t)
 	require.True(t, bytes.Equal(data, got))
+}
+
+// scale is pieces that notes the length of each send, which takes a while when
+// slow is set.
+type scale struct {
+	pieces
+	mu    *sync.Mutex
+	sends *[]int // guarded by mu
+	slow  *atomic.Bool
+}
+
+func (c scale) WriteBuffers(b *net.Buffers) (int64, error) {
+	if c.slow.Load() {
+		<-time.After(2 * time.Millisecond)
+	}
+	n, err := c.pieces.WriteBuffers(b)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*c.sends = append(*c.sends, int(n))
+	return n, err
+}
+
+// TestLongSends: a byte stream that takes records at once gets four times as
+// many with a send as one that does not, where others would wait for them.
+func TestLongSends(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, y := net.Pipe()
+		meter := scale{pieces{x, func([]byte) {}}, new(sync.Mutex), new([]int), new(atomic.Bool)}
+		a, b := both(t, meter, y, &qmux.Config{InitialStreamReceiveWindow: 8 << 20, InitialConnectionReceiveWindow: 8 << 20})
+		s, r := greeted(t, a, b)
+		go io.Copy(io.Discard, r)
+		const record = 16 << 10
+		longest := func() int {
+			meter.mu.Lock()
+			defer meter.mu.Unlock()
+			defer func() { *meter.sends = nil }()
+			return slices.Max((*meter.sends)[1:]) // the first is as long as those before it say
+		}
+		for _, row := range []struct {
+			slow bool
+			most int
+		}{{false, 512 << 10}, {true, 128 << 10}, {false, 512 << 10}} {
+			meter.slow.Store(row.slow)
+			must.Get(s.Write(make([]byte, 2<<20)))(t)
+			n := longest()
+			require.GreaterOrEqual(t, n, row.most)
+			require.Less(t, n, row.most+record)
+		}
+	})
 }
