@@ -131,9 +131,12 @@ func (c *Config) quanta() int { return c.Ring / int(core.DefaultQuantum(uint32(c
 // receives is how many receives are posted.
 func (c *Config) receives() int { return c.quanta() + core.Controls }
 
+// sends is the depth of the send queue.
+func (c *Config) sends() int { return core.Slots(uint32(c.Ring)) }
+
 // entries is how many completions there may be at a time: an entry is for the
 // keepalive's probe.
-func (c *Config) entries() int { return c.receives() + core.Slots + c.reads() + 1 }
+func (c *Config) entries() int { return c.receives() + c.sends() + c.reads() + 1 }
 
 // reads is how many READs are under way at most.
 func (c *Config) reads() int {
@@ -150,7 +153,7 @@ func (c *Config) queuePair(m *memory) uapi.QPConfig {
 		access |= uapi.AccessRemoteRead
 	}
 	return uapi.QPConfig{
-		PD: m.pd, SendCQ: m.cq, SendDepth: core.Slots + c.reads(), RecvDepth: c.receives(),
+		PD: m.pd, SendCQ: m.cq, SendDepth: c.sends() + c.reads(), RecvDepth: c.receives(),
 		Inline: core.ControlLen, Access: access,
 	}
 }

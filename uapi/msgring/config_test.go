@@ -46,9 +46,13 @@ func TestQueuesRound(t *testing.T) {
 		for ring := core.MinRing; ring <= 2<<20; ring *= 2 {
 			c := Config{Mode: mode, Ring: ring}
 			q := c.queuePair(&memory{})
-			require.Equal(t, 128, 1<<bits.Len(uint(q.SendDepth+1)))
+			slots := 128
+			if ring < 64<<10 {
+				slots = 64
+			}
+			require.Equal(t, slots, 1<<bits.Len(uint(q.SendDepth+1)))
 			require.Equal(t, 128, 1<<bits.Len(uint(q.RecvDepth)))
-			require.Equal(t, 256, 1<<bits.Len(uint(c.entries())))
+			require.Equal(t, 2*slots, 1<<bits.Len(uint(c.entries())))
 		}
 	}
 }

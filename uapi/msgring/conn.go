@@ -121,7 +121,7 @@ func newConn(device *uapi.Device, config Config) (*Conn, error) {
 		config: config, patience: config.Linger, memory: memory, closed: make(chan struct{}),
 		core: core.NewEnd(core.Config{
 			Ring: ring, Longest: uint64(core.LongestChunk(uint32(config.Ring))), Staging: staging,
-			Slots: core.Slots, Controls: core.Controls,
+			Slots: uint64(config.sends()), Controls: core.Controls,
 		}),
 	}
 	c.returned.L = &c.mu

@@ -10,7 +10,7 @@ import (
 // newTestEnd makes an open end with rings of 16 quanta of 1 KiB.
 func newTestEnd() *End {
 	ring := Layout{MinRing, 1 << 10}
-	e := NewEnd(Config{Ring: ring, Longest: 4 << 10, Staging: Layout{MinRing, 64}, Slots: Slots, Controls: Controls})
+	e := NewEnd(Config{Ring: ring, Longest: 4 << 10, Staging: Layout{MinRing, 64}, Slots: uint64(Slots(MinRing)), Controls: Controls})
 	e.Open(ring, MaxChunk)
 	return e
 }
@@ -106,7 +106,7 @@ func TestHostilePeer(t *testing.T) {
 // peer's ring is not known yet.
 func TestBeforeOpen(t *testing.T) {
 	ring := Layout{MinRing, 1 << 10}
-	e := NewEnd(Config{Ring: ring, Longest: 4 << 10, Staging: Layout{MinRing, 64}, Slots: Slots, Controls: Controls})
+	e := NewEnd(Config{Ring: ring, Longest: 4 << 10, Staging: Layout{MinRing, 64}, Slots: uint64(Slots(MinRing)), Controls: Controls})
 	require.NoError(t, e.ReceiveData(5, 0))
 	e.Discard(5)
 	e.CloseWrite()
@@ -117,7 +117,7 @@ func TestBeforeOpen(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, Control{Type: FIN, Consumed: 1 << 10}, p.Control)
 
-	e = NewEnd(Config{Ring: ring, Longest: 4 << 10, Staging: Layout{MinRing, 64}, Slots: Slots, Controls: Controls})
+	e = NewEnd(Config{Ring: ring, Longest: 4 << 10, Staging: Layout{MinRing, 64}, Slots: uint64(Slots(MinRing)), Controls: Controls})
 	require.ErrorContains(t, e.ReceiveData(5, 1), "a credit for 1 bytes; 0 are outstanding")
 }
 

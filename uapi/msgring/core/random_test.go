@@ -44,7 +44,7 @@ type randomWorld struct {
 func newRandomWorld(seed uint64) *randomWorld {
 	r := &randomWorld{Rand: rand.New(rand.NewPCG(seed, 0))}
 	ring := Layout{MinRing, 4 << r.IntN(9)} // 4096 … 16 quanta
-	r.b = bounds{Config{Ring: ring, Longest: ring.Size / 4, Staging: Layout{ring.Size, 64}, Slots: Slots, Controls: Controls}, MaxChunk}
+	r.b = bounds{Config{Ring: ring, Longest: ring.Size / 4, Staging: Layout{ring.Size, 64}, Slots: uint64(Slots(uint32(ring.Size))), Controls: Controls}, MaxChunk}
 	r.world = &world{Side: [2]*side{newSide(r.b), newSide(r.b)}, Fine: true, Late: true}
 	whole := r.IntN(2) == 0
 	base := [2]uint64{}

@@ -25,11 +25,20 @@ type SendQueue struct {
 	ends    fifo[uint64] // tail behind each request of done … posted
 }
 
-// Slots is the depth of an end's send queue. A device rounds a queue up to a
-// power of two above its depth: with four READs of messages and the keepalive's
-// probe this one has 128, and the completion queue, which has an entry for each
-// slot and each of DefaultQuantum's receives, 256.
-const Slots = 122
+// Slots is the depth of the send queue of an end with a ring of that many
+// bytes. It does not depend on the peer's ring, which the dialer does not know
+// when it makes the queue pair.
+//
+// A device rounds a queue up to a power of two above its depth. With four READs
+// of messages and the keepalive's probe this one has 128, and the completion
+// queue, which has an entry for each slot and each of DefaultQuantum's
+// receives, 256; with a small ring, of one among very many, half of either.
+func Slots(ring uint32) int {
+	if ring < 64<<10 {
+		return 42
+	}
+	return 122
+}
 
 // DataSlot reports whether data may be posted.
 func (q *SendQueue) DataSlot() bool { return q.posted-q.done < q.slots-q.controls }
