@@ -260,3 +260,35 @@ func TestStaleCompletion(t *testing.T) {
 	e.Complete(p.ID)
 	require.EqualValues(t, 1, e.queue.done)
 }
+
+// TestStagingStartsAgain: an end whose sends are all done takes the memory
+// again that it used last; not below a chunk that is staged, nor below a
+// request that is under way.
+func TestStagingStartsAgain(t *testing.T) {
+	e := newTestEnd()
+	credit := uint64(0)
+	for range 100 {
+		var p Post
+		for i := uint64(0); !p.Signal; i++ {
+			p = e.put(t, 64)
+			require.Equal(t, 64*i, p.Staged, "of the requests under way")
+			credit += 1 << 10
+		}
+		require.NoError(t, e.ReceiveControl(control(CREDIT, credit, 0)))
+		e.Complete(p.ID)
+	}
+	require.LessOrEqual(t, e.Lent(), uint64(64*Controls))
+
+	var p Post
+	for !p.Signal {
+		p = e.put(t, 64)
+	}
+	staged, _, err := e.Stage(64, true)
+	require.NoError(t, err)
+	e.Complete(p.ID) // all is done, and a chunk is being filled
+	p, ok, err := e.Commit(64)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, staged, p.Staged)
+	require.NotZero(t, staged)
+}

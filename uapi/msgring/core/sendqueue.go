@@ -94,6 +94,12 @@ func (q *SendQueue) Complete(id uint64) {
 	q.freed = *q.ends.at(n - 1)
 	q.ends.pop(n)
 	q.done = id + 1
+	if q.Idle() && q.held == 0 {
+		// Staging is empty. What comes next takes the memory that was used
+		// last, not all of it in turn: an end of small messages has a page.
+		q.tail += -q.tail & (q.staging.Size - 1)
+		q.marked, q.freed = q.tail, q.tail
+	}
 }
 
 // Idle reports whether all requests that were signaled have completed, and none
