@@ -122,7 +122,7 @@ func New(c Config) (*Device, error) {
 	d.rx.in = make([]link.Packet, max(caps.BatchSize, 1))
 	d.drive.Init((*driven)(d), d.link, d.quit)
 	d.mu.serve, d.mu.rest = d.serveNotes, d.wakeWorker
-	d.transmitter = transmitter{sent: sync.NewCond(&d.mu.Mutex), batch: engine.NewBatch(max(caps.BatchSize, 1))}
+	d.transmitter = transmitter{sent: sync.NewCond(&d.mu.Mutex), batch: takeBatch(max(caps.BatchSize, 1))}
 	d.alarm = newAlarm()
 	if d.near != nil {
 		d.near.SetGone(d.peerGone)
@@ -208,6 +208,13 @@ func (d *Device) Close() error {
 	d.drive.Receiver.Lock()
 	_, _ = d.link.Recv(d.rx.in) // nothing of the last batch is in use any more
 	d.drive.Receiver.Unlock()
+	d.mu.Lock()
+	for d.sending {
+		d.sent.Wait()
+	}
+	giveBatch(d.batch)
+	d.batch = nil
+	d.mu.Unlock()
 	if errors.Is(err, net.ErrClosed) {
 		err = nil
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/rnic/engine"
+	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
 func TestSenderListTakesTurns(t *testing.T) {
@@ -118,4 +119,19 @@ func TestDestroyedQueuePairIsInNoList(t *testing.T) {
 		require.False(t, d.owed.Load())
 		d.mu.Unlock()
 	}
+}
+
+// TestBatchOfClosed: the next device's batch is empty, and keeps no memory
+// alive that a packet was lent.
+func TestBatchOfClosed(t *testing.T) {
+	b := takeBatch(3)
+	b.Packets = append(b.Packets, wire.Datagram{Payload: []byte{1}}, wire.Datagram{Payload: []byte{2}})
+	giveBatch(b)
+	b = takeBatch(3)
+	require.Empty(t, b.Packets)
+	for _, p := range b.Packets[:3] {
+		require.Zero(t, p)
+	}
+	giveBatch(b)
+	require.Equal(t, 4, cap(takeBatch(4).Packets))
 }

@@ -60,6 +60,25 @@ type transmitter struct {
 	batch   *engine.Batch // of the holder of the token
 }
 
+// batches are of closed devices: the memory of a new one is cleared, which
+// takes as long as all else of making a device.
+var batches sync.Pool
+
+// takeBatch returns a batch for n packets of any path MTU.
+func takeBatch(n int) *engine.Batch {
+	if b, ok := batches.Get().(*engine.Batch); ok && cap(b.Packets) == n {
+		return b
+	}
+	return engine.NewBatch(n)
+}
+
+// giveBatch leaves the batch of a closed device to another one.
+func giveBatch(b *engine.Batch) {
+	clear(b.Packets[:cap(b.Packets)]) // they hold what was lent
+	b.Reset()
+	batches.Put(b)
+}
+
 // transmit sends at most so many batches, unless another goroutine has the
 // transmitter. The queue pairs take turns; each turn ends with the batch. The
 // worker sends the rest.

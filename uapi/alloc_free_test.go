@@ -2,6 +2,7 @@ package uapi
 
 import (
 	"errors"
+	"math"
 	"runtime"
 	"testing"
 
@@ -171,4 +172,19 @@ func allocsPerRun(runs int, f func()) float64 {
 	}
 	runtime.ReadMemStats(&after)
 	return float64(after.Mallocs-before.Mallocs) / float64(runs)
+}
+
+// TestDeviceAfterDevice: a device takes what one before it received into and
+// sent from, 3 MB. Of some, since a garbage collection or another test may have
+// taken that.
+func TestDeviceAfterDevice(t *testing.T) {
+	least := uint64(math.MaxUint64)
+	var before, after runtime.MemStats
+	for range 20 {
+		runtime.ReadMemStats(&before)
+		require.NoError(t, must.Get(Open("soft?port=0", OpenConfig{}))(t).Close())
+		runtime.ReadMemStats(&after)
+		least = min(least, after.TotalAlloc-before.TotalAlloc)
+	}
+	require.Less(t, least, uint64(1<<20))
 }

@@ -107,8 +107,8 @@ func (r *receiver) socketsTurn(start time.Time) bool {
 // that breaks the rules is marked bad, and read no more; dropBroken removes it.
 func (l *Link) takeFrom(d *device, batch []link.Packet, n int) int {
 	r := &l.rx
-	if r.buf == nil {
-		r.buf = make([]byte, 0, len(batch)*pathPacket+maxPacket)
+	if r.buf == nil { // for a batch of the longest that are copied as a rule
+		r.buf = make([]byte, 0, len(batch)*inPlace+maxPacket)
 	}
 	var rec record
 	for from := d.in.head; n < len(batch) && len(r.buf)+maxPacket <= cap(r.buf) && d.in.head-from < piece; {

@@ -47,9 +47,8 @@ const (
 	headerLen = 8
 	minPacket = wire.BTHLen
 	// maxPacket holds the largest packet: a private MTU of payload and at most
-	// 72 of headers, pad and ICRC. Most hold a path MTU.
-	maxPacket  = wire.MaxPrivateMTU + 128
-	pathPacket = 4096 + 128
+	// 72 of headers, pad and ICRC.
+	maxPacket = wire.MaxPrivateMTU + 128
 
 	refLen     = 32  // between the header of a record and those of its packet
 	maxHeaders = 128 // of a packet

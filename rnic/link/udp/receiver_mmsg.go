@@ -4,6 +4,7 @@ package udp
 
 import (
 	"net/netip"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -48,6 +49,9 @@ type receiver struct {
 	err error
 }
 
+// buffers are of receivers that have ended: a new one is cleared, 2 MiB of it.
+var buffers sync.Pool
+
 func (r *receiver) init(s *socket) {
 	r.s = s
 	r.try = r.recvmmsg
@@ -55,7 +59,11 @@ func (r *receiver) init(s *socket) {
 	if s.offload.gro {
 		r.most, r.slot = groMessages, groSlot
 	}
-	r.buf = make([]byte, r.most*r.slot)
+	if b, ok := buffers.Get().(*[]byte); ok && len(*b) == r.most*r.slot {
+		r.buf = *b
+	} else {
+		r.buf = make([]byte, r.most*r.slot)
+	}
 	for i := range r.most {
 		point(&r.iov[i], r.buf[i*r.slot:][:r.slot])
 		h := &r.hdr[i].Hdr
@@ -85,10 +93,20 @@ func (r *receiver) fill() (bool, error) {
 	}
 	r.got, r.cur, r.err = 0, 0, nil
 	if err := r.s.raw.Control(r.try); err != nil {
+		r.end()
 		return false, err
 	}
 	r.dry = r.got > 0 && r.got < r.most
 	return r.got > 0, r.err
+}
+
+// end gives the buffer of a socket that is closed to the next one. Nothing lies
+// in it any more that a Recv has handed out.
+func (r *receiver) end() {
+	if b := r.buf; b != nil {
+		r.buf = nil
+		buffers.Put(&b)
+	}
 }
 
 func (r *receiver) recvmmsg(fd uintptr) {

@@ -273,6 +273,39 @@ func TestCloseWakesReceive(t *testing.T) {
 	}
 }
 
+// TestBufferOfClosed: the next socket takes the buffer of a closed one, once
+// nothing that a Recv handed out of it is in use any more.
+func TestBufferOfClosed(t *testing.T) {
+	from := listen(t, loopback4)
+	receive := func(seed byte) (s *socket, batch []link.Packet) {
+		s, batch = listenWith(t, loopback4, Options{}), make([]link.Packet, 1)
+		require.NoError(t, from.Send([]link.Packet{{Peer: s.Caps().Local, Head: head(0, 64), Payload: fill(64, seed)}}))
+		require.Equal(t, 1, must.Get(link.Receive(s, batch))(t))
+		return s, batch
+	}
+	first, one := receive(1)
+	require.NoError(t, first.Close())
+	second, _ := receive(2)
+	want := append(head(0, 64), fill(64, 1)...)
+	require.Equal(t, want, one[0].Head, "it is in use until the next Recv")
+	require.NoError(t, second.Close())
+
+	const turns = 50
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range turns {
+		s, batch := receive(3)
+		require.NoError(t, s.Close())
+		_, err := s.Recv(batch)
+		if err == nil { // it knew that there was nothing
+			_, err = s.Recv(batch)
+		}
+		require.ErrorIs(t, err, net.ErrClosed)
+	}
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(turns<<20), "half of a buffer a turn")
+}
+
 func TestPeersAreBounded(t *testing.T) {
 	var p peers
 	local := netip.MustParseAddrPort("10.0.0.1:4791")
