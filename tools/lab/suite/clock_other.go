@@ -4,4 +4,10 @@ package suite
 
 import "time"
 
-func sleepUntil(t time.Time) { time.Sleep(time.Until(t)) }
+type alarm struct{}
+
+func newAlarm() (*alarm, error) { return new(alarm), nil }
+
+func (*alarm) sleepUntil(t time.Time) { time.Sleep(time.Until(t)) }
+
+func (*alarm) close() {}

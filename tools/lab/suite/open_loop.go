@@ -64,10 +64,15 @@ func offering(size int, l load) work {
 		s, err := c.keep(ctx)
 		return func(n int, f *figures) error {
 			return f.both(s, n, func() error {
+				clock, err := newAlarm()
+				if err != nil {
+					return err
+				}
+				defer clock.close()
 				due := arrivals(n, rate)
 				f.times = make([]float64, n)
 				began := time.Now()
-				return echo(s, n, size, func(i int) { sleepUntil(began.Add(due[i])) }, func(i int) {
+				return echo(s, n, size, func(i int) { clock.sleepUntil(began.Add(due[i])) }, func(i int) {
 					f.times[i] = float64(time.Since(began)-due[i]) / 1e3
 				})
 			})
@@ -115,6 +120,11 @@ func requestingAt(clients int, l load) work {
 		get := requests(ctx, c, clients)
 		return func(n int, f *figures) error {
 			return f.around(get, n, func() error {
+				clock, err := newAlarm()
+				if err != nil {
+					return err
+				}
+				defer clock.close()
 				due := arrivals(n, rate)
 				f.times = make([]float64, n)
 				began := time.Now()
@@ -122,7 +132,7 @@ func requestingAt(clients int, l load) work {
 				go func() {
 					defer close(jobs)
 					for i := range due {
-						sleepUntil(began.Add(due[i]))
+						clock.sleepUntil(began.Add(due[i]))
 						jobs <- i
 					}
 				}()

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // there serves a carrier in this process.
@@ -94,5 +96,16 @@ func TestStreamsEnd(t *testing.T) {
 		<-started
 		cancel()
 		require.Error(t, <-ended)
+	}
+}
+
+// TestAlarm: it is never early, however often it is used.
+func TestAlarm(t *testing.T) {
+	a := must.Get(newAlarm())(t)
+	defer a.close()
+	for _, d := range []time.Duration{-time.Second, 0, 1, time.Microsecond, 2 * time.Millisecond, time.Microsecond, time.Millisecond} {
+		due := time.Now().Add(d)
+		a.sleepUntil(due)
+		require.False(t, time.Now().Before(due), d)
 	}
 }
