@@ -120,7 +120,7 @@ func (s *servers) side(move move) *side {
 
 func (s *side) calibrate(b *testing.B) {
 	s.n = 64
-	for took := time.Duration(0); took < turn/4; {
+	for took := time.Duration(0); took < turn; {
 		s.n *= 2
 		began := time.Now()
 		s.run(b)
