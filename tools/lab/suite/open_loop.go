@@ -41,6 +41,26 @@ func arrivals(n int, rate float64) []time.Duration {
 	return due
 }
 
+// schedule is when messages leave, from its beginning on.
+type schedule struct {
+	*alarm
+	began time.Time
+	due   []time.Duration
+}
+
+func newSchedule(n int, rate float64) (*schedule, error) {
+	clock, err := newAlarm()
+	if err != nil {
+		return nil, err
+	}
+	due := arrivals(n, rate)
+	return &schedule{clock, time.Now(), due}, nil
+}
+
+// wait returns when message i is due; since is how many µs ago that was.
+func (s *schedule) wait(i int)          { s.sleepUntil(s.began.Add(s.due[i])) }
+func (s *schedule) since(i int) float64 { return float64(time.Since(s.began)-s.due[i]) / 1e3 }
+
 // crowding sends messages of size bytes there and back, inFlight at a time.
 func crowding(size int) work {
 	return work{1, func(ctx context.Context, c *carrier) (func(int, *figures) error, error) {
@@ -64,17 +84,13 @@ func offering(size int, l load) work {
 		s, err := c.keep(ctx)
 		return func(n int, f *figures) error {
 			return f.both(s, n, func() error {
-				clock, err := newAlarm()
+				plan, err := newSchedule(n, rate)
 				if err != nil {
 					return err
 				}
-				defer clock.close()
-				due := arrivals(n, rate)
+				defer plan.close()
 				f.times = make([]float64, n)
-				began := time.Now()
-				return echo(s, n, size, func(i int) { clock.sleepUntil(began.Add(due[i])) }, func(i int) {
-					f.times[i] = float64(time.Since(began)-due[i]) / 1e3
-				})
+				return echo(s, n, size, plan.wait, func(i int) { f.times[i] = plan.since(i) })
 			})
 		}, err
 	}}
@@ -120,19 +136,17 @@ func requestingAt(clients int, l load) work {
 		get := requests(ctx, c, clients)
 		return func(n int, f *figures) error {
 			return f.around(get, n, func() error {
-				clock, err := newAlarm()
+				plan, err := newSchedule(n, rate)
 				if err != nil {
 					return err
 				}
-				defer clock.close()
-				due := arrivals(n, rate)
+				defer plan.close()
 				f.times = make([]float64, n)
-				began := time.Now()
 				jobs := make(chan int, n)
 				go func() {
 					defer close(jobs)
-					for i := range due {
-						clock.sleepUntil(began.Add(due[i]))
+					for i := range n {
+						plan.wait(i)
 						jobs <- i
 					}
 				}()
@@ -143,7 +157,7 @@ func requestingAt(clients int, l load) work {
 						if _, err := get(); err != nil {
 							once.Do(func() { failed = err })
 						}
-						f.times[i] = float64(time.Since(began)-due[i]) / 1e3
+						f.times[i] = plan.since(i)
 					}
 					return nil
 				})
