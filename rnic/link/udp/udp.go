@@ -27,7 +27,8 @@ type socket struct {
 	local   netip.AddrPort // the zone, if any, included
 	caps    link.Caps
 	offload offload
-	tap     link.Tap // or nil
+	merges  atomic.Bool // since startMerging
+	tap     link.Tap    // or nil
 	tx      sender
 	rx      receiver
 	groups  groups
@@ -60,6 +61,8 @@ func newLink(conn *net.UDPConn, got granted) (*socket, error) {
 		_ = raw.Control(func(fd uintptr) { setGroupInterface(fd, index) })
 	}
 	if got.offload.gro {
+		startMerging()
+		s.merges.Store(true)
 		s.caps.Longest = payloadMTU(1<<16-1, local.Addr().Is4())
 	}
 	s.tx.init(s)
@@ -91,7 +94,11 @@ func (s *socket) PathMTU(peer netip.Addr) (int, error) {
 // Close closes the socket; a Send or Wait that blocks ends with net.ErrClosed.
 func (s *socket) Close() error {
 	s.groups.close()
-	return s.raw.Close()
+	err := s.raw.Close()
+	if s.merges.Swap(false) {
+		stopMerging()
+	}
+	return err
 }
 
 // Send finishes each packet with its pad and ICRC and sends them in order.

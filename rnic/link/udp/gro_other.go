@@ -1,0 +1,6 @@
+//go:build !linux
+
+package udp
+
+func startMerging() {}
+func stopMerging()  {}
