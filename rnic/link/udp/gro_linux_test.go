@@ -3,45 +3,58 @@
 package udp
 
 import (
-	"os"
+	"runtime"
+	"runtime/debug"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
 // TestMergingIsKept: links have one socket that keeps the kernel merging, and
 // the next link takes it from the last one. A link that merges counts until it
-// is closed, which may be twice. That the socket goes at last is leak.Main's.
+// is closed, which may be twice, and its garbage is collected. The last one's
+// collection closes the socket.
 func TestMergingIsKept(t *testing.T) {
-	state := func() (int, *os.File) {
+	look := func() (users, fd int) {
 		merging.mu.Lock()
 		defer merging.mu.Unlock()
-		return merging.users, merging.file
+		return merging.users, merging.fd
 	}
-	users, _ := state()
-	kept := 0
-	var before *os.File
-	for range 20 {
-		startMerging()
-		n, file := state()
-		require.Equal(t, users+1, n)
-		require.NotNil(t, file)
-		if file == before { // sync.Pool may have dropped it
-			kept++
-		}
-		before = file
+	fd := 0
+	requireUsers := func(want int) {
+		users, now := look()
+		require.Equal(t, []int{want, fd}, []int{users, now})
+	}
+	collected := func(want int) {
+		require.Eventually(t, func() bool { runtime.GC(); users, _ := look(); return users <= want }, time.Minute, time.Millisecond)
+	}
+	collected(0)
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	startMerging()
+	_, fd = look()
+	require.Positive(t, fd)
+	for range 3 {
 		l := listenWith(t, loopback4, Options{})
+		during := 1
 		if l.offload.gro {
-			n++
+			during++
 		}
-		during, same := state()
-		require.Equal(t, n, during)
-		require.Same(t, file, same)
+		requireUsers(during)
 		require.NoError(t, l.Close())
 		require.NoError(t, l.Close())
+		requireUsers(during)
+		collected(1)
+		requireUsers(1)
 		stopMerging()
-		n, _ = state()
-		require.Equal(t, users, n)
+		startMerging()
+		requireUsers(2)
+		collected(1)
+		requireUsers(1)
 	}
-	require.Positive(t, kept)
+	stopMerging()
+	requireUsers(1)
+	collected(0)
+	fd = -1
+	requireUsers(0)
 }
