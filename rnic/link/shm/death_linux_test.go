@@ -146,7 +146,7 @@ func TestDialerDies(t *testing.T) {
 	mem := must.Get(arena.Alloc(64 << 10))(t)
 	defer arena.Free(mem)
 	id, _, _ := arena.Find(mem)
-	name := netip.MustParseAddrPort("127.0.0.9:4798")
+	name := own(10)
 	answer(t, name, func(c *net.UnixConn, _ hello) { _, _ = c.Write([]byte{ready}) })
 	before := held(t)
 	for step, deaths := range []uint64{0, 0, 0, 1, 2, 3, 4, 5, 6} { // in all
@@ -205,7 +205,7 @@ func TestDialerDies(t *testing.T) {
 // dials it, which goes on by UDP.
 func TestAcceptorDies(t *testing.T) {
 	a := listen(t)
-	at := netip.MustParseAddrPort("127.0.0.9:4797")
+	at := own(11)
 	before := held(t)
 	for step := range 4 {
 		listener := must.Get(net.ListenUnix("unixpacket", unixAddr(at)))(t)

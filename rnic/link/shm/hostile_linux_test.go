@@ -1,9 +1,11 @@
 package shm
 
 import (
+	"crypto/rand"
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"runtime"
 	"testing"
 
@@ -17,7 +19,17 @@ import (
 	"github.com/rdmashim/rdmashim/tests/must"
 )
 
-var neighbour = netip.MustParseAddrPort("127.0.0.9:4795")
+var neighbour = own(9)
+
+// own is an address of no device, and of no other process with these tests.
+func own(n byte) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, n}), uint16(1024+os.Getpid()%30000))
+}
+
+func ownNonce() (n nonce) {
+	rand.Read(n[:])
+	return n
+}
 
 // dialAs sends a hello of a hostile process over a connection of its own.
 func dialAs(t *testing.T, to *Link, h hello) *net.UnixConn {
@@ -42,7 +54,7 @@ func TestFullBell(t *testing.T) {
 	require.NoError(t, err)
 	defer unmap(mem)
 	defer unix.Close(ring)
-	life := nonce{1}
+	life := ownNonce()
 	var b bell
 	require.NoError(t, b.open("", 0, life))
 	defer b.close()
@@ -73,7 +85,7 @@ func TestFullBell(t *testing.T) {
 func silent(t *testing.T, at netip.AddrPort) {
 	mem, ring, err := newMemory()
 	require.NoError(t, err)
-	life := nonce{2}
+	life := ownNonce()
 	var b bell
 	require.NoError(t, b.open("", 0, life))
 	end := make(chan struct{})

@@ -173,6 +173,7 @@ func TestNobodyIsMet(t *testing.T) {
 // goroutine that waits is woken for what is left, and for what comes.
 func TestStayAwake(t *testing.T) {
 	a, b := met(t)
+	until(func() bool { return b.ins.Load() > 0 })
 	waits := func() chan error {
 		for {
 			woken := make(chan error, 1)
