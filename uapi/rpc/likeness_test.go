@@ -17,6 +17,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	reflectpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
+
+	"github.com/rdmashim/rdmashim/uapi/rpc/session"
 )
 
 // patience bounds hangs.
@@ -89,10 +91,14 @@ var behaviours = []struct {
 		return said(err, false)
 	}},
 	{"deadline", func(ctx context.Context, c grpc.ClientConnInterface) string {
-		ctx, cancel := context.WithTimeout(ctx, time.Millisecond)
-		defer cancel()
-		_, err := testgrpc.NewTestServiceClient(c).UnaryCall(ctx, simple("wait"))
-		return said(err, false)
+		for limit := time.Millisecond; ; limit *= 2 {
+			late, cancel := context.WithTimeout(ctx, limit)
+			_, err := testgrpc.NewTestServiceClient(c).UnaryCall(late, simple("wait"))
+			cancel()
+			if unsent := errors.Is(err, session.ErrNotSent) || errors.Is(err, session.ErrUnavailable); !unsent || ctx.Err() != nil {
+				return said(err, false)
+			} // docs/rpc.md: UNAVAILABLE, as it passed before the call was sent
+		}
 	}},
 	{"metadata that may not be", func(ctx context.Context, c grpc.ClientConnInterface) string {
 		_, err := testgrpc.NewTestServiceClient(c).UnaryCall(metadata.AppendToOutgoingContext(ctx, "key", "ä"), simple(""))
