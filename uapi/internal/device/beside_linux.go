@@ -38,15 +38,14 @@ func dialPortMapper(addr netip.Addr) (*net.UnixConn, error) {
 	return c, nil
 }
 
-// canShare reports whether the owner of an address lets processes of this user
-// be found there.
-func canShare(addr netip.Addr) bool {
+// mayShare is nil if the owner of an address lets processes of this user be
+// found there, ECONNREFUSED if nobody says so.
+func mayShare(addr netip.Addr) error {
 	c, err := dialPortMapper(addr)
-	if err != nil {
-		return false
+	if err == nil {
+		c.Close()
 	}
-	c.Close()
-	return true
+	return err
 }
 
 // neighbour registers the services of a device beside at the owner's port

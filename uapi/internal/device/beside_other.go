@@ -5,6 +5,7 @@ package device
 import (
 	"log/slog"
 	"net/netip"
+	"syscall"
 )
 
 // Other systems have no abstract UNIX sockets: addresses are not shared there.
@@ -19,7 +20,7 @@ func (*portMapper) close() {}
 
 func (*portMapper) taker(uint64) int { return 0 }
 
-func canShare(netip.Addr) bool { return false }
+func mayShare(netip.Addr) error { return syscall.ENOTSUP }
 
 type neighbour struct {
 	own func() (release func(), err error)

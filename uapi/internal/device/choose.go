@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 	"github.com/rdmashim/rdmashim/uapi/loopback"
@@ -178,18 +179,22 @@ func softSpec(addr netip.Addr) Spec {
 	return Spec{Kind: Soft, addr: addr, options: defaultOptions(Soft)}
 }
 
+// An owner that is beginning or ending has its UDP port and no port mapper: it
+// is asked again for ownerPatience.
+const ownerPatience, ownerPause = time.Second, 5 * time.Millisecond
+
 // softAt opens the soft device on an address, beside that of another process
 // that lets it.
 func (o *Chooser[C]) softAt(spec Spec) (C, error) {
-	for tries := 0; ; tries++ {
+	for began := time.Now(); ; time.Sleep(ownerPause) {
 		c, err := o.Open(Way{Spec: spec, Label: softName(spec.addr)})
 		if !errors.Is(err, syscall.EADDRINUSE) || spec.udpPort() != RoCEPort {
 			return c, err
 		}
-		if canShare(spec.addr) {
+		switch shared := mayShare(spec.addr); {
+		case shared == nil:
 			return o.beside(spec, false)
-		}
-		if tries > 0 { // an owner may have been ending
+		case !errors.Is(shared, syscall.ECONNREFUSED), time.Since(began) >= ownerPatience:
 			return c, err
 		}
 	}
