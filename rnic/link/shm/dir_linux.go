@@ -87,7 +87,7 @@ func (l *Link) listen() (*net.UnixListener, error) {
 	at := l.zoned(l.local)
 	dir := l.options.dirOf(at)
 	if dir == "" {
-		return net.ListenUnix("unixpacket", unixAddr(at))
+		return takeName(unixAddr(at))
 	}
 	if err := l.options.checkDir(); err != nil {
 		return nil, fmt.Errorf("%s: %w", EnvDir, err)
@@ -109,6 +109,17 @@ func (l *Link) listen() (*net.UnixListener, error) {
 		}
 	}
 	return listener, err
+}
+
+// takeName listens at a name, which a device that ends has for a moment longer
+// than its UDP port.
+func takeName(addr *net.UnixAddr) (*net.UnixListener, error) {
+	for end := time.Now().Add(leaving); ; time.Sleep(10 * time.Millisecond) {
+		listener, err := net.ListenUnix(addr.Net, addr)
+		if !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(end) {
+			return listener, err
+		}
+	}
 }
 
 // vacate removes the name of a device that was killed, and is ErrTwice for that

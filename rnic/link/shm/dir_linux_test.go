@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	"github.com/vishvananda/netlink"
@@ -167,4 +168,27 @@ func TestEnvOptions(t *testing.T) {
 		t.Setenv(EnvUsers, text)
 		must.Fail(EnvOptions())(t, syscall.EINVAL, text)
 	}
+}
+
+// TestNameOfEnding: a device that comes when another one ends gets the name,
+// which that one has for a moment longer than its port; a name that is kept is
+// EADDRINUSE.
+func TestNameOfEnding(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := unixAddr(own(12))
+		other := must.Get(net.ListenUnix("unixpacket", at))(t)
+		_, err := takeName(at)
+		require.ErrorIs(t, err, syscall.EADDRINUSE)
+		taken := make(chan error, 1)
+		go func() {
+			l, err := takeName(at)
+			if err == nil {
+				err = l.Close()
+			}
+			taken <- err
+		}()
+		synctest.Wait() // until it waits for the name
+		require.NoError(t, other.Close())
+		require.NoError(t, <-taken)
+	})
 }
