@@ -69,8 +69,8 @@ var moduleTests = []test{
 		r.must(async.Close())
 	}},
 	{"module/peer-dies", func(r *rig) {
-		quick := func(c *config) { c.timeout, c.retry = 12, 1 }
-		a, b := r.ends(quick)
+		// The first WRITE is answered within half a second.
+		a, b := r.ends(func(c *config) { c.timeout, c.retry = 16, 1 })
 		// b's process is one that can die by itself.
 		k, exit := r.sys.process(1)
 		r.Cleanup(exit)
