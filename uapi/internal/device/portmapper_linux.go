@@ -66,6 +66,22 @@ func openPortMapper(addr netip.Addr, redirect func(uint64, uint16) (func(), erro
 	return d
 }
 
+// listenLater returns l, or after an error listens at the name as soon as an
+// owner that ends has left it, which may have left its UDP port before. It is
+// nil when the port mapper is closed.
+func (d *portMapper) listenLater(l *net.UnixListener, err error) *net.UnixListener {
+	for pause := 10 * time.Millisecond; err != nil; pause = min(2*pause, time.Second) {
+		d.log.Debug("other processes cannot share the device's address for now", "err", err)
+		select {
+		case <-d.closed:
+			return nil
+		case <-time.After(pause):
+		}
+		l, err = net.ListenUnix("unix", d.name)
+	}
+	return l
+}
+
 // close ends the port mapper: those beside try to become the owner.
 func (d *portMapper) close() {
 	if d == nil {
@@ -91,16 +107,10 @@ func (d *portMapper) taker(service uint64) int {
 	return d.takers[service].pid
 }
 
-// run takes processes in. An owner that is just ending may still have the name:
-// it is tried again.
+// run takes processes in.
 func (d *portMapper) run(l *net.UnixListener, err error) {
-	for ; err != nil; l, err = net.ListenUnix("unix", d.name) {
-		d.log.Debug("other processes cannot share the device's address for now", "err", err)
-		select {
-		case <-d.closed:
-			return
-		case <-time.After(time.Second):
-		}
+	if l = d.listenLater(l, err); l == nil {
+		return
 	}
 	defer l.Close()
 	d.mu.Lock()
