@@ -255,7 +255,9 @@ func (l *lane) postReceives(n int) {
 		l.to.qp.PostReceive(l.receives[l.recvReady].wr())
 		l.recvReady++
 	}
-	if l.to.failedAt >= 0 {
+	// Also behind a failure that the program has not seen, for which
+	// kshim/verbs asks.
+	if l.to.failedAt >= 0 || !l.to.gone && l.to.qp.State() == abi.QPSErr {
 		l.to.qp.Poke() // they are flushed
 	}
 }
