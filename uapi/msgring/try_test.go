@@ -3,7 +3,6 @@ package msgring_test
 import (
 	"bytes"
 	"net"
-	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -130,16 +129,18 @@ func TestInDone(t *testing.T) {
 		sink := make([]byte, len(data))
 		mr, _, _, err := r.a.RegMR(sink, uapi.AccessLocalWrite)
 		require.NoError(t, err)
-		var b sync.WaitGroup
-		b.Go(func() {
+		read := make(chan struct{})
+		go func() {
+			defer close(read)
 			for {
 				got, err := r.b.Peek()
 				if err != nil {
 					return
 				}
 				r.b.Discard(len(got))
+				read <- struct{}{}
 			}
-		})
+		}()
 		for range 100 {
 			require.NoError(t, r.a.PostRead(mr, 0, uint64(len(data)), addr, rkey, func(err error) {
 				if err != nil {
@@ -159,8 +160,9 @@ func TestInDone(t *testing.T) {
 			require.ErrorIs(t, err, msgring.ErrInterrupted)
 			require.True(t, bytes.Equal(data, sink))
 			clear(sink)
+			<-read // or credit ends, and TryReserve may not wait for it
 		}
 		closeBoth(t, r.a, r.b)
-		b.Wait()
+		<-read
 	})
 }
