@@ -20,9 +20,6 @@ func (a *addressHandle) released()      {}
 // verbs.c:rdma_create_user_ah with rdma_check_ah_attr and rdma_fill_sgid_attr.
 func createAH(c *call) error {
 	f := c.file
-	if err := f.hasContext(); err != nil {
-		return err
-	}
 	req := decode[abi.CreateAH](c)
 	if !f.dev.portValid(req.Attr.PortNum) {
 		return fail(syscall.EINVAL, "the device has no port %d", req.Attr.PortNum)

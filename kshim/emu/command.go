@@ -12,45 +12,55 @@ var le = binary.LittleEndian
 // entry of the schema.
 type handler func(*call) error
 
+// inContext has a handler called behind GET_CONTEXT only.
+func inContext(do handler) handler {
+	return func(c *call) error {
+		if err := c.file.hasContext(); err != nil {
+			return err
+		}
+		return do(c)
+	}
+}
+
 // commandHandlers answer the plain commands of write() and INVOKE_WRITE that
 // abi.Schema has as supported.
 var commandHandlers = [...]handler{
 	abi.CmdGetContext:        getContext,
-	abi.CmdQueryDevice:       queryDevice,
-	abi.CmdQueryPort:         queryPort,
-	abi.CmdAllocPD:           allocPD,
+	abi.CmdQueryDevice:       inContext(queryDevice),
+	abi.CmdQueryPort:         inContext(queryPort),
+	abi.CmdAllocPD:           inContext(allocPD),
 	abi.CmdDeallocPD:         deallocPD,
-	abi.CmdCreateAH:          createAH,
+	abi.CmdCreateAH:          inContext(createAH),
 	abi.CmdDestroyAH:         destroyAH,
-	abi.CmdRegMR:             regMR,
+	abi.CmdRegMR:             inContext(regMR),
 	abi.CmdReregMR:           reregMR,
 	abi.CmdDeregMR:           deregMR,
-	abi.CmdCreateCompChannel: createCompChannel,
-	abi.CmdCreateCQ:          createCQ,
+	abi.CmdCreateCompChannel: inContext(createCompChannel),
+	abi.CmdCreateCQ:          inContext(createCQ),
 	abi.CmdResizeCQ:          resizeCQ,
 	abi.CmdDestroyCQ:         destroyCQ,
 	abi.CmdReqNotifyCQ:       reqNotifyCQ,
-	abi.CmdCreateQP:          createQP,
+	abi.CmdCreateQP:          inContext(createQP),
 	abi.CmdQueryQP:           queryQP,
 	abi.CmdModifyQP:          modifyQP,
 	abi.CmdDestroyQP:         destroyQP,
 	abi.CmdPostSend:          postSend,
 	abi.CmdAttachMcast:       attachMcast,
 	abi.CmdDetachMcast:       detachMcast,
-	abi.CmdAllocMW:           allocMW,
+	abi.CmdAllocMW:           inContext(allocMW),
 	abi.CmdDeallocMW:         deallocMW,
-	abi.CmdCreateSRQ:         createSRQ,
+	abi.CmdCreateSRQ:         inContext(createSRQ),
 	abi.CmdModifySRQ:         modifySRQ,
 	abi.CmdQuerySRQ:          querySRQ,
 	abi.CmdDestroySRQ:        destroySRQ,
-	abi.CmdCreateXSRQ:        createXSRQ,
+	abi.CmdCreateXSRQ:        inContext(createXSRQ),
 }
 
 // exCommandHandlers answer the extended ones.
 var exCommandHandlers = [...]handler{
-	abi.ExCmdQueryDevice: exQueryDevice,
-	abi.ExCmdCreateCQ:    exCreateCQ,
-	abi.ExCmdCreateQP:    exCreateQP,
+	abi.ExCmdQueryDevice: inContext(exQueryDevice),
+	abi.ExCmdCreateCQ:    inContext(exCreateCQ),
+	abi.ExCmdCreateQP:    inContext(exCreateQP),
 	abi.ExCmdModifyQP:    exModifyQP,
 }
 

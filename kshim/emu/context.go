@@ -31,9 +31,6 @@ func getContext(c *call) error {
 }
 
 func queryDevice(c *call) error {
-	if err := c.file.hasContext(); err != nil {
-		return err
-	}
 	attr := c.file.dev.QueryDevice()
 	return c.reply(&attr)
 }
@@ -42,9 +39,6 @@ func queryDevice(c *call) error {
 // the device does not have (on-demand paging, clocks, RSS, tag matching) stay
 // zero.
 func exQueryDevice(c *call) error {
-	if err := c.file.hasContext(); err != nil {
-		return err
-	}
 	req := decode[abi.ExQueryDevice](c)
 	if req.CompMask != 0 || req.Reserved != 0 {
 		return fail(syscall.EINVAL, "comp_mask is %#x, reserved %#x, not 0", req.CompMask, req.Reserved)
@@ -58,9 +52,6 @@ func exQueryDevice(c *call) error {
 }
 
 func queryPort(c *call) error {
-	if err := c.file.hasContext(); err != nil {
-		return err
-	}
 	req := decode[abi.QueryPort](c)
 	if !c.file.dev.portValid(req.PortNum) {
 		return fail(syscall.EINVAL, "the device has no port %d", req.PortNum)
@@ -75,9 +66,6 @@ func queryPort(c *call) error {
 // createCompChannel opens a file for completion events.
 func createCompChannel(c *call) error {
 	f := c.file
-	if err := f.hasContext(); err != nil {
-		return err
-	}
 	ch, err := f.openEvents(false)
 	if err != nil {
 		return err

@@ -46,9 +46,6 @@ type cqInit struct {
 }
 
 func createCQ(c *call) error {
-	if err := c.file.hasContext(); err != nil {
-		return err
-	}
 	req := decode[abi.CreateCQ](c)
 	init := &cqInit{userHandle: req.UserHandle, cqe: req.CQE, vector: req.CompVector}
 	return c.createCQ(init, req.CompChannel, func(q *completionQueue) error {
@@ -58,9 +55,6 @@ func createCQ(c *call) error {
 
 // exCreateCQ is uverbs_cmd.c:ib_uverbs_ex_create_cq.
 func exCreateCQ(c *call) error {
-	if err := c.file.hasContext(); err != nil {
-		return err
-	}
 	req := decode[abi.ExCreateCQ](c)
 	if req.CompMask != 0 || req.Reserved != 0 {
 		return fail(syscall.EINVAL, "comp_mask is %#x, reserved %#x, not 0", req.CompMask, req.Reserved)

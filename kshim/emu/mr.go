@@ -53,9 +53,6 @@ func checkAccess(a abi.AccessFlags) error {
 
 func regMR(c *call) error {
 	f := c.file
-	if err := f.hasContext(); err != nil {
-		return err
-	}
 	req := decode[abi.RegMR](c)
 	if req.Start%page != req.HCAVA%page {
 		return fail(syscall.EINVAL, "start %#x and hca_va %#x differ within the page", req.Start, req.HCAVA)

@@ -24,9 +24,6 @@ const (
 
 func allocMW(c *call) error {
 	f := c.file
-	if err := f.hasContext(); err != nil {
-		return err
-	}
 	dev, ok := f.dev.Device.(driver.MWDevice)
 	if !ok {
 		return fail(syscall.EOPNOTSUPP, "the device has no memory windows")

@@ -16,9 +16,6 @@ func (p *protectionDomain) released()      {}
 
 func allocPD(c *call) error {
 	f := c.file
-	if err := f.hasContext(); err != nil {
-		return err
-	}
 	if err := f.dev.charge(kindPD); err != nil {
 		return err
 	}

@@ -66,9 +66,6 @@ func (q *queuePair) released() {
 }
 
 func createQP(c *call) error {
-	if err := c.file.hasContext(); err != nil {
-		return err
-	}
 	req := decode[abi.CreateQP](c)
 	return c.createQP(&req, 0, func(resp *abi.CreateQPResp) error {
 		return c.reply(resp)
@@ -77,9 +74,6 @@ func createQP(c *call) error {
 
 // exCreateQP is uverbs_cmd.c:ib_uverbs_ex_create_qp.
 func exCreateQP(c *call) error {
-	if err := c.file.hasContext(); err != nil {
-		return err
-	}
 	req := decode[abi.ExCreateQP](c)
 	const indTable = 1 // IB_UVERBS_CREATE_QP_MASK_IND_TABLE
 	if req.CompMask&^indTable != 0 || req.Reserved != 0 {

@@ -64,9 +64,6 @@ func createXSRQ(c *call) error {
 // __uverbs_create_xsrq).
 func (c *call) createSRQ(req *abi.CreateXSRQ) error {
 	f := c.file
-	if err := f.hasContext(); err != nil {
-		return err
-	}
 	switch req.SRQType {
 	case abi.SRQTXRC:
 		return fail(syscall.EINVAL, "the device has no XRC domain %#x", req.XRCDHandle)
