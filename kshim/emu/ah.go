@@ -54,9 +54,3 @@ func createAH(c *call) error {
 		return c.reply(&abi.CreateAHResp{AHHandle: a.handle})
 	})
 }
-
-func destroyAH(c *call) error {
-	req := decode[abi.DestroyAH](c)
-	_, err := c.file.destroy(kindAH, req.AHHandle)
-	return err
-}

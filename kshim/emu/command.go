@@ -22,6 +22,15 @@ func inContext(do handler) handler {
 	}
 }
 
+// destroyer destroys an object of a kind that has no events: the request is its
+// handle, and the response empty.
+func destroyer(k kind) handler {
+	return func(c *call) error {
+		_, err := c.file.destroy(k, le.Uint32(c.req))
+		return err
+	}
+}
+
 // commandHandlers answer the plain commands of write() and INVOKE_WRITE that
 // abi.Schema has as supported.
 var commandHandlers = [...]handler{
@@ -29,12 +38,12 @@ var commandHandlers = [...]handler{
 	abi.CmdQueryDevice:       inContext(queryDevice),
 	abi.CmdQueryPort:         inContext(queryPort),
 	abi.CmdAllocPD:           inContext(allocPD),
-	abi.CmdDeallocPD:         deallocPD,
+	abi.CmdDeallocPD:         destroyer(kindPD),
 	abi.CmdCreateAH:          inContext(createAH),
-	abi.CmdDestroyAH:         destroyAH,
+	abi.CmdDestroyAH:         destroyer(kindAH),
 	abi.CmdRegMR:             inContext(regMR),
 	abi.CmdReregMR:           reregMR,
-	abi.CmdDeregMR:           deregMR,
+	abi.CmdDeregMR:           destroyer(kindMR),
 	abi.CmdCreateCompChannel: inContext(createCompChannel),
 	abi.CmdCreateCQ:          inContext(createCQ),
 	abi.CmdResizeCQ:          resizeCQ,
@@ -48,7 +57,7 @@ var commandHandlers = [...]handler{
 	abi.CmdAttachMcast:       attachMcast,
 	abi.CmdDetachMcast:       detachMcast,
 	abi.CmdAllocMW:           inContext(allocMW),
-	abi.CmdDeallocMW:         deallocMW,
+	abi.CmdDeallocMW:         destroyer(kindMW),
 	abi.CmdCreateSRQ:         inContext(createSRQ),
 	abi.CmdModifySRQ:         modifySRQ,
 	abi.CmdQuerySRQ:          querySRQ,

@@ -129,9 +129,3 @@ func (f *uverbsFile) register(pd *protectionDomain, req *abi.RegMR) (*region, er
 	r.body = r
 	return r, nil
 }
-
-func deregMR(c *call) error {
-	req := decode[abi.DeregMR](c)
-	_, err := c.file.destroy(kindMR, req.MRHandle)
-	return err
-}

@@ -51,9 +51,3 @@ func allocMW(c *call) error {
 		return c.reply(&abi.AllocMWResp{MWHandle: w.handle, RKey: mw.RKey()})
 	})
 }
-
-func deallocMW(c *call) error {
-	req := decode[abi.DeallocMW](c)
-	_, err := c.file.destroy(kindMW, req.MWHandle)
-	return err
-}

@@ -30,9 +30,3 @@ func allocPD(c *call) error {
 		return c.reply(&abi.AllocPDResp{PDHandle: p.handle})
 	})
 }
-
-func deallocPD(c *call) error {
-	req := decode[abi.DeallocPD](c)
-	_, err := c.file.destroy(kindPD, req.PDHandle)
-	return err
-}
