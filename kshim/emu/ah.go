@@ -35,22 +35,13 @@ func createAH(c *call) error {
 	if err := f.dev.checkGID(req.Attr.PortNum, uint64(req.Attr.SGIDIndex)); err != nil {
 		return err
 	}
-	if err := f.dev.charge(kindAH); err != nil {
-		return err
-	}
-	u := &driver.Udata{In: c.hwIn, Out: make([]byte, len(c.hwOut))}
-	ah, err := f.dev.CreateAH(pd.body.(*protectionDomain).pd, &req.Attr, u)
-	if err != nil {
-		f.dev.uncharge(kindAH)
-		return err
-	}
-	a := &addressHandle{object: object{kind: kindAH, file: f, needs: []*object{pd}}, ah: ah}
+	a := &addressHandle{object: object{kind: kindAH, needs: []*object{pd}}}
 	a.body = a
-	if err := c.copy(c.hwOut, u.Out); err != nil {
-		f.undo(&a.object)
+	u := &driver.Udata{In: c.hwIn, Out: make([]byte, len(c.hwOut))}
+	return c.add(&a.object, u, func() (err error) {
+		a.ah, err = f.dev.CreateAH(pd.body.(*protectionDomain).pd, &req.Attr, u)
 		return err
-	}
-	return c.finish(&a.object, func() error {
+	}, func() error {
 		return c.reply(&abi.CreateAHResp{AHHandle: a.handle})
 	})
 }

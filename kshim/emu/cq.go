@@ -13,8 +13,7 @@ import (
 type completionQueue struct {
 	object
 	cq         driver.CQ
-	resize     sync.Mutex    // one at a time
-	rings      []*ringMemory // guarded by resize: its ring
+	resize     sync.Mutex // one at a time
 	completion source
 	lost       source
 
@@ -32,7 +31,6 @@ func (q *completionQueue) Error() { q.lost.post() }
 func (q *completionQueue) destroy() error { return q.cq.Destroy() }
 
 func (q *completionQueue) released() {
-	q.file.rings.forget(q.rings)
 	q.compReported = q.completion.retire()
 	q.asyncReported = q.lost.retire()
 }
@@ -102,26 +100,15 @@ func (c *call) makeCQ(init *cqInit, respond func(*completionQueue) error) error 
 	if init.cqe == 0 || init.cqe > f.dev.attr.MaxCQE { // rxe_cq_chk_attr
 		return fail(syscall.EINVAL, "%d entries, 1 to %d can be had", init.cqe, f.dev.attr.MaxCQE)
 	}
-	q := &completionQueue{object: object{kind: kindCQ, file: f}}
+	q := &completionQueue{object: object{kind: kindCQ}}
 	q.body = q
 	q.completion = source{element: init.userHandle, queue: init.completion}
 	q.lost = source{element: init.userHandle, event: abi.EventCQErr, queue: init.async}
-	if err := f.dev.charge(kindCQ); err != nil {
-		return err
-	}
 	u := c.udata(&q.rings)
-	cq, err := f.dev.CreateCQ(int(init.cqe), u, q.events())
-	if err != nil {
-		f.rings.forget(q.rings)
-		f.dev.uncharge(kindCQ)
+	return c.add(&q.object, u, func() (err error) {
+		q.cq, err = f.dev.CreateCQ(int(init.cqe), u, q.events())
 		return err
-	}
-	q.cq = cq
-	if err := c.copy(c.hwOut, u.Out); err != nil {
-		f.undo(&q.object)
-		return err
-	}
-	return c.finish(&q.object, func() error { return respond(q) })
+	}, func() error { return respond(q) })
 }
 
 // udata is the driver's part of the call. Rings that it publishes wait in the

@@ -69,15 +69,11 @@ func regMR(c *call) error {
 	if err := f.checkRange(req.Start, req.Length, req.HCAVA); err != nil {
 		return err
 	}
-	if err := f.dev.charge(kindMR); err != nil {
-		return err
-	}
-	r, err := f.register(pd.body.(*protectionDomain), &req)
-	if err != nil {
-		f.dev.uncharge(kindMR)
-		return err
-	}
-	return c.finish(&r.object, func() error {
+	r := &region{object: object{kind: kindMR, needs: []*object{pd}}, iova: req.HCAVA, access: req.AccessFlags}
+	r.body = r
+	return c.add(&r.object, nil, func() error {
+		return r.register(pd.body.(*protectionDomain).pd, &req)
+	}, func() error {
 		return c.reply(&abi.RegMRResp{MRHandle: r.handle, LKey: r.mr.LKey(), RKey: r.mr.RKey()})
 	})
 }
@@ -112,20 +108,13 @@ func (f *uverbsFile) take(start, length uint64, access abi.AccessFlags) (driver.
 }
 
 // register takes the memory and hands it to the device.
-func (f *uverbsFile) register(pd *protectionDomain, req *abi.RegMR) (*region, error) {
-	mem, pin, err := f.take(req.Start, req.Length, req.AccessFlags)
-	if err != nil {
-		return nil, err
+func (r *region) register(pd driver.PD, req *abi.RegMR) (err error) {
+	f := r.file
+	if r.mem, r.pin, err = f.take(req.Start, req.Length, req.AccessFlags); err != nil {
+		return err
 	}
-	mr, err := f.dev.RegMR(pd.pd, mem, req.HCAVA, req.AccessFlags)
-	if err != nil {
-		f.proc.memory.unhold(pin)
-		return nil, err
+	if r.mr, err = f.dev.RegMR(pd, r.mem, req.HCAVA, req.AccessFlags); err != nil {
+		f.proc.memory.unhold(r.pin)
 	}
-	r := &region{
-		object: object{kind: kindMR, file: f, needs: []*object{&pd.object}},
-		mr:     mr, mem: mem, iova: req.HCAVA, pin: pin, access: req.AccessFlags,
-	}
-	r.body = r
-	return r, nil
+	return err
 }

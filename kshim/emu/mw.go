@@ -37,17 +37,12 @@ func allocMW(c *call) error {
 	if req.MWType != typeMW1 && req.MWType != typeMW2 {
 		return fail(syscall.EINVAL, "%d is not a type of memory windows", req.MWType)
 	}
-	if err := f.dev.charge(kindMW); err != nil {
-		return err
-	}
-	mw, err := dev.AllocMW(pd.body.(*protectionDomain).pd, req.MWType == typeMW2)
-	if err != nil {
-		f.dev.uncharge(kindMW)
-		return err
-	}
-	w := &window{object: object{kind: kindMW, needs: []*object{pd}}, mw: mw}
+	w := &window{object: object{kind: kindMW, needs: []*object{pd}}}
 	w.body = w
-	return c.finish(&w.object, func() error {
-		return c.reply(&abi.AllocMWResp{MWHandle: w.handle, RKey: mw.RKey()})
+	return c.add(&w.object, nil, func() (err error) {
+		w.mw, err = dev.AllocMW(pd.body.(*protectionDomain).pd, req.MWType == typeMW2)
+		return err
+	}, func() error {
+		return c.reply(&abi.AllocMWResp{MWHandle: w.handle, RKey: w.mw.RKey()})
 	})
 }

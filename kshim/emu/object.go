@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/driver"
 )
 
 // kind is the kind of an object, in the order of destruction.
@@ -35,6 +37,8 @@ type object struct {
 	users atomic.Int32
 	// needs are the objects that count this one among their users.
 	needs []*object
+	// rings are those of a queue, guarded by what guards its size.
+	rings []*ringMemory
 	// body is the object itself: a *protectionDomain, *region,
 	// *addressHandle, *completionQueue, *sharedReceives, *window or *queuePair.
 	body body
@@ -98,12 +102,8 @@ func (o *object) releaseAlone() {
 }
 
 // create makes an object known: it gets a handle, and those it needs get a
-// user. Preconditions: the caller has acquired the objects in needs, and
-// charged the device. On an error the caller destroys the body.
+// user. On an error the caller destroys the body.
 func (f *uverbsFile) create(o *object) error {
-	if o.file == nil { // sysfs may look at a queue pair already
-		o.file = f
-	}
 	for _, n := range o.needs {
 		n.users.Add(1)
 	}
@@ -117,15 +117,34 @@ func (f *uverbsFile) create(o *object) error {
 	return err
 }
 
-// finish is how every create ends: the new object gets its handle, and the
-// response is copied out. If it cannot be, the object is destroyed again, as
-// the client never learnt of it.
-func (c *call) finish(o *object, respond func() error) error {
-	if err := c.file.create(o); err != nil {
-		c.file.undo(o)
+// add is how every create ends: device, which is charged, makes the object, the
+// driver's part of the response is copied out, the object gets its handle, and
+// the rest is copied out. If that fails, the object is destroyed again, as the
+// client never learnt of it. u is nil for an object of which drivers answer
+// nothing. Preconditions: the caller has acquired the objects in needs.
+func (c *call) add(o *object, u *driver.Udata, device, respond func() error) error {
+	f := c.file
+	o.file = f
+	if err := f.dev.charge(o.kind); err != nil {
 		return err
 	}
-	err := respond()
+	if err := device(); err != nil {
+		f.rings.forget(o.rings)
+		f.dev.uncharge(o.kind)
+		return err
+	}
+	var err error
+	if u != nil {
+		err = c.copy(c.hwOut, u.Out)
+	}
+	if err == nil {
+		err = f.create(o)
+	}
+	if err != nil {
+		f.undo(o)
+		return err
+	}
+	err = respond()
 	if err != nil {
 		_ = o.end(true)
 	}
@@ -142,6 +161,7 @@ func (f *uverbsFile) undo(o *object) {
 			"device", f.dev.name, "kind", o.kind.String(), "error", err)
 	}
 	f.dev.uncharge(o.kind)
+	f.rings.forget(o.rings)
 	o.body.released()
 }
 
@@ -205,6 +225,7 @@ func (o *object) endLocked(force bool) error {
 	for _, n := range o.needs {
 		n.users.Add(-1)
 	}
+	o.file.rings.forget(o.rings)
 	o.body.released()
 	return nil
 }

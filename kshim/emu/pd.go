@@ -15,18 +15,12 @@ func (p *protectionDomain) destroy() error { return p.pd.Dealloc() }
 func (p *protectionDomain) released()      {}
 
 func allocPD(c *call) error {
-	f := c.file
-	if err := f.dev.charge(kindPD); err != nil {
-		return err
-	}
-	pd, err := f.dev.AllocPD()
-	if err != nil {
-		f.dev.uncharge(kindPD)
-		return err
-	}
-	p := &protectionDomain{object: object{kind: kindPD}, pd: pd}
+	p := &protectionDomain{object: object{kind: kindPD}}
 	p.body = p
-	return c.finish(&p.object, func() error {
+	return c.add(&p.object, nil, func() (err error) {
+		p.pd, err = c.file.dev.AllocPD()
+		return err
+	}, func() error {
 		return c.reply(&abi.AllocPDResp{PDHandle: p.handle})
 	})
 }

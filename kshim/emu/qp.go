@@ -13,7 +13,6 @@ type queuePair struct {
 	object
 	qp       driver.QP
 	typ      abi.QPType
-	rings    []*ringMemory
 	reported uint32 // set when it is released
 
 	modify sync.Mutex          // from the look at the state to the transition
@@ -50,7 +49,6 @@ func (q *queuePair) Event(t abi.EventType) {
 func (q *queuePair) destroy() error { return q.qp.Destroy() }
 
 func (q *queuePair) released() {
-	q.file.rings.forget(q.rings)
 	d := q.file.dev
 	d.mu.Lock()
 	if d.qps[q.qp.Num()] == q {
@@ -203,7 +201,7 @@ func (c *call) makeQP(init *qpInit, respond func(*abi.CreateQPResp) error) error
 		return err
 	}
 	q := &queuePair{
-		object:  object{kind: kindQP, file: f, needs: []*object{init.pd, init.scq, init.rcq}},
+		object:  object{kind: kindQP, needs: []*object{init.pd, init.scq, init.rcq}},
 		typ:     init.typ,
 		element: init.userHandle,
 		queue:   init.async,
@@ -219,27 +217,18 @@ func (c *call) makeQP(init *qpInit, respond func(*abi.CreateQPResp) error) error
 		attr.SRQ = init.srq.body.(*sharedReceives).srq
 		q.needs = append(q.needs, init.srq)
 	}
-	if err := f.dev.charge(kindQP); err != nil {
-		return err
-	}
 	u := c.udata(&q.rings)
-	qp, err := f.dev.CreateQP(attr, u, q)
-	if err != nil {
-		f.rings.forget(q.rings)
-		f.dev.uncharge(kindQP)
-		return err
-	}
-	q.qp = qp
-	f.dev.mu.Lock()
-	f.dev.qps[qp.Num()] = q
-	f.dev.mu.Unlock()
-	if err := c.copy(c.hwOut, u.Out); err != nil {
-		f.undo(&q.object)
-		return err
-	}
-	return c.finish(&q.object, func() error {
+	return c.add(&q.object, u, func() (err error) {
+		if q.qp, err = f.dev.CreateQP(attr, u, q); err != nil {
+			return err
+		}
+		f.dev.mu.Lock()
+		defer f.dev.mu.Unlock()
+		f.dev.qps[q.qp.Num()] = q
+		return nil
+	}, func() error {
 		return respond(&abi.CreateQPResp{
-			QPHandle: q.handle, QPN: qp.Num(),
+			QPHandle: q.handle, QPN: q.qp.Num(),
 			MaxSendWR: attr.Cap.MaxSendWR, MaxRecvWR: attr.Cap.MaxRecvWR,
 			MaxSendSGE: attr.Cap.MaxSendSGE, MaxRecvSGE: attr.Cap.MaxRecvSGE,
 			MaxInlineData: attr.Cap.MaxInline,

@@ -13,8 +13,7 @@ import (
 type sharedReceives struct {
 	object
 	srq    driver.SRQ
-	modify sync.Mutex    // one at a time
-	rings  []*ringMemory // guarded by modify: its ring
+	modify sync.Mutex // one at a time
 	limit  source
 	failed source
 
@@ -35,7 +34,6 @@ func (s *sharedReceives) Event(t abi.EventType) {
 func (s *sharedReceives) destroy() error { return s.srq.Destroy() }
 
 func (s *sharedReceives) released() {
-	s.file.rings.forget(s.rings)
 	s.reported = s.limit.retire() + s.failed.retire()
 }
 
@@ -92,33 +90,21 @@ func (c *call) createSRQ(req *abi.CreateXSRQ) error {
 
 // makeSRQ has the device make the queue.
 func (c *call) makeSRQ(init *srqInit, respond func(*sharedReceives, *driver.SRQInit) error) error {
-	f := c.file
-	dev, ok := f.dev.Device.(driver.SRQDevice)
+	dev, ok := c.file.dev.Device.(driver.SRQDevice)
 	if !ok {
 		return fail(syscall.EOPNOTSUPP, "the device has no shared receive queues")
 	}
-	s := &sharedReceives{object: object{kind: kindSRQ, file: f, needs: []*object{init.pd}}}
+	s := &sharedReceives{object: object{kind: kindSRQ, needs: []*object{init.pd}}}
 	s.body = s
 	s.limit = source{element: init.userHandle, event: abi.EventSRQLimitReached, queue: init.async}
 	s.failed = source{element: init.userHandle, event: abi.EventSRQErr, queue: init.async}
 	attr := init.cap
 	attr.PD = init.pd.body.(*protectionDomain).pd
-	if err := f.dev.charge(kindSRQ); err != nil {
-		return err
-	}
 	u := c.udata(&s.rings)
-	srq, err := dev.CreateSRQ(&attr, u, s)
-	if err != nil {
-		f.rings.forget(s.rings)
-		f.dev.uncharge(kindSRQ)
+	return c.add(&s.object, u, func() (err error) {
+		s.srq, err = dev.CreateSRQ(&attr, u, s)
 		return err
-	}
-	s.srq = srq
-	if err := c.copy(c.hwOut, u.Out); err != nil {
-		f.undo(&s.object)
-		return err
-	}
-	return c.finish(&s.object, func() error { return respond(s, &attr) })
+	}, func() error { return respond(s, &attr) })
 }
 
 // modifySRQ is uverbs_cmd.c:ib_uverbs_modify_srq. Where the mask names a new
