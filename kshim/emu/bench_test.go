@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/tests/amount"
 	"github.com/stretchr/testify/require"
 )
 
@@ -24,9 +25,7 @@ func doorbells(c *client) map[string]func() error {
 }
 
 func TestDoorbellAllocatesNothing(t *testing.T) {
-	if raceEnabled {
-		t.Skip("sync.Pool drops objects under the race detector; run it without -race")
-	}
+	amount.Unraced(t) // the race detector lets pools lose what they have
 	c := newClient(t, true)
 	for name, ring := range doorbells(c) {
 		require.NoError(t, ring())

@@ -48,15 +48,11 @@ func (c *client) invoke(n abi.Command, req abi.Struct, out int) ([]byte, error) 
 	if cmd.Driver {
 		core = min(out, cmd.Response.Size)
 	}
-	return c.invokeRaw(uint64(n), in, core, out-core)
-}
-
-func (c *client) invokeRaw(n uint64, in []byte, core, hw int) ([]byte, error) {
-	c.t.Helper()
+	hw := out - core
 	for i := range c.page {
 		c.page[i] = 0xa5
 	}
-	arg := c.invocation(n, in, core, hw)
+	arg := c.invocation(uint64(n), in, core, hw)
 	err := c.ioctl(arg)
 	if err == nil && core > 0 {
 		flags := le.Uint16(arg[abi.IoctlHdrSize+2*abi.IoctlAttrSize+4:])
