@@ -11,10 +11,9 @@ import (
 // CQ is a completion queue. Any number of queue pairs of the context may share
 // it.
 type CQ struct {
-	ctx    *Context
-	key    uint64 // user handle
-	handle uint32
-	cqe    atomic.Int64 // as asked for
+	object
+	key uint64       // user handle
+	cqe atomic.Int64 // as asked for
 
 	soft     atomic.Int32 // receives that the client itself has to flush, in all queue pairs
 	suspects atomic.Int32 // queue pairs that may be in ERR unnoticed
@@ -29,14 +28,9 @@ type CQ struct {
 		qp  *QP
 	} // the queue pair of the last completion
 	err  error // Poll's answer when nothing is left: destroyed, closed, overrun
-	gone bool  // destroyed
 	idle int   // empty polls since suspects appeared
 
 	events []judged // that a judge asked for
-
-	// use is shared by commands that name the handle and exclusive in the one
-	// that frees it, as object.use.
-	use sync.RWMutex
 
 	anyNotice, solicitedNotice notice // the commands that arm it
 
@@ -55,7 +49,7 @@ type CQ struct {
 // of the depths of the queues that it serves. cqe outside the device's limits
 // is EINVAL.
 func (c *Context) CreateCQ(cqe int) (*CQ, error) {
-	cq := &CQ{ctx: c, qps: map[uint32]*QP{}, key: c.nextKey.Add(1)}
+	cq := &CQ{object: object{ctx: c}, qps: map[uint32]*QP{}, key: c.nextKey.Add(1)}
 	cq.cqe.Store(int64(cqe))
 	err := c.call("create CQ", fmt.Sprintf("%d entries", cqe), func() (err error) {
 		if cqe < 1 || cqe > maxQueued {
@@ -85,42 +79,17 @@ func (cq *CQ) Cap() int { return int(cq.cqe.Load()) }
 // Destroy frees the queue. EBUSY while queue pairs use it, EBADF the second
 // time. Waiters wake with EBADF.
 func (cq *CQ) Destroy() error {
-	return cq.ctx.call("destroy CQ", "", func() error {
-		cq.use.Lock()
-		defer cq.use.Unlock()
-		return cq.destroy(errDestroyed)
-	})
-}
-
-func (cq *CQ) dead() bool {
-	cq.mu.Lock()
-	defer cq.mu.Unlock()
-	return cq.gone
+	return cq.ctx.call("destroy CQ", "", func() error { return cq.destroy(errDestroyed) })
 }
 
 func (cq *CQ) destroy(why error) error {
-	cq.mu.Lock()
-	gone := cq.gone
-	cq.gone = true // only one caller may go on
-	cq.mu.Unlock()
-	if gone {
-		return errDestroyed
-	}
-	if err := cq.ctx.cmd.destroyCQ(cq.handle); err != nil {
-		cq.mu.Lock()
-		cq.gone = false
-		cq.mu.Unlock()
-		return err
-	}
-	cq.drop(why)
-	return nil
+	return cq.free(func() error { return cq.ctx.cmd.destroyCQ(cq.handle) }, func() { cq.drop(why) })
 }
 
 // drop lets go of the client's memory.
 func (cq *CQ) drop(why error) {
 	cq.ctx.cqs.Delete(cq.key)
 	cq.mu.Lock()
-	cq.gone = true
 	cq.err = why
 	if cq.q != nil { // see Resize
 		cq.q.close()
@@ -281,19 +250,15 @@ func (cq *CQ) flush(wc []WC) int {
 	return n
 }
 
-// attach enters a queue pair under a generation; free is false if another has
-// it.
-func (cq *CQ) attach(qp *QP, gen uint32) (free bool, err error) {
+// attach enters a queue pair under a generation, false if another has it.
+func (cq *CQ) attach(qp *QP, gen uint32) bool {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
-	if cq.gone {
-		return false, errDestroyed
-	}
 	if other := cq.qps[gen]; other != nil && other != qp {
-		return false, nil
+		return false
 	}
 	cq.qps[gen] = qp
-	return true, nil
+	return true
 }
 
 func (cq *CQ) detach(gen uint32) {
@@ -307,12 +272,7 @@ func (cq *CQ) detach(gen uint32) {
 // completion of a message sent with SendSolicited, or of a failed request, else
 // for the next of any. Wait does so by itself; an event wakes all waiters.
 func (cq *CQ) Arm(solicitedOnly bool) error {
-	return cq.ctx.call("arm CQ", "", func() error {
-		cq.use.RLock()
-		defer cq.use.RUnlock()
-		if cq.dead() {
-			return errDestroyed
-		}
+	return cq.command("arm CQ", "", func() error {
 		n := &cq.anyNotice
 		if solicitedOnly {
 			n = &cq.solicitedNotice

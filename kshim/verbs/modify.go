@@ -96,7 +96,8 @@ func (qp *QP) toReset(req *abi.ModifyQP) error {
 		qp.recv.p.Reset()
 	}
 	qp.rq.mu.Unlock()
-	return qp.attach()
+	qp.attach()
+	return nil
 }
 
 func (qp *QP) toError(req *abi.ModifyQP) error {

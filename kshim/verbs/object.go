@@ -2,9 +2,8 @@ package verbs
 
 import "sync"
 
-// object is the common part of protection domains, regions and address handles:
-// the kernel's handle, which the kernel gives to the next object once it is
-// freed.
+// object is the common part of all but queue pairs: the kernel's handle, which
+// the kernel gives to the next object once it is freed.
 type object struct {
 	ctx    *Context
 	handle uint32

@@ -1,7 +1,6 @@
 package verbs
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"sync"
@@ -55,7 +54,7 @@ func (pd *PD) CreateQP(init QPInit) (*QP, error) {
 		for _, cq := range init.cqs() {
 			cq.use.RLock()
 			defer cq.use.RUnlock()
-			if cq.dead() {
+			if cq.gone {
 				return errDestroyed
 			}
 		}
@@ -146,10 +145,7 @@ func (pd *PD) createQP(init *QPInit) (*QP, error) {
 	qp.sendState = &Error{"post send", name, errSendState}
 	qp.recvFull = &Error{"post receive", name, errRecvFull}
 	qp.recvState = &Error{"post receive", name, errRecvState}
-	if err := qp.attach(); err != nil {
-		qp.closeQueues()
-		return nil, errors.Join(err, c.cmd.destroyQP(qp.handle))
-	}
+	qp.attach()
 	if qp.srq != nil {
 		qp.srq.share(qp)
 	}
@@ -163,21 +159,14 @@ func atLeastOne(n int) uint32 { return uint32(max(n, 1)) }
 
 // attach gives the queue pair a generation that its completion queues do not
 // know yet.
-func (qp *QP) attach() error {
+func (qp *QP) attach() {
 	for {
 		gen := uint32(qp.ctx.nextKey.Add(1)) & genMask
-		ok, err := qp.sendCQ.attach(qp, gen)
-		if err != nil {
-			return err
-		}
-		if !ok {
+		if !qp.sendCQ.attach(qp, gen) {
 			continue
 		}
-		if ok, err = qp.recvCQ.attach(qp, gen); !ok {
+		if !qp.recvCQ.attach(qp, gen) {
 			qp.sendCQ.detach(gen)
-			if err != nil {
-				return err
-			}
 			continue
 		}
 		qp.sq.mu.Lock()
@@ -185,7 +174,7 @@ func (qp *QP) attach() error {
 		qp.gen = gen
 		qp.rq.mu.Unlock()
 		qp.sq.mu.Unlock()
-		return nil
+		return
 	}
 }
 

@@ -12,17 +12,12 @@ import (
 // cqe is outside the device's limits or less than wait. Poll and Wait may go on
 // meanwhile. It does not mend a queue that has overrun.
 func (cq *CQ) Resize(cqe int) error {
-	return cq.ctx.call("resize CQ", fmt.Sprintf("to %d entries", cqe), func() error {
+	return cq.command("resize CQ", fmt.Sprintf("to %d entries", cqe), func() error {
 		if cqe < 1 || cqe > maxQueued {
 			return errArgument
 		}
-		cq.use.RLock()
-		defer cq.use.RUnlock()
 		cq.mu.Lock()
 		defer cq.mu.Unlock()
-		if cq.gone {
-			return errDestroyed
-		}
 		// No caller polls until the new ring is there: the kernel takes the old
 		// one's entries away.
 		q, err := cq.ctx.cmd.resizeCQ(&abi.ResizeCQ{CQHandle: cq.handle, CQE: uint32(cqe)})
