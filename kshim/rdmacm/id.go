@@ -34,7 +34,10 @@ type ID struct {
 	local  bool           // guarded by mu: Disconnect was called here
 	wake   chan struct{}  // room for one: there is something to look at
 	done   chan struct{}  // closed when over is set
-	queue  *backlog       // of a listener
+
+	backlog  int        // of a listener: how many requests wait for Accept at most
+	requests []*Request // guarded by mu: that no Accept has taken yet
+	closed   bool       // guarded by mu: the listener was closed
 }
 
 // NewID makes an id of the port space TCP for a reliable connection. Resolve

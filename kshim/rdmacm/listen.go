@@ -23,15 +23,6 @@ type Listener struct {
 	addr netip.AddrPort
 }
 
-// backlog holds the requests that no Accept has taken yet.
-type backlog struct {
-	mu       sync.Mutex
-	max      int
-	requests []*Request    // guarded by mu
-	closed   bool          // guarded by mu
-	wake     chan struct{} // room for one
-}
-
 // Listen listens on an address: a wildcard for all devices, port 0 for one that
 // is free. backlog is how many requests wait for Accept, 0 for DefaultBacklog;
 // more are rejected. EADDRINUSE, or EADDRNOTAVAIL when a wildcard has the port
@@ -45,7 +36,7 @@ func (c *Channel) Listen(local netip.AddrPort, n int, o Options) (*Listener, err
 	if n <= 0 {
 		n = DefaultBacklog
 	}
-	id.queue = &backlog{max: n, wake: make(chan struct{}, 1)}
+	id.backlog = n
 	l := &Listener{id: id, addr: local}
 	if err = id.apply(&o); err == nil {
 		err = id.Bind(local)
@@ -73,76 +64,62 @@ func (l *Listener) Addr() netip.AddrPort { return l.addr }
 // Accept gives the next request. It returns ctx.Err() when ctx ends and
 // net.ErrClosed after Close.
 func (l *Listener) Accept(ctx context.Context) (*Request, error) {
-	q := l.id.queue
+	id := l.id
 	for {
-		q.mu.Lock()
-		if q.closed {
-			q.mu.Unlock()
-			return nil, &Error{"accept on", l.addr.String(), errListenerClosed}
-		}
-		if len(q.requests) > 0 {
-			r := q.requests[0]
-			q.requests = q.requests[1:]
-			more := len(q.requests) > 0
-			q.mu.Unlock()
+		id.mu.Lock()
+		if len(id.requests) > 0 {
+			r := id.requests[0]
+			id.requests = id.requests[1:]
+			more := len(id.requests) > 0
+			id.mu.Unlock()
 			if more {
-				q.notify()
+				id.notify()
 			}
 			return r, nil
 		}
-		q.mu.Unlock()
+		why := id.over // the channel is closed or broken
+		if id.closed {
+			why = errListenerClosed
+		}
+		id.mu.Unlock()
+		if why != nil {
+			return nil, &Error{"accept on", l.addr.String(), why}
+		}
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-q.wake:
-		case <-l.id.done: // closed, or the channel is closed or broken
-			if why := l.id.why(); why != error(errDestroyed) {
-				return nil, &Error{"accept on", l.addr.String(), why}
-			}
-			return nil, &Error{"accept on", l.addr.String(), errListenerClosed}
+		case <-id.wake:
+		case <-id.done:
 		}
 	}
 }
 
-func (id *ID) why() error {
+// put adds a request to a listener's, unless there is no room.
+func (id *ID) put(r *Request) bool {
 	id.mu.Lock()
 	defer id.mu.Unlock()
-	return id.over
-}
-
-func (q *backlog) notify() {
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
-}
-
-// put adds a request unless there is no room.
-func (q *backlog) put(r *Request) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.closed || len(q.requests) >= q.max {
+	if id.closed || len(id.requests) >= id.backlog {
 		return false
 	}
-	q.requests = append(q.requests, r)
-	q.notify()
+	id.requests = append(id.requests, r)
+	id.notify()
 	return true
 }
 
 // Close ends listening and rejects the requests that no Accept took.
 // Connections that were accepted stay. A second Close does nothing.
 func (l *Listener) Close() error {
-	q := l.id.queue
-	q.mu.Lock()
-	if q.closed {
-		q.mu.Unlock()
+	id := l.id
+	id.mu.Lock()
+	if id.closed {
+		id.mu.Unlock()
 		return nil
 	}
-	q.closed = true
-	waiting := q.requests
-	q.requests = nil
-	q.mu.Unlock()
-	err := l.id.Destroy()
+	id.closed = true
+	waiting := id.requests
+	id.requests = nil
+	id.mu.Unlock()
+	err := id.Destroy()
 	for _, r := range waiting {
 		_ = r.Destroy()
 	}
@@ -155,9 +132,9 @@ func (c *Channel) request(listener *ID, resp *abi.UCMEventResp) {
 	id := newID(c)
 	id.num = resp.ID
 	r := &Request{ID: id, Peer: peer(resp)}
-	if listener != nil && listener.queue != nil {
+	if listener != nil && listener.backlog > 0 {
 		c.enter(id)
-		if listener.queue.put(r) {
+		if listener.put(r) {
 			return
 		}
 		c.mu.Lock()
