@@ -16,6 +16,8 @@ func TestRead(t *testing.T) {
 		"ports/1/gids/3":             {Data: []byte("0000:0000:0000:0000:0000:0000:0000:0000\n")},
 		"ports/1/gids/4":             {Data: []byte("10.0.0.1\n")},
 		"ports/1/gids/5":             {},
+		"ports/1/gids/6":             {Data: []byte("fe80::1%eth0\n")},
+		"ports/1/gids/7":             {Data: []byte("zz\n")},
 		"ports/1/gids/x":             {Data: []byte("fe80::1\n")},
 		"ports/1/gid_attrs/types/10": {Data: []byte("RoCE v2\n")},
 		"ports/1/gid_attrs/ndevs/10": {Data: []byte("eth0\n")},
@@ -45,16 +47,6 @@ func TestRank(t *testing.T) {
 		v2   bool
 	}{{"::ffff:10.0.0.1", true}, {"2001:db8::1", true}, {"fe80::1", true}, {"10.0.0.1", false}, {"2001:db8::1", false}, {"fe80::1", false}} {
 		require.Equal(t, i, Rank(netip.MustParseAddr(c.addr), c.v2), c)
-	}
-}
-
-func TestParse(t *testing.T) {
-	a, ok := parse("0000:0000:0000:0000:0000:ffff:0a00:020f")
-	require.True(t, ok)
-	require.Equal(t, "10.0.2.15", a.Unmap().String())
-	for _, bad := range []string{"", "0000:0000:0000:0000:0000:0000:0000:0000", "10.0.0.1", "fe80::1%eth0", "zz"} {
-		_, ok := parse(bad)
-		require.False(t, ok, bad)
 	}
 }
 
