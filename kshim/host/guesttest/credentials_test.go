@@ -3,7 +3,6 @@
 package guesttest
 
 import (
-	"net/netip"
 	"runtime"
 	"sync/atomic"
 	"syscall"
@@ -16,14 +15,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 	"github.com/rdmashim/rdmashim/tests/must"
-	"github.com/rdmashim/rdmashim/uapi"
 )
-
-func mustEndpoint(t *testing.T, d *uapi.Device, qp uapi.QP, port uint16) netip.AddrPort {
-	t.Helper()
-	e := must.Get(d.LocalEndpoint(qp))(t)
-	return netip.AddrPortFrom(e.Addr.Addr(), port)
-}
 
 // watched counts how doorbells are rung.
 type watched struct {
@@ -66,7 +58,7 @@ func TestChangedCredentials(t *testing.T) {
 	w := &watched{Kernel: kernel(t)}
 	c := must.Get(verbs.Open(w, device))(t)
 	defer c.Close()
-	s := newSelf(t, c)
+	s := must.Get(makeSelf(c))(t)
 	s.write(t)
 	require.Equal(t, []int32{1, 0}, []int32{w.written.Load(), w.refused.Load()})
 
@@ -88,8 +80,7 @@ func TestChangedCredentials(t *testing.T) {
 			asNobody = syscall.EPROTO // nothing went by ioctl
 		}
 		if asNobody == nil { // control calls, too
-			other := newSelfOrError(c)
-			asNobody = other
+			asNobody = newSelfOrError(c)
 		}
 	}()
 	<-done
@@ -105,12 +96,6 @@ type self struct {
 	qp  *verbs.QP
 	mr  *verbs.MR
 	buf []byte
-}
-
-func newSelf(t *testing.T, c *verbs.Context) *self {
-	t.Helper()
-	s := must.Get(makeSelf(c))(t)
-	return s
 }
 
 func newSelfOrError(c *verbs.Context) error {

@@ -3,11 +3,13 @@
 package guesttest
 
 import (
+	"net/netip"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -39,9 +41,9 @@ func TestPostingAllocatesNothing(t *testing.T) {
 // at the port that RoCE has.
 func TestOneUDPPort(t *testing.T) {
 	p := connect(t, device, 64)
-	qp, err := p.a.CreateQP(1, 1)
-	require.NoError(t, err)
+	there := must.Get(p.b.LocalEndpoint(p.qb))(t)
+	qp := must.Get(p.a.CreateQP(1, 1))(t)
 	require.ErrorIs(t, p.a.ConnectQP(qp, uapi.Endpoint{
-		Addr: mustEndpoint(t, p.b, p.qb, 5000), QPN: 17, MTU: 1024, MaxRdAtomic: 1,
+		Addr: netip.AddrPortFrom(there.Addr.Addr(), 5000), QPN: 17, MTU: 1024, MaxRdAtomic: 1,
 	}), syscall.EADDRNOTAVAIL)
 }
