@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/kerneltest"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
 // TestObjectLimits: a device has as many objects as it says, for all its users
@@ -25,61 +26,50 @@ func TestObjectLimits(t *testing.T) {
 		pds[i] = users[i].pd()
 		cqs[i], _ = users[i].cq(0, -1)
 	}
+	type command func(i int, handle uint32) (abi.Command, abi.Struct, int) // of a user
 	for name, x := range map[string]struct {
-		limit   int
-		make    func(i int) (abi.Command, abi.Struct, int)
-		destroy func(c *client, handle uint32) error
+		limit         int
+		make, destroy command
 	}{
-		"pd": {7 - 2, func(i int) (abi.Command, abi.Struct, int) {
+		"pd": {7 - 2, func(i int, _ uint32) (abi.Command, abi.Struct, int) {
 			return abi.CmdAllocPD, &abi.AllocPD{Response: users[i].addr}, 4
-		}, func(c *client, h uint32) error {
-			_, err := c.do(abi.CmdDeallocPD, &abi.DeallocPD{PDHandle: h}, 0)
-			return err
+		}, func(_ int, h uint32) (abi.Command, abi.Struct, int) {
+			return abi.CmdDeallocPD, &abi.DeallocPD{PDHandle: h}, 0
 		}},
-		"cq": {6 - 2, func(i int) (abi.Command, abi.Struct, int) {
+		"cq": {6 - 2, func(i int, _ uint32) (abi.Command, abi.Struct, int) {
 			return abi.CmdCreateCQ, &abi.CreateCQ{Response: users[i].addr, CQE: 3, CompChannel: -1}, 24
-		}, func(c *client, h uint32) error {
-			_, err := c.do(abi.CmdDestroyCQ, &abi.DestroyCQ{Response: c.addr, CQHandle: h}, 8)
-			return err
+		}, func(i int, h uint32) (abi.Command, abi.Struct, int) {
+			return abi.CmdDestroyCQ, &abi.DestroyCQ{Response: users[i].addr, CQHandle: h}, 8
 		}},
-		"qp": {5, func(i int) (abi.Command, abi.Struct, int) {
+		"qp": {5, func(i int, _ uint32) (abi.Command, abi.Struct, int) {
 			return abi.CmdCreateQP, qpRequest(users[i].addr, pds[i], cqs[i], cqs[i]), 64
-		}, func(c *client, h uint32) error {
-			_, err := c.do(abi.CmdDestroyQP, &abi.DestroyQP{Response: c.addr, QPHandle: h}, 4)
-			return err
+		}, func(i int, h uint32) (abi.Command, abi.Struct, int) {
+			return abi.CmdDestroyQP, &abi.DestroyQP{Response: users[i].addr, QPHandle: h}, 4
 		}},
-		"mr": {4, func(i int) (abi.Command, abi.Struct, int) {
+		"mr": {4, func(i int, _ uint32) (abi.Command, abi.Struct, int) {
 			return abi.CmdRegMR, &abi.RegMR{
 				Response: users[i].addr, Start: users[i].addr, HCAVA: users[i].addr, Length: 8, PDHandle: pds[i],
 			}, 12
-		}, func(c *client, h uint32) error {
-			_, err := c.do(abi.CmdDeregMR, &abi.DeregMR{MRHandle: h}, 0)
-			return err
+		}, func(_ int, h uint32) (abi.Command, abi.Struct, int) {
+			return abi.CmdDeregMR, &abi.DeregMR{MRHandle: h}, 0
 		}},
-		"ah": {3, func(i int) (abi.Command, abi.Struct, int) {
+		"ah": {3, func(i int, _ uint32) (abi.Command, abi.Struct, int) {
 			return abi.CmdCreateAH, ahRequest(users[i].addr, pds[i]), 12
-		},
-			func(c *client, h uint32) error {
-				_, err := c.do(abi.CmdDestroyAH, &abi.DestroyAH{AHHandle: h}, 0)
-				return err
-			}},
+		}, func(_ int, h uint32) (abi.Command, abi.Struct, int) {
+			return abi.CmdDestroyAH, &abi.DestroyAH{AHHandle: h}, 0
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			give := func(i int, c command, handle uint32) ([]byte, error) { return users[i].do(c(i, handle)) }
 			handles := make([]uint32, x.limit)
 			for n := range x.limit {
-				cmd, req, out := x.make(n % 2)
-				b, err := users[n%2].do(cmd, req, out)
-				require.NoError(t, err)
-				handles[n] = le.Uint32(b)
+				handles[n] = le.Uint32(must.Get(give(n%2, x.make, 0))(t))
 			}
-			for i, c := range users {
-				cmd, req, out := x.make(i)
-				_, err := c.do(cmd, req, out)
-				require.ErrorIs(t, err, syscall.ENOMEM)
+			for i := range users {
+				must.Fail(give(i, x.make, 0))(t, syscall.ENOMEM)
 			}
-			require.NoError(t, x.destroy(users[0], handles[0]))
-			cmd, req, out := x.make(1)
-			_, err := users[1].do(cmd, req, out)
+			must.Get(give(0, x.destroy, handles[0]))(t)
+			_, err := give(1, x.make, 0)
 			require.NoError(t, err, "what one gives back another can have")
 		})
 	}
