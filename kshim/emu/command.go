@@ -22,12 +22,22 @@ func inContext(do handler) handler {
 	}
 }
 
-// destroyer destroys an object of a kind that has no events: the request is its
-// handle, and the response empty.
+// destroyer destroys an object of a kind. The request is its handle, behind the
+// address of the response if there is one: how many of its events were read.
 func destroyer(k kind) handler {
 	return func(c *call) error {
-		_, err := c.file.destroy(k, le.Uint32(c.req))
-		return err
+		handle := c.req
+		if c.cmd.Response.Size > 0 {
+			handle = c.req[8:]
+		}
+		o, err := c.file.destroy(k, le.Uint32(handle))
+		if err != nil {
+			return err
+		}
+		if x, ok := o.body.(counting); ok {
+			return c.reply(x.counts())
+		}
+		return nil
 	}
 }
 
@@ -47,12 +57,12 @@ var commandHandlers = [...]handler{
 	abi.CmdCreateCompChannel: inContext(createCompChannel),
 	abi.CmdCreateCQ:          inContext(createCQ),
 	abi.CmdResizeCQ:          resizeCQ,
-	abi.CmdDestroyCQ:         destroyCQ,
+	abi.CmdDestroyCQ:         destroyer(kindCQ),
 	abi.CmdReqNotifyCQ:       reqNotifyCQ,
 	abi.CmdCreateQP:          inContext(createQP),
 	abi.CmdQueryQP:           queryQP,
 	abi.CmdModifyQP:          modifyQP,
-	abi.CmdDestroyQP:         destroyQP,
+	abi.CmdDestroyQP:         destroyer(kindQP),
 	abi.CmdPostSend:          postSend,
 	abi.CmdAttachMcast:       attachMcast,
 	abi.CmdDetachMcast:       detachMcast,
@@ -61,7 +71,7 @@ var commandHandlers = [...]handler{
 	abi.CmdCreateSRQ:         inContext(createSRQ),
 	abi.CmdModifySRQ:         modifySRQ,
 	abi.CmdQuerySRQ:          querySRQ,
-	abi.CmdDestroySRQ:        destroySRQ,
+	abi.CmdDestroySRQ:        destroyer(kindSRQ),
 	abi.CmdCreateXSRQ:        inContext(createXSRQ),
 }
 

@@ -35,6 +35,10 @@ func (q *completionQueue) released() {
 	q.asyncReported = q.lost.retire()
 }
 
+func (q *completionQueue) counts() abi.Struct {
+	return &abi.DestroyCQResp{CompEventsReported: q.compReported, AsyncEventsReported: q.asyncReported}
+}
+
 // cqInit holds the parameters of a completion queue, of any command.
 type cqInit struct {
 	userHandle        uint64
@@ -132,16 +136,6 @@ func (c *call) udata(rings *[]*ringMemory) *driver.Udata {
 			return m.offset
 		},
 	}
-}
-
-func destroyCQ(c *call) error {
-	req := decode[abi.DestroyCQ](c)
-	o, err := c.file.destroy(kindCQ, req.CQHandle)
-	if err != nil {
-		return err
-	}
-	q := o.body.(*completionQueue)
-	return c.reply(&abi.DestroyCQResp{CompEventsReported: q.compReported, AsyncEventsReported: q.asyncReported})
 }
 
 // reqNotifyCQ arms the queue.

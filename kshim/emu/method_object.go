@@ -122,26 +122,15 @@ func (c *call) inputPart(i abi.AttrID, to []byte) error {
 	return c.copy(to, from[:len(to)])
 }
 
-// methodDestroy is all that PD_DESTROY, AH_DESTROY and MR_DESTROY do.
-func methodDestroy(c *call) error { return c.attrs[0].obj.end(false) }
-
-func methodDestroyCQ(c *call) error {
+// methodDestroy is destroyer by ioctl.
+func methodDestroy(c *call) error {
 	o := c.attrs[0].obj
-	if err := o.end(false); err != nil {
-		return err
+	err := o.end(false)
+	if x, ok := o.body.(counting); ok && err == nil {
+		x.counts().Put(c.out[:])
+		return c.answer(1, c.out[:c.meth.Attrs[1].Layout.Size])
 	}
-	q := o.body.(*completionQueue)
-	var b [abi.DestroyCQRespSize]byte
-	(&abi.DestroyCQResp{CompEventsReported: q.compReported, AsyncEventsReported: q.asyncReported}).Put(b[:])
-	return c.answer(1, b[:])
-}
-
-func methodDestroyQP(c *call) error {
-	o := c.attrs[0].obj
-	if err := o.end(false); err != nil {
-		return err
-	}
-	return c.answer(1, le.AppendUint32(nil, o.body.(*queuePair).reported))
+	return err
 }
 
 // methodQueryMR is UVERBS_METHOD_QUERY_MR.

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/driver"
 )
 
@@ -55,6 +56,10 @@ type body interface {
 	// when the object has ended, also where the device refused.
 	released()
 }
+
+// counting is a body whose events are counted. counts is the response of what
+// destroys it.
+type counting interface{ counts() abi.Struct }
 
 // acquire finds the object of a handle and holds it against destruction until
 // release: rdma_lookup_get_uobject. ENOENT when there is none, EINVAL when it

@@ -63,6 +63,8 @@ func (q *queuePair) released() {
 	}
 }
 
+func (q *queuePair) counts() abi.Struct { return &abi.DestroyQPResp{EventsReported: q.reported} }
+
 func createQP(c *call) error {
 	req := decode[abi.CreateQP](c)
 	return c.createQP(&req, 0, func(resp *abi.CreateQPResp) error {
@@ -248,15 +250,6 @@ func queryQP(c *call) error {
 		return err
 	}
 	return c.reply(&attr)
-}
-
-func destroyQP(c *call) error {
-	req := decode[abi.DestroyQP](c)
-	o, err := c.file.destroy(kindQP, req.QPHandle)
-	if err != nil {
-		return err
-	}
-	return c.reply(&abi.DestroyQPResp{EventsReported: o.body.(*queuePair).reported})
 }
 
 // postSend is the doorbell: the work requests lie in the ring, the command

@@ -37,6 +37,8 @@ func (s *sharedReceives) released() {
 	s.reported = s.limit.retire() + s.failed.retire()
 }
 
+func (s *sharedReceives) counts() abi.Struct { return &abi.DestroySRQResp{EventsReported: s.reported} }
+
 // srqInit holds the parameters of a shared receive queue, of any command. The
 // domain is held.
 type srqInit struct {
@@ -146,15 +148,6 @@ func querySRQ(c *call) error {
 	return c.reply(&resp)
 }
 
-func destroySRQ(c *call) error {
-	req := decode[abi.DestroySRQ](c)
-	o, err := c.file.destroy(kindSRQ, req.SRQHandle)
-	if err != nil {
-		return err
-	}
-	return c.reply(&abi.DestroySRQResp{EventsReported: o.body.(*sharedReceives).reported})
-}
-
 // methodCreateSRQ is UVERBS_METHOD_SRQ_CREATE.
 func methodCreateSRQ(c *call) error {
 	typ, err := c.constant(abi.AttrCreateSRQType, 1<<32-1)
@@ -186,12 +179,4 @@ func methodCreateSRQ(c *call) error {
 		}
 		return c.answer(abi.AttrCreateSRQRespMaxSGE, le.AppendUint32(nil, granted.MaxSGE))
 	})
-}
-
-func methodDestroySRQ(c *call) error {
-	o := c.attrs[0].obj
-	if err := o.end(false); err != nil {
-		return err
-	}
-	return c.answer(1, le.AppendUint32(nil, o.body.(*sharedReceives).reported))
 }
