@@ -32,12 +32,11 @@ func isHot(cmd abi.Command) bool { return cmd == abi.CmdPostSend || cmd == abi.C
 // write is a write of size bytes at addr.
 func (c *call) write(addr, size uint64) {
 	read := func() ([]byte, error) { return c.bytes(addr, size) }
-	h := c.file(c.fd())
-	if h == nil {
+	f := c.file(c.fd())
+	if f == nil {
 		c.writeOther(read)
 		return
 	}
-	f := h.base()
 	if size > maxCommand {
 		c.fail(syscall.EINVAL)
 		return
@@ -137,8 +136,8 @@ func (c *call) peek(addr, size uint64) ([]byte, error) {
 
 func (c *call) writev() {
 	gather := func() ([]byte, error) { return c.gather(c.Args[1], c.Args[2], maxCommand) }
-	if h := c.file(c.fd()); h != nil {
-		go c.command(h.base(), gather)
+	if f := c.file(c.fd()); f != nil {
+		go c.command(f, gather)
 	} else {
 		c.writeOther(gather)
 	}
@@ -236,12 +235,11 @@ func (c *call) await(f *file, open kshim.File, w kshim.Waiter, cmd []byte) {
 
 // ioctl is RDMA_VERBS_IOCTL, whose argument begins with its length.
 func (c *call) ioctl() {
-	h := c.file(c.fd())
-	if h == nil {
+	f, addr := c.file(c.fd()), c.Args[2]
+	if f == nil {
 		c.pass()
 		return
 	}
-	f, addr := h.base(), c.Args[2]
 	var header abi.IoctlHdr
 	b, err := c.peek(addr, abi.IoctlHdrSize)
 	if err == nil {

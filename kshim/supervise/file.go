@@ -21,7 +21,6 @@ type fileID struct{ dev, ino uint64 }
 // hostFile is a file of one kind: rings, events or manager.
 type hostFile interface {
 	emu.HostFile
-	base() *file
 	// shut closes what this process has of the file.
 	shut()
 }
@@ -43,8 +42,6 @@ type file struct {
 	gone chan struct{} // closed by release
 	host hostFile
 }
-
-func (f *file) base() *file { return f }
 
 // FD implements emu.HostFile.
 func (f *file) FD() int32 { return f.fd }
@@ -74,31 +71,28 @@ func (f *file) Ready(bool)                {}
 
 // makeFile makes the host's part of a file that the call opens, and gives the
 // calling process its descriptor.
-func (c *call) makeFile(g *program, kind emu.FileKind) (hostFile, error) {
-	base := file{program: g, path: c.opens, gone: make(chan struct{})}
-	var h hostFile
+func (c *call) makeFile(g *program, kind emu.FileKind) (emu.HostFile, error) {
+	f := &file{program: g, path: c.opens, gone: make(chan struct{})}
 	var given int // goes to the program
 	var err error
 	switch kind {
 	case emu.DeviceFile:
-		h, given, err = makeRings(&base)
+		f.host, given, err = makeRings(f)
 	case emu.EventFile:
-		base.path = "[infinibandevent]"
-		h, given, err = makeEvents(&base)
+		f.path = "[infinibandevent]"
+		f.host, given, err = makeEvents(f)
 	default:
-		h, given, err = makeManager(&base)
+		f.host, given, err = makeManager(f)
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer unix.Close(given)
-	f := h.base()
-	f.host = h
 	if err := c.give(f, given, kind != emu.EventFile); err != nil {
-		h.shut()
+		f.host.shut()
 		return nil, err
 	}
-	return h, nil
+	return f.host, nil
 }
 
 // give puts a file's descriptor into the calling process, with a number of the
@@ -119,7 +113,7 @@ func (c *call) give(f *file, given int, window bool) error {
 	}
 	k := c.process.kernel
 	k.mu.Lock()
-	k.files[f.id] = f.host
+	k.files[f.id] = f
 	k.mu.Unlock()
 	n, err := c.add(given, at)
 	if err != nil {
@@ -161,7 +155,7 @@ func (c *call) put(given, at int) (int, error) {
 
 // file is the file behind a descriptor of the calling process, nil for those of
 // Linux.
-func (c *call) file(fd int32) hostFile {
+func (c *call) file(fd int32) *file {
 	id, ok := c.identify(fd)
 	if !ok {
 		return nil

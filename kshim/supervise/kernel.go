@@ -55,16 +55,16 @@ type Kernel struct {
 	owners  sync.Map // *emu.Process → *program
 
 	mu        sync.Mutex
-	processes map[int]*process    // guarded by mu, by PID
-	files     map[fileID]hostFile // guarded by mu
-	going     map[*file]bool      // guarded by mu: those on their way to release
-	sockets   map[fileID]*socket  // guarded by mu: of netlink
-	programs  sync.WaitGroup      // those that have not ended
+	processes map[int]*process   // guarded by mu, by PID
+	files     map[fileID]*file   // guarded by mu
+	going     map[*file]bool     // guarded by mu: those on their way to release
+	sockets   map[fileID]*socket // guarded by mu: of netlink
+	programs  sync.WaitGroup     // those that have not ended
 }
 
 // New makes a kernel.
 func New(c Config) (*Kernel, error) {
-	k := &Kernel{config: c, processes: map[int]*process{}, files: map[fileID]hostFile{}, going: map[*file]bool{}, sockets: map[fileID]*socket{}}
+	k := &Kernel{config: c, processes: map[int]*process{}, files: map[fileID]*file{}, going: map[*file]bool{}, sockets: map[fileID]*socket{}}
 	run := strconv.Itoa(os.Getpid())
 	_ = planted.Sweep(run) // of kernels that were killed
 	var err error
@@ -107,7 +107,7 @@ func (k *Kernel) Close() error {
 	files := slices.Collect(maps.Values(k.files))
 	k.mu.Unlock()
 	for _, f := range files {
-		f.base().release()
+		f.release()
 	}
 	k.programs.Wait()
 	k.watch.close()

@@ -24,9 +24,9 @@ func (k *Kernel) Programs() []Program {
 		return true
 	})
 	k.mu.Lock()
-	for _, h := range k.files {
-		if p := all[h.base().program]; p != nil {
-			p.Files = append(p.Files, h.base().path)
+	for _, f := range k.files {
+		if p := all[f.program]; p != nil {
+			p.Files = append(p.Files, f.path)
 		}
 	}
 	k.mu.Unlock()

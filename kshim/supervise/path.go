@@ -261,15 +261,15 @@ func (c *call) readlink(at string, to, size uint64) {
 // other descriptors to Linux.
 func (c *call) readlinkOwn(number string, p pathCall) {
 	fd, err := strconv.ParseInt(number, 10, 32)
-	var h hostFile
+	var f *file
 	if err == nil {
-		h = c.file(int32(fd))
+		f = c.file(int32(fd))
 	}
-	if h == nil {
+	if f == nil {
 		c.pass()
 		return
 	}
-	name := h.base().path
+	name := f.path
 	if name[0] != '/' {
 		name = "anon_inode:" + name
 	}
@@ -296,24 +296,22 @@ func (c *call) statDescriptor() {
 		c.stat(c.Args[2])
 		return
 	}
-	h := c.file(c.fd())
-	if h == nil || node(h.base().path) == nil {
+	f := c.file(c.fd())
+	if f == nil || node(f.path) == nil {
 		c.pass()
 		return
 	}
-	f := h.base()
 	st := unix.Statx_t{Mask: unix.STATX_BASIC_STATS, Blksize: 4096, Nlink: 1, Ino: f.id.ino}
 	c.putStatx(&st, node(f.path))
 }
 
 // stat is fstat of the call's descriptor.
 func (c *call) stat(to uint64) {
-	h := c.file(c.fd())
-	if h == nil || node(h.base().path) == nil {
+	f := c.file(c.fd())
+	if f == nil || node(f.path) == nil {
 		c.pass()
 		return
 	}
-	f := h.base()
 	st := unix.Stat_t{Dev: f.id.dev, Ino: f.id.ino, Nlink: 1, Blksize: 4096}
 	c.putStat(&st, node(f.path), to)
 }

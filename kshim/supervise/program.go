@@ -163,8 +163,8 @@ func (g *program) Number(fd int32) int32 {
 	if g.call == nil {
 		return fd
 	}
-	if f := g.call.file(fd); f != nil && f.base().program == g {
-		return f.base().number.Load()
+	if f := g.call.file(fd); f != nil && f.program == g {
+		return f.number.Load()
 	}
 	return -1
 }
