@@ -74,7 +74,7 @@ func node(name string) *device {
 // path answers a call that names a path, or leaves it to Linux.
 func (c *call) path(p pathCall) {
 	if byDescriptor(c) {
-		c.statDescriptor()
+		c.stat()
 		return
 	}
 	name := c.text(c.Args[p.path])
@@ -290,28 +290,21 @@ func byDescriptor(c *call) bool {
 	return flags&unix.AT_EMPTY_PATH != 0 && c.fd() >= 0
 }
 
-// statDescriptor answers a stat of a device file that is open.
-func (c *call) statDescriptor() {
+// stat answers a stat of a device file that is open.
+func (c *call) stat() {
+	f := c.file(c.fd())
+	if f == nil || node(f.path) == nil {
+		c.pass()
+		return
+	}
+	d := node(f.path)
+	if int(c.NR) == unix.SYS_STATX {
+		c.putStatx(&unix.Statx_t{Mask: unix.STATX_BASIC_STATS, Blksize: 4096, Nlink: 1, Ino: f.id.ino}, d)
+		return
+	}
+	to := c.Args[1]
 	if int(c.NR) == unix.SYS_NEWFSTATAT {
-		c.stat(c.Args[2])
-		return
+		to = c.Args[2]
 	}
-	f := c.file(c.fd())
-	if f == nil || node(f.path) == nil {
-		c.pass()
-		return
-	}
-	st := unix.Statx_t{Mask: unix.STATX_BASIC_STATS, Blksize: 4096, Nlink: 1, Ino: f.id.ino}
-	c.putStatx(&st, node(f.path))
-}
-
-// stat is fstat of the call's descriptor.
-func (c *call) stat(to uint64) {
-	f := c.file(c.fd())
-	if f == nil || node(f.path) == nil {
-		c.pass()
-		return
-	}
-	st := unix.Stat_t{Dev: f.id.dev, Ino: f.id.ino, Nlink: 1, Blksize: 4096}
-	c.putStat(&st, node(f.path), to)
+	c.putStat(&unix.Stat_t{Dev: f.id.dev, Ino: f.id.ino, Nlink: 1, Blksize: 4096}, d, to)
 }

@@ -78,7 +78,7 @@ func (r *receiver) answer(c *call) {
 	case unix.SYS_IOCTL:
 		c.ioctl()
 	case unix.SYS_FSTAT:
-		c.stat(c.Args[1])
+		c.stat()
 	case unix.SYS_SOCKET:
 		c.socket()
 	case unix.SYS_SENDTO:
