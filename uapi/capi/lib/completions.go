@@ -25,19 +25,11 @@ type completions struct {
 
 var rooms = sync.Pool{New: func() any { return new(completions) }}
 
-//export rdmashimPollCQ
-func rdmashimPollCQ(qp C.int, wc *C.struct_rdma_wc, room C.int, text *C.char) C.int {
-	return completed(qp, wc, room, 0, text)
-}
-
+// rdmashimWaitCQ takes completions to an array of C. After an error the first
+// one is no success, for a program that does not look at the result.
+//
 //export rdmashimWaitCQ
 func rdmashimWaitCQ(qp C.int, wc *C.struct_rdma_wc, room, timeout C.int, text *C.char) C.int {
-	return completed(qp, wc, room, timeout, text)
-}
-
-// completed takes completions to an array of C. After an error the first one is
-// no success, for a program that does not look at the result.
-func completed(qp C.int, wc *C.struct_rdma_wc, room, timeout C.int, text *C.char) C.int {
 	n := call(text, func(c *uapi.Device) (int, error) {
 		b := rooms.Get().(*completions)
 		defer rooms.Put(b)

@@ -81,7 +81,7 @@ int rdma_post_send(int qp, int mr, uint64_t length) { CALL(rdmashimPostSend, qp,
 
 int rdma_post_recv(int qp, int mr, uint64_t offset, uint64_t length) { CALL(rdmashimPostRecv, qp, mr, offset, length); }
 
-int rdma_poll_cq(int qp, struct rdma_wc *wc, int max) { CALL(rdmashimPollCQ, qp, wc, max); }
+int rdma_poll_cq(int qp, struct rdma_wc *wc, int max) { CALL(rdmashimWaitCQ, qp, wc, max, 0); }
 
 int rdma_wait_cq(int qp, struct rdma_wc *wc, int max, int timeout) { CALL(rdmashimWaitCQ, qp, wc, max, timeout); }
 
