@@ -638,23 +638,6 @@ static dev_t number(uint32_t k) { return k == CM ? makedev(10, CM_MINOR) : maked
 		}                                                              \
 	} while (0)
 
-#define STAT(name, type, params, path, args)                                   \
-	API int name params                                                    \
-	{                                                                      \
-		struct where w;                                                \
-		int r;                                                         \
-		path = lead(path, &w);                                         \
-		r = REAL(name) args;                                           \
-		if (!r)                                                        \
-			MEND(st, w.node);                                      \
-		return r;                                                      \
-	}
-
-STAT(stat, struct stat, (const char *path, struct stat *st), path, (path, st))
-STAT(stat64, struct stat64, (const char *path, struct stat64 *st), path, (path, st))
-STAT(lstat, struct stat, (const char *path, struct stat *st), path, (path, st))
-STAT(lstat64, struct stat64, (const char *path, struct stat64 *st), path, (path, st))
-
 #define FSTATAT(name, type)                                                    \
 	API int name(int dir, const char *path, type *st, int flags)           \
 	{                                                                      \
@@ -671,6 +654,11 @@ STAT(lstat64, struct stat64, (const char *path, struct stat64 *st), path, (path,
 
 FSTATAT(fstatat, struct stat)
 FSTATAT(fstatat64, struct stat64)
+
+API int stat(const char *path, struct stat *st) { return fstatat(AT_FDCWD, path, st, 0); }
+API int stat64(const char *path, struct stat64 *st) { return fstatat64(AT_FDCWD, path, st, 0); }
+API int lstat(const char *path, struct stat *st) { return fstatat(AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW); }
+API int lstat64(const char *path, struct stat64 *st) { return fstatat64(AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW); }
 
 #define FSTAT(name, type)                                                      \
 	API int name(int fd, type *st)                                         \
