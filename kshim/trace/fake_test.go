@@ -14,15 +14,23 @@ import (
 // fakeKernel answers as it is told to and notes its calls.
 type fakeKernel struct {
 	err   error
-	calls []any // names and arguments, in order
 	read  string
 	do    func(b []byte) // done to the bytes that Write and Ioctl bring
 	names []string
+
+	mu    sync.Mutex
+	calls []any // guarded by mu: names and arguments, in order
 }
 
 type fakeFile struct {
 	*fakeKernel
-	addr uint64 // where Pin says the next memory lies
+	addr uint64 // guarded by mu: where Pin says the next memory lies
+}
+
+func (k *fakeKernel) note(call ...any) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.calls = append(k.calls, call...)
 }
 
 // fakeProgressFile is a kshim.Driven besides.
@@ -40,7 +48,7 @@ func (f *fakeProgressFile) Lead(_ context.Context, news uint32, _ *atomic.Uint32
 func (f *fakeProgressFile) Rouse() {}
 
 func (k *fakeKernel) Open(path string) (kshim.File, error) {
-	k.calls = append(k.calls, "open", path)
+	k.note("open", path)
 	if k.err != nil {
 		return nil, k.err
 	}
@@ -48,12 +56,12 @@ func (k *fakeKernel) Open(path string) (kshim.File, error) {
 }
 
 func (k *fakeKernel) ReadDir(path string) ([]string, error) {
-	k.calls = append(k.calls, "readdir", path)
+	k.note("readdir", path)
 	return k.names, k.err
 }
 
 func (k *fakeKernel) Adopt(fd int32) (kshim.File, error) {
-	k.calls = append(k.calls, "adopt", fd)
+	k.note("adopt", fd)
 	if k.err != nil {
 		return nil, k.err
 	}
@@ -63,7 +71,7 @@ func (k *fakeKernel) Adopt(fd int32) (kshim.File, error) {
 func (f *fakeFile) FD() int { return 3 }
 
 func (f *fakeFile) Write(cmd []byte) (int, error) {
-	f.calls = append(f.calls, "write", cmd)
+	f.note("write", cmd)
 	if f.do != nil {
 		f.do(cmd)
 	}
@@ -74,7 +82,7 @@ func (f *fakeFile) Write(cmd []byte) (int, error) {
 }
 
 func (f *fakeFile) Ioctl(arg []byte) error {
-	f.calls = append(f.calls, "ioctl", arg)
+	f.note("ioctl", arg)
 	if f.do != nil {
 		f.do(arg)
 	}
@@ -82,7 +90,7 @@ func (f *fakeFile) Ioctl(arg []byte) error {
 }
 
 func (f *fakeFile) Mmap(offset uint64, length int) ([]byte, error) {
-	f.calls = append(f.calls, "mmap", offset, length)
+	f.note("mmap", offset, length)
 	if f.err != nil {
 		return nil, f.err
 	}
@@ -90,24 +98,26 @@ func (f *fakeFile) Mmap(offset uint64, length int) ([]byte, error) {
 }
 
 func (f *fakeFile) Munmap(m []byte) error {
-	f.calls = append(f.calls, "munmap", m)
+	f.note("munmap", m)
 	return f.err
 }
 
 func (f *fakeFile) Read(_ context.Context, buf []byte) (int, error) {
-	f.calls = append(f.calls, "read", buf)
+	f.note("read", buf)
 	return copy(buf, f.read), f.err
 }
 
 func (f *fakeFile) Pin(buf []byte) (uint64, func()) {
-	f.calls = append(f.calls, "pin", buf)
+	f.note("pin", buf)
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	addr := f.addr
 	f.addr += uint64(len(buf))
-	return addr, func() { f.calls = append(f.calls, "unpin") }
+	return addr, func() { f.note("unpin") }
 }
 
 func (f *fakeFile) Close() error {
-	f.calls = append(f.calls, "close")
+	f.note("close")
 	return f.err
 }
 

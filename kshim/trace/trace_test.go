@@ -357,7 +357,7 @@ func TestReleasedMemory(t *testing.T) {
 // change; the race detector looks on.
 func TestLinesStayWhole(t *testing.T) {
 	out := &log{t: t}
-	k := New(quietKernel{}, out, WithTime())
+	k := New(&fakeKernel{}, out, WithTime())
 	f := must.Get(k.Open("/dev/infiniband/uverbs0"))(t)
 	shared := make([]byte, 64)
 	var calls sync.WaitGroup
