@@ -58,7 +58,6 @@ type program struct {
 	*Listener
 	cmd *exec.Cmd
 	out *bufio.Reader
-	in  io.Closer
 }
 
 // run starts a part, as nobody or as the test's user.
@@ -77,7 +76,7 @@ func run(t *testing.T, name, as string) *program {
 	cmd.Stderr = os.Stderr
 	p := &program{cmd: cmd}
 	out := must.Get(cmd.StdoutPipe())(t)
-	p.out, p.in = bufio.NewReader(out), must.Get(cmd.StdinPipe())(t)
+	p.out = bufio.NewReader(out)
 	require.NoError(t, cmd.Start())
 	theirs.Close()
 	t.Cleanup(func() {

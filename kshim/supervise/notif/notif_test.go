@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"regexp"
@@ -89,20 +88,6 @@ var parts = map[string]func(){
 		}
 		fmt.Println(wrong)
 	},
-	"orphan": func() {
-		cmd := exec.Command("/proc/self/exe")
-		cmd.Env = []string{part + "=late"}
-		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-		cmd.Stdin = os.Stdin
-		if err := cmd.Start(); err != nil {
-			panic(err)
-		}
-		fmt.Println(cmd.Process.Pid)
-	},
-	"late": func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		fmt.Println(command(0))
-	},
 	"privileges": func() {
 		fmt.Println(command(0))
 		status, err := os.ReadFile("/proc/self/status")
@@ -175,7 +160,7 @@ func TestAnswers(t *testing.T) {
 	})
 	require.Equal(t, "1099511627776 <nil>", p.line(t))
 	require.Equal(t, "-1 "+unix.EXDEV.Error(), p.line(t))
-	require.Equal(t, "-1 "+unix.ENOTTY.Error(), p.line(t), "Linux's answer, for a pipe")
+	require.Equal(t, "-1 "+unix.ENOTTY.Error(), p.line(t), "Linux's answer, for /dev/null")
 	require.NoError(t, p.cmd.Wait())
 }
 
@@ -332,39 +317,6 @@ func TestAddAmongSignals(t *testing.T) {
 	require.Equal(t, "0", p.line(t), "wrong numbers")
 }
 
-// TestOrphan: a program that its parent has left is served, and Receive ends
-// with it.
-func TestOrphan(t *testing.T) {
-	require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
-	defer func() { require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)) }()
-	p := run(t, "orphan", "itself")
-	commands := 0
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		p.serve(t, func(n *Notification) {
-			commands++
-			require.NoError(t, p.Value(n.ID, 5))
-		})
-	}()
-	orphan := must.Get(strconv.Atoi(p.line(t)))(t)
-	require.NoError(t, p.wait())
-	require.NoError(t, p.in.Close())
-	require.Equal(t, "5 <nil>", p.line(t))
-	must.Get(unix.Wait4(orphan, nil, 0, nil))(t)
-	<-done
-	require.Equal(t, 1, commands)
-}
-
-// wait waits for the program's end and leaves its pipes open.
-func (p *program) wait() error {
-	state, err := p.cmd.Process.Wait()
-	if err == nil && !state.Success() {
-		err = errors.New(state.String())
-	}
-	return err
-}
-
 // TestKilledWhileHeld: the call of a killed program is no longer there, and
 // with the program Receive ends.
 func TestKilledWhileHeld(t *testing.T) {
@@ -372,7 +324,7 @@ func TestKilledWhileHeld(t *testing.T) {
 	p.serve(t, func(n *Notification) {
 		require.True(t, p.Valid(n.ID))
 		require.NoError(t, p.cmd.Process.Kill())
-		_ = p.wait()
+		must.Get(p.cmd.Process.Wait())(t)
 		require.False(t, p.Valid(n.ID))
 		require.ErrorIs(t, p.Value(n.ID, 0), unix.ENOENT)
 		must.Fail(p.Add(n.ID, 0, -1, false))(t, unix.ENOENT)
