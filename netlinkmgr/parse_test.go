@@ -1,9 +1,8 @@
-package netlinkmgr
+package netlinkmgr_test
 
 import (
 	"context"
-	"encoding/hex"
-	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -11,51 +10,29 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/nldev"
+	"github.com/rdmashim/rdmashim/netlinkmgr"
 	"github.com/rdmashim/rdmashim/tests/must"
+	"github.com/rdmashim/rdmashim/tests/netlinktest"
 )
 
-// recordedAnswers reads the answers of a real kernel, with their commands.
-func recordedAnswers(t testing.TB) (list []struct {
-	command string
-	b       []byte
-}) {
-	text := must.Get(os.ReadFile("../tests/netlinktest/testdata/nldev-6.1.txt"))(t)
-	command := ""
-	for line := range strings.Lines(string(text)) {
-		kind, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-		switch kind {
-		case "#":
-			command, _, _ = strings.Cut(strings.TrimPrefix(rest, "RDMA_NLDEV_CMD_"), " ")
-		case "<":
-			b := must.Get(hex.DecodeString(rest))(t)
-			list = append(list, struct {
-				command string
-				b       []byte
-			}{command, b})
-		}
-	}
-	require.Greater(t, len(list), 10)
-	return list
-}
-
 // parse takes an answer as the call does that asks with the command.
-func parse(t testing.TB, command string, b []byte) error {
-	m := New(Kernel{RDMA: func(context.Context, Request) ([][]byte, error) { return [][]byte{b}, nil }})
-	ctx, d := t.Context(), Device{Name: "rxe0"}
-	calls := map[string]func() error{
-		"GET":           func() error { _, err := m.Devices(ctx); return err },
-		"PORT_GET":      func() error { _, err := m.Port(ctx, d, 1); return err },
-		"SYS_GET":       func() error { _, err := m.System(ctx); return err },
-		"RES_GET":       func() error { _, err := m.Summary(ctx, d); return err },
-		"RES_QP_GET":    func() error { _, err := m.QPs(ctx, d); return err },
-		"RES_CM_ID_GET": func() error { _, err := m.CMIDs(ctx, d); return err },
-		"RES_CQ_GET":    func() error { _, err := m.CQs(ctx, d); return err },
-		"RES_MR_GET":    func() error { _, err := m.MRs(ctx, d); return err },
-		"RES_PD_GET":    func() error { _, err := m.PDs(ctx, d); return err },
-		"GET_CHARDEV":   func() error { _, err := m.CharDev(ctx, d, "uverbs"); return err },
-		"STAT_GET":      func() error { _, err := m.Counters(ctx, d, 1); return err },
-		"RES_CTX_GET":   func() error { _, err := m.Contexts(ctx, d); return err },
-		"RES_SRQ_GET":   func() error { _, err := m.SRQs(ctx, d); return err },
+func parse(t testing.TB, command uint16, b []byte) error {
+	m := netlinkmgr.New(netlinkmgr.Kernel{RDMA: func(context.Context, netlinkmgr.Request) ([][]byte, error) { return [][]byte{b}, nil }})
+	ctx, d := t.Context(), netlinkmgr.Device{Name: "rxe0"}
+	calls := map[uint16]func() error{
+		nldev.Command("GET"):           func() error { _, err := m.Devices(ctx); return err },
+		nldev.Command("PORT_GET"):      func() error { _, err := m.Port(ctx, d, 1); return err },
+		nldev.Command("SYS_GET"):       func() error { _, err := m.System(ctx); return err },
+		nldev.Command("RES_GET"):       func() error { _, err := m.Summary(ctx, d); return err },
+		nldev.Command("RES_QP_GET"):    func() error { _, err := m.QPs(ctx, d); return err },
+		nldev.Command("RES_CM_ID_GET"): func() error { _, err := m.CMIDs(ctx, d); return err },
+		nldev.Command("RES_CQ_GET"):    func() error { _, err := m.CQs(ctx, d); return err },
+		nldev.Command("RES_MR_GET"):    func() error { _, err := m.MRs(ctx, d); return err },
+		nldev.Command("RES_PD_GET"):    func() error { _, err := m.PDs(ctx, d); return err },
+		nldev.Command("GET_CHARDEV"):   func() error { _, err := m.CharDev(ctx, d, "uverbs"); return err },
+		nldev.Command("STAT_GET"):      func() error { _, err := m.Counters(ctx, d, 1); return err },
+		nldev.Command("RES_CTX_GET"):   func() error { _, err := m.Contexts(ctx, d); return err },
+		nldev.Command("RES_SRQ_GET"):   func() error { _, err := m.SRQs(ctx, d); return err },
 	}
 	require.Contains(t, calls, command)
 	return calls[command]()
@@ -63,21 +40,32 @@ func parse(t testing.TB, command string, b []byte) error {
 
 // TestTruncated: an answer that ends inside an attribute is an error.
 func TestTruncated(t *testing.T) {
-	for _, a := range recordedAnswers(t) {
-		require.NoError(t, parse(t, a.command, a.b))
-		whole := map[int]bool{0: true}
-		for at := 0; at < len(a.b); {
-			n := int(a.b[at]) | int(a.b[at+1])<<8
-			at += n
-			whole[at] = true // the last attribute's pad may be missing
-			for ; at%4 != 0; at++ {
-				whole[at+1] = true
-			}
+	answers := must.Get(netlinktest.Recorded())(t).Answers
+	require.Greater(t, len(answers), 10)
+	for request, list := range answers {
+		number, _, _ := strings.Cut(request, " ")
+		command := uint16(must.Get(strconv.ParseUint(number, 10, 16))(t))
+		for _, b := range list {
+			truncated(t, command, b)
 		}
-		for n := range a.b {
-			if err := parse(t, a.command, a.b[:n]); !whole[n] {
-				require.ErrorIs(t, err, syscall.EBADMSG, "command %s, %d bytes of %d", a.command, n, len(a.b))
-			}
+	}
+}
+
+// truncated looks at each beginning of an answer.
+func truncated(t *testing.T, command uint16, b []byte) {
+	require.NoError(t, parse(t, command, b))
+	whole := map[int]bool{0: true}
+	for at := 0; at < len(b); {
+		n := int(b[at]) | int(b[at+1])<<8
+		at += n
+		whole[at] = true // the last attribute's pad may be missing
+		for ; at%4 != 0; at++ {
+			whole[at+1] = true
+		}
+	}
+	for n := range b {
+		if err := parse(t, command, b[:n]); !whole[n] {
+			require.ErrorIs(t, err, syscall.EBADMSG, "command %d, %d bytes of %d", command, n, len(b))
 		}
 	}
 }
@@ -105,6 +93,6 @@ func TestIncomplete(t *testing.T) {
 		"GET_CHARDEV":   nldev.Encode("UVERBS_DRIVER_ID", uint32(14)),
 		"RES_CTX_GET":   head(""),
 	} {
-		require.ErrorIs(t, parse(t, command, b), syscall.EBADMSG, command)
+		require.ErrorIs(t, parse(t, nldev.Command(command), b), syscall.EBADMSG, command)
 	}
 }
