@@ -48,9 +48,7 @@ func TestGuest(t *testing.T) {
 	s := must.Get(vm.Start(t.Context(), c))(t)
 	g := inGuest{s}
 	for name, test := range map[string]func(*testing.T){
-		"status":  g.status,
 		"scripts": g.scripts,
-		"streams": g.streams,
 		"rxe":     g.rxe,
 		"input":   g.input,
 		"output":  g.output,
@@ -75,21 +73,6 @@ func TestGuest(t *testing.T) {
 	}
 	fmt.Printf("vm: image %.1f MB, booted in %.1f s with %s\n", float64(r.Image.Size)/1e6, r.Boot.Seconds(), r.Accel)
 	require.Less(t, r.Image.Size, int64(50e6))
-}
-
-func (g inGuest) status(t *testing.T) {
-	var exit *vm.ExitError
-	_, _, err := g.run(t, "sh", "-c", "exit 7")
-	require.ErrorAs(t, err, &exit)
-	require.Equal(t, 7, exit.Code)
-	_, _, err = g.run(t, "sh", "-c", "kill -9 $$; sleep 10")
-	require.ErrorAs(t, err, &exit)
-	require.Equal(t, 137, exit.Status())
-	var command *vm.CommandError
-	_, _, err = g.run(t, "no-such-command")
-	require.ErrorAs(t, err, &command)
-	require.True(t, command.NotFound)
-	g.ok(t, "true")
 }
 
 // scripts are the first lines that people type: sh -c, started by the host, by
@@ -123,13 +106,6 @@ func (g inGuest) scripts(t *testing.T) {
 		require.Equal(t, c.stdout, stdout, "%q", c.args)
 		require.Empty(t, stderr, "%q", c.args)
 	}
-}
-
-func (g inGuest) streams(t *testing.T) {
-	stdout, stderr, err := g.run(t, "sh", "-c", "echo to stdout; echo to stderr >&2")
-	require.NoError(t, err)
-	require.Equal(t, "to stdout\n", stdout)
-	require.Equal(t, "to stderr\n", stderr)
 }
 
 func (g inGuest) rxe(t *testing.T) {

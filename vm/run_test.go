@@ -331,8 +331,6 @@ func TestConfigErrors(t *testing.T) {
 		{Config{Accel: "hvf"}, "hvf"},
 		{Config{Env: []string{"NOVALUE"}}, "NAME=VALUE"},
 		{Config{Command: Command{Env: []string{"=x"}}}, "NAME=VALUE"},
-		{Config{Kernel: "x"}, "needs both"},
-		{Config{Modules: "x"}, "needs both"},
 	} {
 		c.config.Command.Args = []string{"true"}
 		_, err := Run(t.Context(), c.config)
