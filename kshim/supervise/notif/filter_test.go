@@ -4,7 +4,7 @@ package notif
 
 import (
 	"encoding/binary"
-	"maps"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -74,8 +74,11 @@ func numbers(w Window) map[uint32]bool {
 // TestFilter: of all calls with arguments at the edges, those of the design's
 // table are held, and no other.
 func TestFilter(t *testing.T) {
-	always := append([]uint32{unix.SYS_OPENAT, unix.SYS_OPENAT2, unix.SYS_FACCESSAT, unix.SYS_FACCESSAT2, unix.SYS_READLINKAT,
-		unix.SYS_STATFS, unix.SYS_GETXATTR, unix.SYS_LGETXATTR, unix.SYS_LISTXATTR, unix.SYS_LLISTXATTR, unix.SYS_EXECVE, unix.SYS_EXECVEAT}, oldPaths...)
+	always := []uint32{unix.SYS_OPENAT, unix.SYS_OPENAT2, unix.SYS_FACCESSAT, unix.SYS_FACCESSAT2, unix.SYS_READLINKAT,
+		unix.SYS_STATFS, unix.SYS_GETXATTR, unix.SYS_LGETXATTR, unix.SYS_LISTXATTR, unix.SYS_LLISTXATTR, unix.SYS_EXECVE, unix.SYS_EXECVEAT}
+	if runtime.GOARCH == "amd64" {
+		always = append(always, 2, 4, 6, 21, 89) // open, stat, lstat, access, readlink
+	}
 	window := []uint32{unix.SYS_FSTAT, unix.SYS_WRITE, unix.SYS_WRITEV, unix.SYS_SENDTO, unix.SYS_SENDMSG}
 	for _, w := range []Window{{960, 1024}, {1, 2}} {
 		v := newVM(t, Filter(w))
@@ -119,5 +122,5 @@ func TestTableNamesEachCallOnce(t *testing.T) {
 	for _, c := range calls {
 		rows[c.nr] = true
 	}
-	require.Len(t, calls, len(slices.Collect(maps.Keys(rows))))
+	require.Len(t, calls, len(rows))
 }

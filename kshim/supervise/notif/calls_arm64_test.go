@@ -1,5 +1,0 @@
-//go:build linux
-
-package notif
-
-var oldPaths []uint32
