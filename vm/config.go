@@ -1,8 +1,10 @@
 package vm
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 )
@@ -74,14 +76,10 @@ func ParseAdd(s string) (Add, error) {
 
 // withDefaults checks a configuration and fills in what was left out.
 func (c Config) withDefaults() (Config, error) {
-	if c.Nodes == 0 {
-		c.Nodes = 1
-	}
+	c.Nodes, c.CPUs = cmp.Or(c.Nodes, 1), cmp.Or(c.CPUs, 2)
+	c.Timeout, c.BootTimeout = cmp.Or(c.Timeout, 10*time.Minute), cmp.Or(c.BootTimeout, 3*time.Minute)
 	if c.Nodes != 1 && c.Nodes != 2 {
 		return c, fmt.Errorf("%d nodes: 1 or 2 are possible", c.Nodes)
-	}
-	if c.CPUs == 0 {
-		c.CPUs = 2
 	}
 	if c.CPUs < 1 || c.CPUs > 64 {
 		return c, fmt.Errorf("%d CPUs: 1 to 64 are possible", c.CPUs)
@@ -89,18 +87,10 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Memory < 0 || (c.Memory > 0 && c.Memory < 128) || c.Memory > 1<<20 {
 		return c, fmt.Errorf("%d MiB of memory: a guest needs 128 or more", c.Memory)
 	}
-	if c.Timeout == 0 {
-		c.Timeout = 10 * time.Minute
-	}
-	if c.BootTimeout == 0 {
-		c.BootTimeout = 3 * time.Minute
-	}
-	switch c.Accel {
-	case "", "tcg", "kvm":
-	default:
+	if !slices.Contains([]string{"", "tcg", "kvm"}, c.Accel) {
 		return c, fmt.Errorf("accel %q: tcg and kvm are possible", c.Accel)
 	}
-	for _, e := range append(append([]string{}, c.Env...), c.Command.Env...) {
+	for _, e := range slices.Concat(c.Env, c.Command.Env) {
 		if name, _, ok := strings.Cut(e, "="); !ok || name == "" {
 			return c, fmt.Errorf("environment %q is not NAME=VALUE", e)
 		}

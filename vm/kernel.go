@@ -3,7 +3,6 @@ package vm
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -66,7 +65,7 @@ func ownKernel(kernel, modules string, load []string) (*Kernel, error) {
 	for _, m := range set.files {
 		fmt.Fprintln(key, m.path, sum(m.data))
 	}
-	dir, err := CacheDir("kernels", "own-"+hex.EncodeToString(key.Sum(nil))[:16])
+	dir, err := CacheDir("kernels", "own-"+fmt.Sprintf("%x", key.Sum(nil))[:16])
 	if err != nil {
 		return nil, err
 	}
@@ -150,10 +149,7 @@ func openKernel(dir string) (*Kernel, error) {
 	}, nil
 }
 
-func sum(data []byte) string {
-	s := sha256.Sum256(data)
-	return hex.EncodeToString(s[:])
-}
+func sum(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 
 // CacheDir returns a path in the project's cache and makes its parent. The
 // files there are booted and run: a cache that another user made or may write
