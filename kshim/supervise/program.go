@@ -278,10 +278,7 @@ func (c *call) interrupted() bool {
 	if err != nil {
 		return true // it has ended
 	}
-	set := func(name string) uint64 {
-		n, _ := strconv.ParseUint(notif.Field(b, name), 16, 64)
-		return n
-	}
+	set := func(name string) uint64 { return notif.Signals(b, name) }
 	return (set("SigPnd")|set("ShdPnd"))&^set("SigBlk")&^set("SigIgn") != 0
 }
 

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"syscall"
 	"unsafe"
 
@@ -62,7 +61,7 @@ func newWitness() *witness {
 	runtime.LockOSThread()
 	own, _ := os.ReadFile("/proc/thread-self/status")
 	runtime.UnlockOSThread()
-	w := &witness{catch(), map[os.Signal]bool{}, signalSet(own, "SigBlk")}
+	w := &witness{catch(), map[os.Signal]bool{}, notif.Signals(own, "SigBlk")}
 	signal.Notify(w.caught, probe)
 	return w
 }
@@ -110,16 +109,10 @@ func (w *witness) underWay(s syscall.Signal) bool {
 	threads, _ := filepath.Glob("/proc/self/task/*/status")
 	for _, t := range threads {
 		status, _ := os.ReadFile(t)
-		set := signalSet(status, "SigPnd") | signalSet(status, "ShdPnd") | signalSet(status, "SigBlk")&^w.blocked
+		set := notif.Signals(status, "SigPnd") | notif.Signals(status, "ShdPnd") | notif.Signals(status, "SigBlk")&^w.blocked
 		if set&(1<<(s-1)) != 0 {
 			return true
 		}
 	}
 	return false
-}
-
-// signalSet is a set of signals in /proc/PID/status, the lowest bit for 1.
-func signalSet(status []byte, field string) uint64 {
-	set, _ := strconv.ParseUint(notif.Field(status, field), 16, 64)
-	return set
 }

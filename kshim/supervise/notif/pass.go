@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -68,6 +69,12 @@ func Field(text []byte, name string) string {
 	_, rest, _ := bytes.Cut(append([]byte("\n"), text...), []byte("\n"+name+":"))
 	value, _, _ := bytes.Cut(rest, []byte("\n"))
 	return string(bytes.TrimSpace(value))
+}
+
+// Signals returns a set of signals in such a text, the lowest bit for signal 1.
+func Signals(text []byte, name string) uint64 {
+	set, _ := strconv.ParseUint(Field(text, name), 16, 64)
+	return set
 }
 
 // mostDescriptors bounds those that one message brings.
