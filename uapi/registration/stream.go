@@ -31,9 +31,7 @@ type ReceiveStream interface {
 // Stream is a bidirectional stream. Close closes its sending half.
 type Stream interface {
 	SendStream
-	Read(p []byte) (int, error)
-	CancelRead(qmux.StreamErrorCode)
-	SetReadDeadline(time.Time) error
+	ReceiveStream
 	SetDeadline(time.Time) error
 }
 
@@ -78,7 +76,6 @@ func (s *stream) Read(p []byte) (int, error) {
 }
 
 var (
-	_ ReceiveStream = Stream(nil)
 	_ io.ReadWriter = Stream(nil)
 	_ Stream        = (*qmux.Stream)(nil)
 	_ SendStream    = (*qmux.SendStream)(nil)
