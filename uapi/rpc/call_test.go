@@ -138,7 +138,7 @@ func TestCodecs(t *testing.T) {
 // and is not sent cut short.
 func TestChangedMessage(t *testing.T) {
 	m := simple("hello")
-	b, err := codec{}.marshal(m)
+	b, err := codec{}.marshal(m, defaultMaxSend)
 	require.NoError(t, err)
 	m.Payload.Body = make([]byte, 100)
 	_, err = b.Append(nil)

@@ -148,13 +148,10 @@ func (u *unaryCall) do(ctx context.Context, c *ClientConn, method string, args a
 	if x.Metadata, err = encodeMetadata(u.info.codec.subtype, md, nil); err != nil {
 		return err
 	}
-	if u.out, err = u.info.codec.marshal(args); err != nil {
+	if u.out, err = u.info.codec.marshal(args, u.info.maxSend); err != nil {
 		return err
 	}
 	defer u.out.free()
-	if u.out.size > u.info.maxSend {
-		return tooLong("sent", u.out.size, u.info.maxSend)
-	}
 	u.watch.outHeader(md)
 	u.watch.outPayload(args, u.out.size)
 	if len(u.info.peers) > 0 {
@@ -177,13 +174,9 @@ func (u *unaryCall) take(a *session.Answer) error {
 		u.watch.inTrailer(trailers)
 		return err
 	}
-	if len(a.Body) > u.info.maxReceive {
-		return tooLong("received", len(a.Body), u.info.maxReceive)
-	}
-	if err := u.info.codec.unmarshal(u.memory, a.Body, u.reply); err != nil {
+	if err := u.info.codec.unmarshal(u.memory, a.Body, u.reply, u.info.maxReceive, u.watch); err != nil {
 		return err
 	}
-	u.watch.inPayload(u.reply, len(a.Body))
 	u.watch.inTrailer(trailers)
 	return nil
 }

@@ -161,14 +161,11 @@ func (s *clientStream) CloseSend() error {
 // SendMsg sends a message. io.EOF means that the stream has ended, and RecvMsg
 // tells how.
 func (s *clientStream) SendMsg(m any) error {
-	b, err := s.info.codec.marshal(m)
+	b, err := s.info.codec.marshal(m, s.info.maxSend)
 	if err != nil {
 		return s.finish(nil, err)
 	}
 	defer b.free()
-	if b.size > s.info.maxSend {
-		return s.finish(nil, tooLong("sent", b.size, s.info.maxSend))
-	}
 	if err := s.stream.Send(nil, &b); err != nil {
 		if s.desc.ClientStreams {
 			return io.EOF
@@ -187,14 +184,7 @@ func (s *clientStream) RecvMsg(m any) error {
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
 	err := s.next(func(b []byte) error {
-		if len(b) > s.info.maxReceive {
-			return tooLong("received", len(b), s.info.maxReceive)
-		}
-		if err := s.info.codec.unmarshal(s.memory, b, m); err != nil {
-			return err
-		}
-		s.watch.inPayload(m, len(b))
-		return nil
+		return s.info.codec.unmarshal(s.memory, b, m, s.info.maxReceive, s.watch)
 	})
 	if s.desc.ServerStreams {
 		return err

@@ -57,19 +57,24 @@ type body struct {
 	size    int
 }
 
-// marshal prepares a message: its size is known, its bytes need not be.
-func (c codec) marshal(v any) (b body, err error) {
+// marshal prepares a message of at most so many bytes: its size is known, its
+// bytes need not be.
+func (c codec) marshal(v any, most int) (b body, err error) {
 	if c.other != nil {
 		if b.bytes, err = c.other.Marshal(v); err != nil {
 			return body{}, status.Errorf(codes.Internal, "rpc: marshal %T: %v", v, err)
 		}
 		b.size = b.bytes.Len()
-		return b, nil
+	} else {
+		if b.message = asProto(v); b.message == nil {
+			return body{}, status.Errorf(codes.Internal, "rpc: marshal %T: it is no protobuf message; another codec is chosen by grpc.ForceCodecV2 or grpc.CallContentSubtype", v)
+		}
+		b.size = pb.Size(b.message)
 	}
-	if b.message = asProto(v); b.message == nil {
-		return body{}, status.Errorf(codes.Internal, "rpc: marshal %T: it is no protobuf message; another codec is chosen by grpc.ForceCodecV2 or grpc.CallContentSubtype", v)
+	if b.size > most {
+		b.free()
+		return body{}, tooLong("sent", b.size, most)
 	}
-	b.size = pb.Size(b.message)
 	return b, nil
 }
 
@@ -106,8 +111,12 @@ func (b *body) Append(to []byte) ([]byte, error) {
 // free gives back the memory that another codec took.
 func (b *body) free() { b.bytes.Free() }
 
-// unmarshal reads a message out of bytes that m has lent until it returns.
-func (c codec) unmarshal(m session.Memory, b []byte, v any) error {
+// unmarshal reads a message of at most so many bytes out of b, which m has lent
+// until it returns, and tells w.
+func (c codec) unmarshal(m session.Memory, b []byte, v any, most int, w *watch) error {
+	if len(b) > most {
+		return tooLong("received", len(b), most)
+	}
 	var err error
 	if c.other != nil { // it may keep the bytes it is given
 		data := mem.BufferSlice{buffer(m, b)}
@@ -121,6 +130,7 @@ func (c codec) unmarshal(m session.Memory, b []byte, v any) error {
 	if err != nil {
 		return status.Errorf(codes.Internal, "rpc: unmarshal %T: %v", v, err)
 	}
+	w.inPayload(v, len(b))
 	return nil
 }
 

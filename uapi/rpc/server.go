@@ -92,10 +92,7 @@ func (s *Server) call(ctx context.Context, r *session.Request) session.Reply {
 	if err != nil {
 		return s.answered(x, nil, err)
 	}
-	if x.reply, err = x.codec.marshal(reply); err == nil && x.reply.size > s.config.MaxSend {
-		x.reply.free()
-		err = tooLong("sent", x.reply.size, s.config.MaxSend)
-	}
+	x.reply, err = x.codec.marshal(reply, s.config.MaxSend)
 	return s.answered(x, reply, err)
 }
 

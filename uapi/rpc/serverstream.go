@@ -40,19 +40,7 @@ var errSent = status.Error(codes.Internal, "rpc: the headers were sent already")
 // decode reads a call's message, and ends the loan of its body.
 func (x *exchange) decode(m any, most int) error {
 	defer x.request.Release()
-	return x.take(x.request.Body, m, most)
-}
-
-// take reads a message.
-func (x *exchange) take(b []byte, m any, most int) error {
-	if len(b) > most {
-		return tooLong("received", len(b), most)
-	}
-	if err := x.codec.unmarshal(x.memory, b, m); err != nil {
-		return err
-	}
-	x.watch.inPayload(m, len(b))
-	return nil
+	return x.codec.unmarshal(x.memory, x.request.Body, m, most, x.watch)
 }
 
 // Method is the full name, "/service/method".
@@ -140,14 +128,11 @@ func (s *serverStream) SetTrailer(md metadata.MD) { _ = s.exchange.SetTrailer(md
 
 // SendMsg sends a message, and the headers with the first.
 func (s *serverStream) SendMsg(m any) error {
-	b, err := s.codec.marshal(m)
+	b, err := s.codec.marshal(m, s.maxSend)
 	if err != nil {
 		return err
 	}
 	defer b.free()
-	if b.size > s.maxSend {
-		return tooLong("sent", b.size, s.maxSend)
-	}
 	md, err := s.takeHeaders()
 	if err != nil {
 		return err
@@ -167,7 +152,7 @@ func (s *serverStream) RecvMsg(m any) error {
 			if !has {
 				return nil
 			}
-			return s.take(b, m, s.maxReceive)
+			return s.codec.unmarshal(s.memory, b, m, s.maxReceive, s.watch)
 		})
 		if errors.Is(err, io.EOF) {
 			return io.EOF
