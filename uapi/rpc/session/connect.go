@@ -240,11 +240,7 @@ func (c *Client) request(x *link, p *pending) (m core.Send, ok bool) {
 	if p == nil || !c.core.Unposted(p.slot) {
 		return m, false
 	}
-	var name core.Slab
-	var length uint32
-	if slab := p.payload.slab; slab != nil {
-		name, length = c.slabs.offers.add(slab), uint32(p.payload.length)
-	}
+	name, length := c.slabs.offers.add(p.payload)
 	m, _ = c.core.Request(p.slot, p.method, name, length)
 	m.Metadata, m.Body = p.metadata, p.payload.bytes
 	if at, ok := p.ctx.Deadline(); ok {

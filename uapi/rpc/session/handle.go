@@ -139,8 +139,6 @@ func (x *session) finish(slot uint16, reply *Reply, p payload, longest int) {
 		m, p = wire.Message{Flags: wire.Error | wire.Bare, Code: wire.ResourceExhausted, Text: []byte(text)}, payload{}
 	}
 	r := core.Reply{Flags: m.Flags &^ wire.Offered, Code: m.Code, Text: m.Text, Details: m.Details, Metadata: m.Metadata, Body: p.bytes}
-	if p.slab != nil {
-		r.Slab, r.Length = x.slabs.offers.add(p.slab), uint32(p.length)
-	}
+	r.Slab, r.Length = x.slabs.offers.add(p)
 	x.core.Finish(slot, &r)
 }

@@ -229,15 +229,19 @@ func (s *slabs) disconnected(conn *msgring.Conn) {
 	}
 }
 
-// add names a slab for an offer, which holds it until the core frees it.
-func (o *offers) add(x *slab) core.Slab {
-	x.hold()
+// add names a payload's slab for an offer, which holds it until the core frees
+// it; 0 is none. length is that of the body in it.
+func (o *offers) add(p payload) (name core.Slab, length uint32) {
+	if p.slab == nil {
+		return 0, 0
+	}
+	p.slab.hold()
 	if o.by == nil {
 		o.by = map[core.Slab]*slab{}
 	}
 	o.last++
-	o.by[o.last] = x
-	return o.last
+	o.by[o.last] = p.slab
+	return o.last, uint32(p.length)
 }
 
 // remove ends an offer.

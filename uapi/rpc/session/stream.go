@@ -117,11 +117,7 @@ func (s *stream) next() (m core.Send, ok bool) {
 	if o == nil || s.over != nil {
 		return m, false
 	}
-	var name core.Slab
-	var length uint32
-	if x := o.payload.slab; x != nil {
-		name, length = s.end.memory().offers.add(x), uint32(o.payload.length)
-	}
+	name, length := s.end.memory().offers.add(o.payload)
 	m, ok, err := s.end.flow().Data(s.slot, len(o.metadata)+len(o.payload.bytes), name, length)
 	if !ok && name != 0 {
 		s.end.memory().offers.remove(name)
