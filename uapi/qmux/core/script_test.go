@@ -172,25 +172,16 @@ func (s *script) do(words []string) error {
 
 func (s *script) events(name string, c *Conn) {
 	for _, e := range c.Events() {
-		switch e.Kind {
-		case EventReady:
-			s.say("%s: ready", name)
-		case EventAccept:
-			s.say("%s: may accept, uni %v", name, e.Stream.Uni())
-		case EventOpen:
-			s.say("%s: may open, uni %v", name, e.Stream.Uni())
-		case EventReadable:
-			s.say("%s: %d readable", name, e.Stream)
-		case EventWritable:
-			s.say("%s: %d writable", name, e.Stream)
-		case EventFinished:
-			s.say("%s: %d finished", name, e.Stream)
-		case EventDatagram:
-			s.say("%s: a datagram", name)
-		case EventDatagramRoom:
-			s.say("%s: room for datagrams", name)
-		case EventClosed:
-			s.say("%s: %v", name, c.Cause())
-		}
+		s.say("%s: %s", name, map[EventKind]string{
+			EventReady:        "ready",
+			EventAccept:       fmt.Sprintf("may accept, uni %v", e.Stream.Uni()),
+			EventOpen:         fmt.Sprintf("may open, uni %v", e.Stream.Uni()),
+			EventReadable:     fmt.Sprintf("%d readable", e.Stream),
+			EventWritable:     fmt.Sprintf("%d writable", e.Stream),
+			EventFinished:     fmt.Sprintf("%d finished", e.Stream),
+			EventDatagram:     "a datagram",
+			EventDatagramRoom: "room for datagrams",
+			EventClosed:       fmt.Sprint(c.Cause()),
+		}[e.Kind])
 	}
 }
