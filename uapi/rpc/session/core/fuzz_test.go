@@ -46,6 +46,23 @@ func breached(t *testing.T, err error) {
 	}
 }
 
+// post holds that an end's messages can be written.
+func post(t *testing.T, next func() (Send, bool)) {
+	for m, ok := next(); ok; m, ok = next() {
+		if err := m.Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// count is how many slabs are freed.
+func count(freed func() (Slab, bool)) (n Slab) {
+	for _, ok := freed(); ok; _, ok = freed() {
+		n++
+	}
+	return n
+}
+
 // FuzzServerSession: whatever a client sends, no slot is executed twice, the
 // server's memory is bounded, and it ends with nothing held.
 func FuzzServerSession(f *testing.F) {
@@ -117,11 +134,7 @@ func FuzzServerSession(f *testing.F) {
 				epoch++
 				connect()
 			default:
-				for m, ok := x.Next(); ok; m, ok = x.Next() {
-					if err := m.Check(); err != nil {
-						t.Fatal(err)
-					}
-				}
+				post(t, x.Next)
 			}
 		}
 		breached(t, hostile(b, act, func(m *wire.Message) (Event, error) {
@@ -137,10 +150,7 @@ func FuzzServerSession(f *testing.F) {
 		for slot := range handlers {
 			x.Finish(slot, &Reply{})
 		}
-		freed := Slab(0)
-		for _, ok := s.Freed(); ok; _, ok = s.Freed() {
-			freed++
-		}
+		freed := count(s.Freed)
 		if s.Kept() != 0 || s.Sessions() != 0 || freed != slab {
 			t.Fatalf("%d bytes, %d sessions and %d of %d slabs are left", s.Kept(), s.Sessions(), slab-freed, slab)
 		}
@@ -211,11 +221,7 @@ func FuzzClient(f *testing.F) {
 					break
 				}
 			default:
-				for m, ok := c.Next(); ok; m, ok = c.Next() {
-					if err := m.Check(); err != nil {
-						t.Fatal(err)
-					}
-				}
+				post(t, c.Next)
 			}
 		}
 		breached(t, hostile(b, act, func(m *wire.Message) (Event, error) {
@@ -230,11 +236,7 @@ func FuzzClient(f *testing.F) {
 			}
 			c.Abandon(slot)
 		}
-		freed := Slab(0)
-		for _, ok := c.Freed(); ok; _, ok = c.Freed() {
-			freed++
-		}
-		if freed != slab {
+		if freed := count(c.Freed); freed != slab {
 			t.Fatalf("%d of %d slabs are left", slab-freed, slab)
 		}
 	})

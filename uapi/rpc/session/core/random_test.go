@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 
 	"github.com/rdmashim/rdmashim/tests/amount"
@@ -238,19 +239,10 @@ func (r *randomWorld) check() string {
 	return r.Stuck()
 }
 
-func (a *tally) each(b *tally, do func(name string, a, b *int)) {
-	for _, x := range []struct {
-		name string
-		a, b *int
-	}{
-		{"steps", &a.Steps, &b.Steps}, {"answers", &a.Answers, &b.Answers}, {"unknown fates", &a.Unknown, &b.Unknown},
-		{"broken streams", &a.Broken, &b.Broken}, {"callers that leave", &a.Left, &b.Left}, {"resumptions", &a.Resumed, &b.Resumed},
-		{"restarts", &a.Restarts, &b.Restarts}, {"lives that end", &a.Expired, &b.Expired}, {"repeats", &a.Repeats, &b.Repeats},
-		{"voids", &a.Voids, &b.Voids}, {"replays", &a.Replays, &b.Replays}, {"attaches", &a.Attaches, &b.Attaches},
-		{"tombstones", &a.Tombstones, &b.Tombstones}, {"late messages", &a.Dropped, &b.Dropped},
-		{"messages of streams", &a.Messages, &b.Messages}, {"full windows", &a.NoRoom, &b.NoRoom},
-	} {
-		do(x.name, x.a, x.b)
+func (a *tally) add(b *tally) {
+	to, from := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
+	for i := range to.NumField() {
+		to.Field(i).SetInt(to.Field(i).Int() + from.Field(i).Int())
 	}
 }
 
@@ -280,14 +272,14 @@ func TestRandom(t *testing.T) {
 		if problem := r.run(log); problem != "" {
 			t.Fatalf("seed %d: %s\n\treplay: go test ./uapi/rpc/session/core -run TestRandom -v -session.seed=%d", from+i, problem, from+i)
 		}
-		sum.each(&r.reached, func(_ string, a, b *int) { *a += *b })
+		sum.add(&r.reached)
 	}
 	t.Logf("%+v", sum)
 	if n >= seedsEverywhere {
-		sum.each(&sum, func(name string, a, _ *int) {
-			if *a == 0 {
-				t.Errorf("no seed reached %s", name)
+		for field, n := range reflect.ValueOf(sum).Fields() {
+			if n.IsZero() {
+				t.Errorf("no seed reached %s", field.Name)
 			}
-		})
+		}
 	}
 }

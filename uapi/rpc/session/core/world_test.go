@@ -238,9 +238,7 @@ func (w *world) atServer(epoch uint32, m message) (problem string) {
 	case e.Kind == Execute || e.Kind == Open:
 		return w.run(e.Slot, int(m.M.Metadata[0]))
 	case e.Kind == StreamMessage:
-		c := &w.Calls[w.Running[e.Slot]-1]
-		c.Unread[1]++
-		c.In[1]++
+		w.arrived(w.Running[e.Slot], 1)
 	case e.Kind == CancelHandler:
 		k := w.Running[e.Slot]
 		if s := w.Calls[k-1].State; s != left && s != broke {
@@ -294,10 +292,16 @@ func (w *world) atClient(epoch uint32, m message) (problem string) {
 		}
 		return w.answered(k, e.Kind, m.M.Code)
 	case e.Kind == StreamMessage:
-		w.Calls[k-1].Unread[0]++
-		w.Calls[k-1].In[0]++
+		w.arrived(k, 0)
 	}
 	return ""
+}
+
+// arrived counts a message of the stream k at the caller's side, 0, or the
+// handler's, 1.
+func (w *world) arrived(k, side int) {
+	w.Calls[k-1].Unread[side]++
+	w.Calls[k-1].In[side]++
 }
 
 // caller is the call that has a slot, from 1; 0: none.
@@ -350,8 +354,7 @@ func (w *world) fetched(i int) (problem string) {
 		case Answered:
 			return w.answered(k, e.Kind, r.Code)
 		case StreamMessage:
-			w.Calls[k-1].Unread[0]++
-			w.Calls[k-1].In[0]++
+			w.arrived(k, 0)
 		}
 		return ""
 	}
@@ -359,9 +362,7 @@ func (w *world) fetched(i int) (problem string) {
 	case Execute:
 		return w.run(r.Slot, r.Call)
 	case StreamMessage:
-		c := &w.Calls[r.Call-1]
-		c.Unread[1]++
-		c.In[1]++
+		w.arrived(r.Call, 1)
 	}
 	return ""
 }
