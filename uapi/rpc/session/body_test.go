@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/amount"
@@ -61,9 +62,7 @@ func TestBodies(t *testing.T) {
 			for i := range 20 {
 				all.Go(func() {
 					for j := range 10 {
-						if err := turned(t.Context(), c, random(byte(i), j*i*1500)); err != nil {
-							t.Error(err)
-						}
+						assert.NoError(t, turned(t.Context(), c, random(byte(i), j*i*1500)))
 					}
 				})
 			}
@@ -110,9 +109,7 @@ func TestBodiesOfStreams(t *testing.T) {
 		var all sync.WaitGroup
 		all.Go(func() {
 			for i, n := range lengths {
-				if err := x.Send(nil, session.Bytes(random(byte(i), n))); err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, x.Send(nil, session.Bytes(random(byte(i), n))))
 			}
 			_ = x.CloseSend()
 		})

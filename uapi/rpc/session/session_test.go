@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/must"
@@ -94,15 +95,11 @@ func addEach(t *testing.T, c *session.Client, callers, each int) (all *sync.Wait
 	for range callers {
 		all.Go(func() {
 			for range each {
-				err := c.Call(t.Context(), &session.Call{Method: "add", WaitForReady: true, Reply: func(a *session.Answer) error {
-					if _, twice := seen.LoadOrStore(binary.BigEndian.Uint64(a.Body), true); twice {
-						t.Error("two calls have one answer")
-					}
+				assert.NoError(t, c.Call(t.Context(), &session.Call{Method: "add", WaitForReady: true, Reply: func(a *session.Answer) error {
+					_, twice := seen.LoadOrStore(binary.BigEndian.Uint64(a.Body), true)
+					assert.False(t, twice, "two calls have one answer")
 					return nil
-				}})
-				if err != nil {
-					t.Error(err)
-				}
+				}}))
 			}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/must"
@@ -90,16 +91,13 @@ func TestStreamsUnderFaults(t *testing.T) {
 		for i := range many {
 			all.Go(func() {
 				x, err := c.Open(t.Context(), &session.Call{Method: "repeat"})
-				if err != nil {
-					t.Error(err)
+				if !assert.NoError(t, err) {
 					return
 				}
 				body := func(j int) string { return strings.Repeat(fmt.Sprintf("%d %d ", i, j), 1+j*i) }
 				all.Go(func() {
 					for j := range messages {
-						if err := x.Send(nil, session.Bytes(body(j))); err != nil {
-							t.Error(err)
-						}
+						assert.NoError(t, x.Send(nil, session.Bytes(body(j))))
 					}
 					_ = x.CloseSend()
 				})
@@ -108,9 +106,8 @@ func TestStreamsUnderFaults(t *testing.T) {
 						t.Errorf("message %d of stream %d: %.20q, %v", j, i, got, err)
 					}
 				}
-				if _, err := text(x.Recv); err != io.EOF {
-					t.Error(err)
-				}
+				_, err = text(x.Recv)
+				assert.Equal(t, io.EOF, err)
 			})
 		}
 		all.Wait()
