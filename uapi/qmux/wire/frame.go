@@ -40,9 +40,6 @@ func (f *Frame) Parse(b []byte) (int, error) {
 		return 0, ErrForbidden
 	}
 	for _, at := range l.fields {
-		if at == noField {
-			break
-		}
 		v, k := ParseVarint(b[n:])
 		if k == 0 {
 			return 0, ErrTruncated
@@ -80,9 +77,6 @@ func (f *Frame) Append(b []byte) []byte {
 	}
 	b = AppendVarint(b, uint64(f.Type))
 	for _, at := range l.fields {
-		if at == noField {
-			break
-		}
 		b = AppendVarint(b, *f.field(at))
 	}
 	switch l.data {
@@ -102,9 +96,6 @@ func (f *Frame) Length() int {
 	}
 	n := VarintLen(uint64(f.Type))
 	for _, at := range l.fields {
-		if at == noField {
-			break
-		}
 		n += VarintLen(*f.field(at))
 	}
 	switch l.data {
@@ -174,7 +165,7 @@ func (f *Frame) Fields(yield func(name string, value uint64) bool) {
 		return
 	}
 	for _, at := range l.fields {
-		if at != noField && !yield(fieldNames[at], *f.field(at)) {
+		if !yield(fieldNames[at], *f.field(at)) {
 			return
 		}
 	}

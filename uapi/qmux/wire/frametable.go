@@ -4,8 +4,7 @@ package wire
 type field uint8
 
 const (
-	noField field = iota
-	stream
+	stream field = iota
 	offset
 	code
 	trigger
@@ -27,14 +26,14 @@ const (
 // layout is the fields that follow a type on the wire, in this order.
 type layout struct {
 	name      string
-	fields    [4]field
+	fields    fields
 	data      dataForm
 	check     func(*Frame) error
 	forbidden bool
 }
 
-// fields is short for the array in a layout.
-type fields = [4]field
+// fields is short for the slice in a layout.
+type fields = []field
 
 // The places of types in tables: those of one byte stand at their number, the
 // others behind them.

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -40,29 +41,27 @@ type Parameters struct {
 	ResetStreamAt        bool   // RESET_STREAM_AT is understood
 }
 
-// number returns where the value of a parameter goes, nil if it has no number.
-func (p *Parameters) number(id uint64) *uint64 {
-	switch id {
-	case paramMaxIdleTimeout:
-		return &p.MaxIdleTimeout
-	case paramMaxData:
-		return &p.InitialMaxData
-	case paramBidiLocal:
-		return &p.MaxStreamDataLocal
-	case paramBidiRemote:
-		return &p.MaxStreamDataRemote
-	case paramUni:
-		return &p.MaxStreamDataUni
-	case paramStreamsBidi:
-		return &p.MaxStreamsBidi
-	case paramStreamsUni:
-		return &p.MaxStreamsUni
-	case paramMaxDatagram:
-		return &p.MaxDatagramFrameSize
-	case paramMaxRecord:
-		return &p.MaxRecordSize
+// number is a parameter with a number.
+type number struct {
+	id    uint64
+	name  string
+	value *uint64
+}
+
+// numbers are the parameters with numbers, in the order in which Append writes
+// them.
+func (p *Parameters) numbers() [9]number {
+	return [...]number{
+		{paramMaxIdleTimeout, "max_idle_timeout", &p.MaxIdleTimeout},
+		{paramMaxData, "initial_max_data", &p.InitialMaxData},
+		{paramBidiLocal, "initial_max_stream_data_bidi_local", &p.MaxStreamDataLocal},
+		{paramBidiRemote, "initial_max_stream_data_bidi_remote", &p.MaxStreamDataRemote},
+		{paramUni, "initial_max_stream_data_uni", &p.MaxStreamDataUni},
+		{paramStreamsBidi, "initial_max_streams_bidi", &p.MaxStreamsBidi},
+		{paramStreamsUni, "initial_max_streams_uni", &p.MaxStreamsUni},
+		{paramMaxDatagram, "max_datagram_frame_size", &p.MaxDatagramFrameSize},
+		{paramMaxRecord, "max_record_size", &p.MaxRecordSize},
 	}
-	return nil
 }
 
 // Parse reads the data of a QX_TRANSPORT_PARAMETERS. Unknown parameters are
@@ -85,10 +84,8 @@ func (p *Parameters) Parse(b []byte) error {
 		if count == MaxParameters {
 			return ErrParamCount
 		}
-		for _, other := range seen[:count] {
-			if id == other {
-				return ErrParamTwice
-			}
+		if slices.Contains(seen[:count], id) {
+			return ErrParamTwice
 		}
 		seen[count] = id
 		if err := p.set(id, value); err != nil {
@@ -100,14 +97,15 @@ func (p *Parameters) Parse(b []byte) error {
 
 // set takes one parameter.
 func (p *Parameters) set(id uint64, value []byte) error {
-	number := p.number(id)
+	numbers := p.numbers()
+	i := slices.IndexFunc(numbers[:], func(n number) bool { return n.id == id })
 	switch {
-	case number != nil:
+	case i >= 0:
 		v, n := ParseVarint(value)
 		if n == 0 || n != len(value) {
 			return ErrParamLength
 		}
-		*number = v
+		*numbers[i].value = v
 	case id == paramResetStreamAt:
 		if len(value) != 0 {
 			return ErrParamLength
@@ -122,28 +120,11 @@ func (p *Parameters) set(id uint64, value []byte) error {
 	return nil
 }
 
-// numbers are the parameters with numbers, in the order in which Append writes
-// them.
-var numbers = [...]struct {
-	id   uint64
-	name string
-}{
-	{paramMaxIdleTimeout, "max_idle_timeout"},
-	{paramMaxData, "initial_max_data"},
-	{paramBidiLocal, "initial_max_stream_data_bidi_local"},
-	{paramBidiRemote, "initial_max_stream_data_bidi_remote"},
-	{paramUni, "initial_max_stream_data_uni"},
-	{paramStreamsBidi, "initial_max_streams_bidi"},
-	{paramStreamsUni, "initial_max_streams_uni"},
-	{paramMaxDatagram, "max_datagram_frame_size"},
-	{paramMaxRecord, "max_record_size"},
-}
-
 // changed calls yield with the place in numbers and the value of each parameter
 // that has another value than its default.
 func (p *Parameters) changed(yield func(i int, value uint64) bool) {
-	for i, n := range numbers {
-		v := *p.number(n.id)
+	for i, n := range p.numbers() {
+		v := *n.value
 		if v == 0 || n.id == paramMaxRecord && v == DefaultMaxRecord {
 			continue
 		}
@@ -156,7 +137,7 @@ func (p *Parameters) changed(yield func(i int, value uint64) bool) {
 // Numbers calls yield with the name and the value of each parameter that has a
 // number other than its default, in the order in which Append writes them.
 func (p *Parameters) Numbers(yield func(name string, value uint64) bool) {
-	p.changed(func(i int, v uint64) bool { return yield(numbers[i].name, v) })
+	p.changed(func(i int, v uint64) bool { return yield(p.numbers()[i].name, v) })
 }
 
 // String returns the parameters that are not their defaults in one line, such
@@ -176,7 +157,7 @@ func (p *Parameters) String() string {
 // the data of a QX_TRANSPORT_PARAMETERS.
 func (p *Parameters) Append(b []byte) []byte {
 	for i, v := range p.changed {
-		b = AppendVarint(b, numbers[i].id)
+		b = AppendVarint(b, p.numbers()[i].id)
 		b = AppendVarint(b, uint64(VarintLen(v)))
 		b = AppendVarint(b, v)
 	}
