@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/qmux/wire"
 )
 
@@ -16,17 +17,20 @@ import (
 type golden struct {
 	name   string
 	record []byte
+	body   []byte // of the record
 	frames []string
 }
 
 func goldens(t testing.TB) []golden {
 	t.Helper()
-	text, err := os.ReadFile("testdata/records.txt")
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile("testdata/records.txt"))(t)
 	var all []golden
 	for _, block := range strings.Split(strings.TrimSpace(string(text)), "\n\n")[1:] {
 		lines := strings.Split(block, "\n")
-		all = append(all, golden{lines[0], unhex(t, lines[1]), lines[2:]})
+		record := unhex(t, lines[1])
+		body, _, err := wire.ParseRecord(record, wire.DefaultMaxRecord)
+		require.NoError(t, err)
+		all = append(all, golden{lines[0], record, body, lines[2:]})
 	}
 	require.Greater(t, len(all), 15)
 	return all
@@ -44,18 +48,13 @@ func unhex(t testing.TB, s string) []byte {
 func dirty(n int) []byte { return bytes.Repeat([]byte{0xa5}, n)[:0] }
 
 // parse returns all frames of a record without its Size.
-func parse(b []byte) ([]wire.Frame, error) {
-	var all []wire.Frame
+func parse(t testing.TB, b []byte) (all []wire.Frame) {
 	for len(b) > 0 {
 		var f wire.Frame
-		n, err := f.Parse(b)
-		if err != nil {
-			return all, err
-		}
+		b = b[must.Get(f.Parse(b))(t):]
 		all = append(all, f)
-		b = b[n:]
 	}
-	return all, nil
+	return all
 }
 
 func TestGoldenRecords(t *testing.T) {
@@ -65,8 +64,7 @@ func TestGoldenRecords(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, len(g.record), n)
 			require.Equal(t, len(body), cap(body), "appending to the frames must not reach the next record")
-			frames, err := parse(body)
-			require.NoError(t, err)
+			frames := parse(t, body)
 
 			var names []string
 			out := wire.AppendVarint(dirty(len(g.record)), uint64(len(body)))
@@ -87,11 +85,7 @@ func TestGoldenRecords(t *testing.T) {
 func TestEveryFrameIsGolden(t *testing.T) {
 	seen := map[wire.FrameType]bool{}
 	for _, g := range goldens(t) {
-		body, _, err := wire.ParseRecord(g.record, wire.DefaultMaxRecord)
-		require.NoError(t, err)
-		frames, err := parse(body)
-		require.NoError(t, err)
-		for _, f := range frames {
+		for _, f := range parse(t, g.body) {
 			if f.Type.IsStream() {
 				f.Type = wire.TypeStream
 			}
@@ -115,13 +109,9 @@ func TestEveryPrefix(t *testing.T) {
 			require.Zero(t, n)
 			require.NoError(t, err)
 		}
-		body, _, err := wire.ParseRecord(g.record, wire.DefaultMaxRecord)
-		require.NoError(t, err)
 		var f wire.Frame
-		n, err := f.Parse(body)
-		require.NoError(t, err)
-		for i := range n {
-			k, err := f.Parse(body[:i])
+		for i := range must.Get(f.Parse(g.body))(t) {
+			k, err := f.Parse(g.body[:i])
 			if err == nil { // a frame without length ends where its record does
 				require.True(t, f.Type == wire.TypeDatagram || f.Type.IsStream() && f.Type&2 == 0, "%s: %d", g.name, i)
 				require.Equal(t, i, k)
@@ -150,11 +140,7 @@ func TestGoldenParameters(t *testing.T) {
 			continue
 		}
 		delete(cases, g.name)
-		body, _, err := wire.ParseRecord(g.record, wire.DefaultMaxRecord)
-		require.NoError(t, err)
-		var f wire.Frame
-		_, err = f.Parse(body)
-		require.NoError(t, err)
+		f := parse(t, g.body)[0]
 		require.True(t, f.Type.IsParameters())
 		got := wire.Parameters{InitialMaxData: 7, ResetStreamAt: true}
 		require.NoError(t, got.Parse(f.Data))
