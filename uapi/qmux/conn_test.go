@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/must"
@@ -49,23 +50,23 @@ func TestScenario(t *testing.T) {
 			}{{client, server, 31}, {server, client, 29}} {
 				wg.Go(func() {
 					s, err := side.c.OpenUniStreamSync(ctx)
-					if !fine(t, err) {
+					if !assert.NoError(t, err) {
 						return
 					}
 					n, err := s.Write(pattern(1_200_000, side.factor))
-					fine(t, err)
-					fine(t, s.Close())
+					assert.NoError(t, err)
+					assert.NoError(t, s.Close())
 					if n != 1_200_000 {
 						t.Errorf("wrote %d", n)
 					}
 				})
 				wg.Go(func() {
 					s, err := side.other.AcceptUniStream(ctx)
-					if !fine(t, err) {
+					if !assert.NoError(t, err) {
 						return
 					}
 					got, err := io.ReadAll(s)
-					fine(t, err)
+					assert.NoError(t, err)
 					if string(got) != string(pattern(1_200_000, side.factor)) {
 						t.Errorf("%d bytes differ", len(got))
 					}
@@ -73,14 +74,14 @@ func TestScenario(t *testing.T) {
 			}
 			wg.Go(func() {
 				s, err := server.AcceptStream(ctx)
-				if !fine(t, err) {
+				if !assert.NoError(t, err) {
 					return
 				}
 				question, err := io.ReadAll(s)
-				fine(t, err)
+				assert.NoError(t, err)
 				_, err = s.Write([]byte(strings.Replace(string(question), "ping", "pong", 1)))
-				fine(t, err)
-				fine(t, s.Close())
+				assert.NoError(t, err)
+				assert.NoError(t, s.Close())
 			})
 			s := must.Get(client.OpenStreamSync(ctx))(t)
 			must.Get(s.Write([]byte("ping:qmux-02")))(t)
@@ -111,14 +112,6 @@ func TestScenario(t *testing.T) {
 	}
 }
 
-func fine(t *testing.T, err error) bool {
-	t.Helper()
-	if err != nil {
-		t.Error(err)
-	}
-	return err == nil
-}
-
 // TestManyStreams opens more streams than are granted at once, from many
 // goroutines, each with a question and an answer.
 func TestManyStreams(t *testing.T) {
@@ -142,15 +135,15 @@ func TestManyStreams(t *testing.T) {
 		wg.Go(func() {
 			for j := range 10 {
 				s, err := client.OpenStreamSync(ctx)
-				if !fine(t, err) {
+				if !assert.NoError(t, err) {
 					return
 				}
 				want := fmt.Sprintf("%d of %d", j, i)
 				_, err = s.Write([]byte(want))
-				fine(t, err)
-				fine(t, s.Close())
+				assert.NoError(t, err)
+				assert.NoError(t, s.Close())
 				got, err := io.ReadAll(s)
-				if fine(t, err) && string(got) != want {
+				if assert.NoError(t, err) && string(got) != want {
 					t.Errorf("%q, want %q", got, want)
 				}
 			}

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/leak"
@@ -94,17 +95,12 @@ func exchange(t *testing.T, client, server *registration.Conn, streams, size int
 	ctx := soon(t)
 	var all sync.WaitGroup
 	for i := range streams {
-		all.Go(func() {
-			if err := echo(ctx, server); err != nil {
-				t.Error(err)
-			}
-		})
+		all.Go(func() { assert.NoError(t, echo(ctx, server)) })
 		all.Go(func() {
 			data := make([]byte, size)
 			_, _ = rand.NewChaCha8([32]byte{byte(i)}).Read(data)
 			s, err := client.OpenStreamSync(ctx)
-			if err != nil {
-				t.Error(err)
+			if !assert.NoError(t, err) {
 				return
 			}
 			go func() {
