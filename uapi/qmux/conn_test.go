@@ -166,8 +166,7 @@ func pipe(t *testing.T, cfg *qmux.Config, f func(t *testing.T, client, server *q
 func TestDeadlines(t *testing.T) {
 	pipe(t, &qmux.Config{InitialStreamReceiveWindow: 1000, MaxStreamReceiveWindow: 1000}, func(t *testing.T, client, server *qmux.Conn) {
 		ctx := t.Context()
-		s, err := client.OpenStreamSync(ctx)
-		require.NoError(t, err)
+		s := must.Get(client.OpenStreamSync(ctx))(t)
 		s.SetWriteDeadline(time.Now().Add(time.Second))
 		began := time.Now()
 		n, err := s.Write(pattern(1500, 3))

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/qmux"
 )
 
@@ -53,8 +54,7 @@ func leading(t *testing.T, a *qmux.Conn) (*qmux.Stream, <-chan error) {
 	ended := make(chan error, 1)
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
 		for range 20 {
-			_, err = s.Write([]byte("abc"))
-			require.NoError(t, err)
+			must.Get(s.Write([]byte("abc")))(t)
 			require.NoError(t, read())
 		}
 		go func() { ended <- read() }()
@@ -64,8 +64,7 @@ func leading(t *testing.T, a *qmux.Conn) (*qmux.Stream, <-chan error) {
 			}
 			runtime.Gosched() // until the Read waits, if it may lead
 		}
-		_, err = s.Write([]byte("abc"))
-		require.NoError(t, err)
+		must.Get(s.Write([]byte("abc")))(t)
 		require.NoError(t, <-ended)
 	}
 	t.Fatal("no Read had the turn")
@@ -97,10 +96,8 @@ func TestReadsLead(t *testing.T) {
 			require.ErrorAs(t, <-ended, &cancelled)
 
 			_, ended = leading(t, a)
-			other, err := a.OpenStreamSync(soon(t))
-			require.NoError(t, err)
-			_, err = other.Write([]byte("others"))
-			require.NoError(t, err)
+			other := must.Get(a.OpenStreamSync(soon(t)))(t)
+			must.Get(other.Write([]byte("others")))(t)
 			_, err = io.ReadFull(other, make([]byte, 6))
 			require.NoError(t, err, "the one that leads serves the others")
 
@@ -140,8 +137,7 @@ func TestTheReaderTakesOver(t *testing.T) {
 			a, b := both(t, x, y, nil)
 			echo(t, b)
 			s, ended := leading(t, a)
-			_, err := s.Write([]byte("abc"))
-			require.NoError(t, err)
+			must.Get(s.Write([]byte("abc")))(t)
 			require.NoError(t, <-ended)
 			b.CloseWithError(3, "enough")
 			<-a.Context().Done()

@@ -75,8 +75,7 @@ func TestRingFull(t *testing.T) {
 	}
 	device := must.Get(uapi.Open(name, uapi.OpenConfig{}))(t)
 	defer device.Close()
-	l, err := rdmanet.ListenOn(device, ":0", rdmanet.Config{Ring: 16 << 10, Service: protocol})
-	require.NoError(t, err)
+	l := must.Get(rdmanet.ListenOn(device, ":0", rdmanet.Config{Ring: 16 << 10, Service: protocol}))(t)
 	defer l.Close()
 	port := l.Addr().(rdmanet.Addr).Port()
 	client := must.Get(r.Dial(soon(t), netip.AddrPortFrom(r.Addr(), port).String()))(t)

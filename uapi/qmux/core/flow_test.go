@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi/qmux/wire"
 )
 
@@ -30,8 +31,7 @@ func TestSlowReader(t *testing.T) {
 	slow, quick := p.open(p.a, false), p.open(p.a, false)
 	p.write(p.a, slow, strings.Repeat("s", 3000), true)
 	p.run()
-	n, err := p.a.Unsent(slow)
-	require.NoError(t, err)
+	n := must.Get(p.a.Unsent(slow))(t)
 	require.Equal(t, 2000, n)
 	for range 20 {
 		p.write(p.a, quick, strings.Repeat("q", 1000), false)

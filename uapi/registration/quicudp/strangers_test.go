@@ -46,8 +46,7 @@ func TestStrangers(t *testing.T) {
 	for i := range strangers {
 		packet := opening(t, func(ctx context.Context, addr string) { _, _ = r.Dial(ctx, addr) })
 		at := netip.AddrFrom4([4]byte{127, 103, byte(i >> 8), byte(i)})
-		c, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(at, 0)), net.UDPAddrFromAddrPort(l.Addr()))
-		require.NoError(t, err)
+		c := must.Get(net.DialUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(at, 0)), net.UDPAddrFromAddrPort(l.Addr())))(t)
 		defer c.Close()
 		for n := 1; n < len(packet); n += len(packet) / 4 {
 			must.Get(c.Write(packet[:n]))(t)

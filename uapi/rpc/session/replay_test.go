@@ -110,8 +110,7 @@ func TestTakenOverSession(t *testing.T) {
 				return nil
 			}}))
 			stolen.Epoch++
-			thief, err := msgring.Dial(t.Context(), device, addr, msgring.Config{Mode: msgring.Messages, Session: stolen})
-			require.NoError(t, err)
+			thief := must.Get(msgring.Dial(t.Context(), device, addr, msgring.Config{Mode: msgring.Messages, Session: stolen}))(t)
 			n := must.Get(say(thief, uint32(i+1)))(t)
 			require.Equal(t, i+1, n, "the answer that was given")
 			kill(t, thief)

@@ -207,8 +207,7 @@ func TestHandlersAreShared(t *testing.T) {
 		honest := dial(t, elsewhere(t, device), addr)
 		require.NoError(t, honest.Call(t.Context(), &session.Call{Method: "m"}))
 		for slot := range uint16(50) {
-			_, err := c.Write((&wire.Message{Type: wire.Cancel, Slot: slot, Sequence: 1}).Append(nil))
-			require.NoError(t, err)
+			must.Get(c.Write((&wire.Message{Type: wire.Cancel, Slot: slot, Sequence: 1}).Append(nil)))(t)
 		}
 		pass(time.Second)
 		require.EqualValues(t, 5, running.Load())
