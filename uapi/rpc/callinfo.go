@@ -102,9 +102,10 @@ func (i *callInfo) outgoing(ctx context.Context, target, method string) (metadat
 }
 
 // begun, headed and ended fill what the caller asked for.
-func (i *callInfo) begun(p *peer.Peer) {
+func (i *callInfo) begun(c *ClientConn) {
 	for _, to := range i.peers {
-		*to = *p
+		local, remote := c.addrs()
+		*to = peer.Peer{Addr: remote, LocalAddr: local}
 	}
 }
 

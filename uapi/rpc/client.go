@@ -8,7 +8,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
@@ -154,10 +153,7 @@ func (u *unaryCall) do(ctx context.Context, c *ClientConn, method string, args a
 	defer u.out.free()
 	u.watch.outHeader(md)
 	u.watch.outPayload(args, u.out.size)
-	if len(u.info.peers) > 0 {
-		local, remote := c.addrs()
-		u.info.begun(&peer.Peer{Addr: remote, LocalAddr: local})
-	}
+	u.info.begun(c)
 	return sessionStatus(c.session.Call(ctx, x), x.MaxReply)
 }
 

@@ -10,7 +10,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"github.com/rdmashim/rdmashim/uapi/rpc/session"
@@ -66,8 +65,7 @@ func (c *ClientConn) newStream(ctx context.Context, desc *grpc.StreamDesc, _ *gr
 		return nil, s.finish(nil, sessionStatus(err, info.maxReceive))
 	}
 	s.watch.outHeader(md)
-	local, remote := c.addrs()
-	s.info.begun(&peer.Peer{Addr: remote, LocalAddr: local})
+	info.begun(c)
 	// A program that cancels need not receive until the end.
 	s.mu.Lock()
 	s.unhook = context.AfterFunc(s.ctx, func() { s.finish(nil, contextStatus(s.ctx.Err())) })
