@@ -103,9 +103,6 @@ func (c *capture) save(t *testing.T, name, title string) {
 	for ext, data := range map[string][]byte{".pcap": file, ".txt": []byte(text)} {
 		require.NoError(t, os.WriteFile(filepath.Join("/out", name+ext), data, 0o644))
 	}
-	lab.sums.mu.Lock()
-	lab.sums.packets += int64(len(frames))
-	lab.sums.mu.Unlock()
 }
 
 const recordingText = `%s.pcap: %s

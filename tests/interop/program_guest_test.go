@@ -73,7 +73,7 @@ func command(t *testing.T, file string, args ...string) *program {
 func (p *program) endsAfter(t *testing.T, said string) string {
 	err := p.Wait()
 	require.Contains(t, p.out.String(), said, "%v", err)
-	countProgram()
+	lab.sums.programs.Add(1)
 	return p.out.String()
 }
 
@@ -85,7 +85,7 @@ func (p *program) says(t *testing.T, text string) {
 // ends waits for the program's end, which must be a good one.
 func (p *program) ends(t *testing.T) string {
 	require.NoError(t, p.Wait(), "%s", p.out.String())
-	countProgram()
+	lab.sums.programs.Add(1)
 	return p.out.String()
 }
 

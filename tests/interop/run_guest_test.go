@@ -240,7 +240,7 @@ func runClient(t *testing.T, at cPlace, line []string, good string) string {
 			return p.ends(t)
 		}
 		if p.Wait() == nil || good != "" && strings.Contains(p.out.String(), good) {
-			countProgram()
+			lab.sums.programs.Add(1)
 			return p.out.String()
 		}
 	}
