@@ -49,8 +49,7 @@ func staleOver(t *testing.T, a, b *cmEnd, server netip.AddrPort, asks bool) {
 		}
 		served <- r
 	}()
-	first := must.Get(a.ch.Resolve(ctx, netip.AddrPort{}, server, rdmacm.Options{}))(t)
-	must.Get(first.Connect(ctx, a.qp, cmParam))(t)
+	first := must.Get(a.call(ctx, server, cmParam))(t)
 	r := <-served
 	require.False(t, t.Failed())
 
@@ -68,8 +67,7 @@ func staleOver(t *testing.T, a, b *cmEnd, server netip.AddrPort, asks bool) {
 	// The program forgot the connection, and begins anew with the same queue
 	// pair.
 	require.NoError(t, a.qp.Modify(&verbs.QPAttr{State: abi.QPSReset}, abi.QPMaskState))
-	second := must.Get(a.ch.Resolve(ctx, netip.AddrPort{}, server, rdmacm.Options{}))(t)
-	_, err := second.Connect(ctx, a.qp, cmParam)
+	second, err := a.call(ctx, server, cmParam)
 	var stale *rdmacm.RejectedError
 	require.ErrorAs(t, err, &stale)
 	require.Equal(t, abi.UCMRejStaleConn, stale.Reason)

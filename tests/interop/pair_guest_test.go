@@ -4,6 +4,7 @@ package interop
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -70,21 +71,11 @@ func devices(t *testing.T, name string, f family, max int) (soft, rxe *device) {
 
 // newEnd makes a queue pair that is not connected.
 func (d *device) newEnd(t *testing.T, config uapi.QPConfig) *end {
-	if config.SendDepth == 0 {
-		config.SendDepth = 64
+	config.SendDepth, config.SendSGE = cmp.Or(config.SendDepth, 64), cmp.Or(config.SendSGE, 4)
+	if config.SRQ == 0 {
+		config.RecvDepth, config.RecvSGE = cmp.Or(config.RecvDepth, 64), cmp.Or(config.RecvSGE, 4)
 	}
-	if config.SendSGE == 0 {
-		config.SendSGE = 4
-	}
-	if config.SRQ == 0 && config.RecvDepth == 0 {
-		config.RecvDepth = 64
-	}
-	if config.SRQ == 0 && config.RecvSGE == 0 {
-		config.RecvSGE = 4
-	}
-	if config.Timeout == 0 {
-		config.Timeout = time.Second // emulated processors stall
-	}
+	config.Timeout = cmp.Or(config.Timeout, time.Second) // emulated processors stall
 	qp := must.Get(d.device.CreateQPWith(config))(t)
 	t.Cleanup(func() { require.NoError(t, d.device.DestroyQP(qp)) })
 	return &end{name: d.name, device: d.device, qp: qp, mr: d.mr, region: d.region, mem: d.mem, half: len(d.mem) / 2}
@@ -92,8 +83,7 @@ func (d *device) newEnd(t *testing.T, config uapi.QPConfig) *end {
 
 // connect connects two ends, the first one first.
 func connect(t *testing.T, a, b *end) {
-	ea := must.Get(a.device.LocalEndpoint(a.qp))(t)
-	eb := must.Get(b.device.LocalEndpoint(b.qp))(t)
+	ea, eb := a.endpoint(t), b.endpoint(t)
 	require.NoError(t, a.device.ConnectQP(a.qp, eb))
 	require.NoError(t, b.device.ConnectQP(b.qp, ea))
 }

@@ -15,7 +15,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"github.com/vishvananda/netlink"
 )
 
 // TestProxy: curl fetches from an HTTP server, and sends there, through two
@@ -29,13 +28,6 @@ func TestProxy(t *testing.T) {
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(body)
 	file := filepath.Join(t.TempDir(), "body")
 	require.NoError(t, os.WriteFile(file, body, 0o644))
-	require.NoError(t, lab.space.Do(func() error {
-		lo, err := netlink.LinkByName("lo")
-		if err != nil {
-			return err
-		}
-		return netlink.LinkSetUp(lo)
-	}))
 	for i, f := range families {
 		clientSoft := i == 0
 		t.Run(fmt.Sprintf("%s soft client %v", f.name, clientSoft), func(t *testing.T) { proxyRun(t, f, clientSoft, file, body) })

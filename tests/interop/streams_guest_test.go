@@ -40,14 +40,9 @@ func TestStreams(t *testing.T) {
 		}
 		for _, listener := range []string{"soft", "rxe"} {
 			t.Run(c.name+"/"+listener+" listens", func(t *testing.T) {
-				addr := c.family.softAddr(5)
-				name := "soft:" + addr.String()
-				if addr.Is6() {
-					name = "soft:[" + addr.String() + "]"
-				}
-				soft, rxe := openSoft(t, name+c.options), openRXE(t, c.family)
+				soft, rxe := openSoft(t, softName(c.family, 5, c.options)), openRXE(t, c.family)
 				if listener == "soft" {
-					streams(t, soft, rxe, addr)
+					streams(t, soft, rxe, c.family.softAddr(5))
 				} else {
 					streams(t, rxe, soft, c.family.rxe)
 				}
