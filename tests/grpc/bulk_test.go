@@ -6,13 +6,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"net"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	grpcencoding "google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/interop"
 	testgrpc "google.golang.org/grpc/interop/grpc_testing"
@@ -126,19 +124,8 @@ func TestRawStream(t *testing.T) {
 	ours, theirs := rpc.NewServer(rpc.ServerConfig{}), grpc.NewServer(grpc.WaitForHandlers(true))
 	registerBulk(ours)
 	registerBulk(theirs)
-	native, _ := nativeServer(t, ours, softPair)
-	l, err := net.Listen("tcp", "localhost:0")
-	require.NoError(t, err)
-	served := make(chan error, 1)
-	go func() { served <- theirs.Serve(l) }()
-	t.Cleanup(func() {
-		theirs.Stop()
-		require.NoError(t, <-served)
-	})
-	tcp, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, tcp.Close()) })
-	for name, c := range map[string]grpc.ClientConnInterface{"uapi/rpc": native, "grpc-go": tcp} {
+	native, _ := nativeClient(t, ours, softPair, rpc.ClientConfig{})
+	for name, c := range map[string]grpc.ClientConnInterface{"uapi/rpc": native, "grpc-go": overTCP(t, theirs)} {
 		const all = 100 // more bytes than are lent at a time
 		var kept []mem.BufferSlice
 		require.NoError(t, readRaw(limited(t), c, all, func(m mem.BufferSlice) { kept = append(kept, m) }), name)

@@ -3,7 +3,6 @@ package grpctest
 import (
 	"context"
 	"io"
-	"net"
 	"net/netip"
 	"testing"
 
@@ -11,15 +10,12 @@ import (
 	"google.golang.org/grpc"
 	channelzpb "google.golang.org/grpc/channelz/grpc_channelz_v1"
 	channelz "google.golang.org/grpc/channelz/service"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/interop"
 	testgrpc "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/reflection"
 	reflectpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
-	"google.golang.org/grpc/status"
 
 	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
@@ -32,12 +28,6 @@ func native(t *testing.T, pair func(t *testing.T) (server, client *uapi.Device))
 	t.Helper()
 	s := rpc.NewServer(rpc.ServerConfig{})
 	register(s, interop.NewTestServer(), health.NewServer())
-	return nativeServer(t, s, pair)
-}
-
-// nativeServer connects a client to s.
-func nativeServer(t *testing.T, s *rpc.Server, pair func(t *testing.T) (server, client *uapi.Device)) (conn *rpc.ClientConn, client *uapi.Device) {
-	t.Helper()
 	return nativeClient(t, s, pair, rpc.ClientConfig{})
 }
 
@@ -63,24 +53,9 @@ func nativeClient(t *testing.T, s *rpc.Server, pair func(t *testing.T) (server, 
 	return conn, client
 }
 
-// nativeSuite runs all cases on one connection. Tests of unimplemented methods
-// want a connection of grpc-go's, and are written anew.
-func nativeSuite(t *testing.T, c *rpc.ClientConn) {
-	ctx := limited(t)
-	service := testgrpc.NewTestServiceClient(c)
-	for _, one := range cases {
-		t.Log(one.name) // which of them ended the process
-		one.do(ctx, service)
-	}
-	t.Log("unimplemented_service")
-	interop.DoUnimplementedService(ctx, testgrpc.NewUnimplementedServiceClient(c))
-	err := c.Invoke(ctx, "/grpc.testing.TestService/UnimplementedCall", &testgrpc.Empty{}, &testgrpc.Empty{})
-	require.Equal(t, codes.Unimplemented, status.Code(err), err)
-}
-
 func TestNativeInterop(t *testing.T) {
 	c, _ := native(t, softPair)
-	nativeSuite(t, c)
+	suite(t, c)
 }
 
 // TestNativeCancelAfterBegin is TestCancelAfterBegin.
@@ -95,7 +70,7 @@ func TestNativeInteropWithFaults(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		c, client := native(t, faultyPair)
 		for range 5 {
-			nativeSuite(t, c)
+			suite(t, c)
 		}
 		counters := must.Get(client.Counters())(t)
 		require.NotZero(t, counters["retransmitted_pkts"])
@@ -118,21 +93,11 @@ func TestOneServiceThreeWays(t *testing.T) {
 	there, here := grpc.NewServer(grpc.WaitForHandlers(true)), rpc.NewServer(rpc.ServerConfig{})
 	register(there, test, healthy)
 	register(here, test, healthy)
-	ours, _ := nativeServer(t, here, softPair)
+	ours, _ := nativeClient(t, here, softPair, rpc.ClientConfig{})
 
 	h := newHost(t, softPair)
-	tcp := must.Get(net.Listen("tcp", "localhost:0"))(t)
-	served := make(chan error, 2)
-	go func() { served <- there.Serve(h) }()
-	go func() { served <- there.Serve(tcp) }()
-	t.Cleanup(func() {
-		there.Stop()
-		require.NoError(t, <-served)
-		require.NoError(t, <-served)
-	})
-	byTCP, err := grpc.NewClient(tcp.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, byTCP.Close()) })
+	serve(t, there, h)
+	byTCP := overTCP(t, there)
 
 	ctx := limited(t)
 	for _, want := range []grpc_health_v1.HealthCheckResponse_ServingStatus{grpc_health_v1.HealthCheckResponse_NOT_SERVING, grpc_health_v1.HealthCheckResponse_SERVING} {

@@ -1,7 +1,6 @@
 package grpctest
 
 import (
-	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +11,6 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/interop"
 	testgrpc "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/stats"
@@ -82,16 +80,10 @@ func TestOpenTelemetry(t *testing.T) {
 	x := newTraced()
 	reference := grpc.NewServer(grpc.StatsHandler(x.server))
 	testgrpc.RegisterTestServiceServer(reference, interop.NewTestServer())
-	l, err := net.Listen("tcp", "localhost:0")
-	require.NoError(t, err)
-	served := make(chan error, 1)
-	go func() { served <- reference.Serve(l) }()
-	tcp, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithStatsHandler(x.client))
-	require.NoError(t, err)
+	tcp := overTCP(t, reference, grpc.WithStatsHandler(x.client))
 	want := use(tcp, x, func() {
 		require.NoError(t, tcp.Close())
 		reference.GracefulStop()
-		require.NoError(t, <-served)
 	})
 	require.NotEmpty(t, want)
 

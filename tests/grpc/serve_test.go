@@ -130,13 +130,29 @@ func (h *host) serve(t *testing.T, options ...grpc.ServerOption) *grpc.Server {
 	t.Helper()
 	s := grpc.NewServer(append(options, grpc.WaitForHandlers(true))...)
 	testgrpc.RegisterTestServiceServer(s, interop.NewTestServer())
+	serve(t, s, h)
+	return s
+}
+
+// serve has a gRPC server serve a listener until the test ends.
+func serve(t *testing.T, s *grpc.Server, l net.Listener) {
 	served := make(chan error, 1)
-	go func() { served <- s.Serve(h) }()
+	go func() { served <- s.Serve(l) }()
 	t.Cleanup(func() {
 		s.Stop()
 		require.NoError(t, <-served)
 	})
-	return s
+}
+
+// overTCP has a gRPC server serve TCP too, and makes a client of it there.
+func overTCP(t *testing.T, s *grpc.Server, options ...grpc.DialOption) *grpc.ClientConn {
+	t.Helper()
+	l := must.Get(net.Listen("tcp", "localhost:0"))(t)
+	serve(t, s, l)
+	plain := grpc.WithTransportCredentials(insecure.NewCredentials())
+	c := must.Get(grpc.NewClient(l.Addr().String(), append(options, plain)...))(t)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
 }
 
 // encryption is the two ends of TLS, with a certificate for this test.
