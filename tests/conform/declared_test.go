@@ -152,10 +152,5 @@ func (d *difference) apply(record []string) (lines []string, ok bool) {
 			lines = append(lines, strings.Split(line, "\n")...)
 		}
 	}
-	for i := range used {
-		if !used[i] {
-			return lines, false
-		}
-	}
-	return lines, true
+	return lines, !slices.Contains(used, false)
 }

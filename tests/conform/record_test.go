@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -14,12 +15,8 @@ import (
 // begin with # are comments.
 type records map[string][]string
 
-const recordDir = "testdata"
-
-// readRecords reads all files of a directory. That there is none is an empty
-// set.
-func readRecords(dir string) (records, error) {
-	names, err := filepath.Glob(filepath.Join(dir, "*.txt"))
+func readRecords() (records, error) {
+	names, err := filepath.Glob("testdata/*.txt")
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +58,6 @@ func (all records) parse(file, text string) error {
 // a kernel's behaviour, right or wrong.
 func (all records) write(dir, header string, tests []test) error {
 	files := map[string]*strings.Builder{}
-	var order []string
 	for _, t := range tests {
 		lines, ok := all[t.name]
 		if !ok {
@@ -72,7 +68,6 @@ func (all records) write(dir, header string, tests []test) error {
 			b = &strings.Builder{}
 			fmt.Fprintf(b, "# %s\n", header)
 			files[t.group()] = b
-			order = append(order, t.group())
 		}
 		fmt.Fprintf(b, "\n== %s\n", t.name)
 		for _, line := range lines {
@@ -82,8 +77,8 @@ func (all records) write(dir, header string, tests []test) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	for _, group := range order {
-		if err := os.WriteFile(filepath.Join(dir, group+".txt"), []byte(files[group].String()), 0o644); err != nil {
+	for group, b := range files {
+		if err := os.WriteFile(filepath.Join(dir, group+".txt"), []byte(b.String()), 0o644); err != nil {
 			return err
 		}
 	}
@@ -93,30 +88,21 @@ func (all records) write(dir, header string, tests []test) error {
 // diff shows where an observation departs from what was expected, or "" if it
 // does not.
 func diff(want, got []string) string {
-	var b strings.Builder
-	for i := range max(len(want), len(got)) {
-		w, g := lineAt(want, i), lineAt(got, i)
-		switch {
-		case w == g:
-			fmt.Fprintf(&b, "  %s\n", w)
-			continue
-		case i < len(want) && i < len(got):
-			fmt.Fprintf(&b, "- %s\n+ %s\n", w, g)
-		case i < len(want):
-			fmt.Fprintf(&b, "- %s\n", w)
-		default:
-			fmt.Fprintf(&b, "+ %s\n", g)
-		}
-	}
-	if !strings.Contains("\n"+b.String(), "\n-") && !strings.Contains("\n"+b.String(), "\n+") {
+	if slices.Equal(want, got) {
 		return ""
 	}
-	return b.String()
-}
-
-func lineAt(lines []string, i int) string {
-	if i < len(lines) {
-		return lines[i]
+	var b strings.Builder
+	for i := range max(len(want), len(got)) {
+		if i < len(want) && i < len(got) && want[i] == got[i] {
+			fmt.Fprintf(&b, "  %s\n", want[i])
+			continue
+		}
+		if i < len(want) {
+			fmt.Fprintf(&b, "- %s\n", want[i])
+		}
+		if i < len(got) {
+			fmt.Fprintf(&b, "+ %s\n", got[i])
+		}
 	}
-	return ""
+	return b.String()
 }
