@@ -81,16 +81,11 @@ type endPlan struct {
 
 const allAccess = abi.AccessLocalWrite | abi.AccessRemoteWrite | abi.AccessRemoteRead | abi.AccessRemoteAtomic
 
-var mtus = []struct {
-	bytes int
-	abi   abi.MTU
-}{{256, abi.MTU256}, {512, abi.MTU512}, {1024, abi.MTU1024}, {2048, abi.MTU2048}, {4096, abi.MTU4096}}
-
 // newPlan draws a plan.
 func newPlan(seed uint64) *plan {
 	r := virtual.NewRand(seed)
-	m := mtus[r.Intn(len(mtus))]
-	p := &plan{mtu: m.bytes, mtuAbi: m.abi}
+	mtu := abi.MTU(r.Between(int(abi.MTU256), int(abi.MTU4096)))
+	p := &plan{mtu: mtu.Bytes(), mtuAbi: mtu}
 	p.large = r.Hit(0.02)
 	p.chaos = engine.Time(r.Between(1000, 20000)) * us
 	p.world = virtual.Options{

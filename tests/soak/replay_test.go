@@ -17,11 +17,11 @@ func TestSeedReplaysExactly(t *testing.T) {
 	const n = 60
 	first := make(map[uint64]Report)
 	for seed := uint64(1); seed <= n; seed++ {
-		first[seed] = Run(seed, Options{})
+		first[seed] = Run(seed, nil)
 	}
 	distinct := make(map[uint64]bool)
 	for seed := uint64(n); seed >= 1; seed-- {
-		again := Run(seed, Options{Log: func(string) {}}) // looking on changes nothing
+		again := Run(seed, func(string) {}) // looking on changes nothing
 		require.Equal(t, first[seed], again, "seed %d", seed)
 		distinct[uint64(again.Trace)] = true
 	}

@@ -12,11 +12,6 @@ import (
 	"github.com/rdmashim/rdmashim/tests/virtual"
 )
 
-// Options of a run.
-type Options struct {
-	Log func(line string) // gets a line for every event; may be nil
-}
-
 // Report is the result of a run.
 type Report struct {
 	Seed  uint64
@@ -25,10 +20,10 @@ type Report struct {
 	Err   error          // the oracle's finding, nil if none
 }
 
-// Run plays a seed.
-func Run(seed uint64, o Options) Report {
+// Run plays a seed. log gets a line for every event; it may be nil.
+func Run(seed uint64, log func(string)) Report {
 	r := &run{seed: seed, plan: newPlan(seed), tally: tally{}, rand: virtual.NewRand(seed ^ 0x5eed)}
-	err := r.live(o)
+	err := r.live(log)
 	if err != nil {
 		r.world.Logf("FAILED: %v", err)
 	}
@@ -38,15 +33,13 @@ func Run(seed uint64, o Options) Report {
 
 // live makes the world, plays the plan in it, and perhaps another one on the
 // same queue pairs. A panic is a failure of the seed.
-func (r *run) live(o Options) (err error) {
+func (r *run) live(log func(string)) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic at %d ns: %v\n%s", int64(r.world.Now()), p, debug.Stack())
 		}
 	}()
-	if err := r.makeWorld(o); err != nil {
-		return err
-	}
+	r.makeWorld(log)
 	if err := r.generation(); err != nil || !r.plan.again {
 		return err
 	}
@@ -92,10 +85,9 @@ type run struct {
 }
 
 // makeWorld makes the network of the plan, and its nodes.
-func (r *run) makeWorld(o Options) error {
+func (r *run) makeWorld(log func(string)) {
 	opts := r.plan.world
-	opts.Watch = r
-	opts.Log = o.Log
+	opts.Watch, opts.Log = r, log
 	r.world = virtual.New(opts)
 	for i, name := range []string{"a", "b", "stranger"} {
 		n := r.world.AddNode(name, netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}))
@@ -104,7 +96,6 @@ func (r *run) makeWorld(o Options) error {
 		}
 		r.nodes = append(r.nodes, n)
 	}
-	return nil
 }
 
 // build makes the connections of the plan, with their memory and programs. In a

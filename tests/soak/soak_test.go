@@ -68,11 +68,11 @@ func TestSoak(t *testing.T) {
 
 // runOne runs a seed with its events shown.
 func runOne(t *testing.T, seed uint64) {
-	var o Options
+	var log func(string)
 	if testing.Verbose() {
-		o.Log = func(line string) { fmt.Println(line) }
+		log = func(line string) { fmt.Println(line) }
 	}
-	rep := Run(seed, o)
+	rep := Run(seed, log)
 	t.Logf("seed %d, trace %016x", seed, uint64(rep.Trace))
 	if rep.Err != nil {
 		t.Errorf("seed %d (trace %016x): %v\n\treplay: %s", seed, uint64(rep.Trace), rep.Err, replay(seed))
@@ -93,7 +93,7 @@ func soak(from uint64, n, stop int) (total tally, failed []Report) {
 				next++
 				seed := from + uint64(next) - 1
 				mu.Unlock()
-				rep := Run(seed, Options{})
+				rep := Run(seed, nil)
 				mu.Lock()
 				for name, k := range rep.Tally {
 					total[name] += k
