@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,23 +60,10 @@ var harmless = []string{
 func goroutines() []string {
 	buf := make([]byte, 1<<20)
 	buf = buf[:runtime.Stack(buf, true)]
-	var left []string
-	for i, stack := range strings.Split(string(buf), "\n\n") {
-		if i == 0 || isHarmless(stack) {
-			continue
-		}
-		left = append(left, stack)
-	}
-	return left
-}
-
-func isHarmless(stack string) bool {
-	for _, h := range harmless {
-		if strings.Contains(stack, h) {
-			return true
-		}
-	}
-	return false
+	others := strings.Split(string(buf), "\n\n")[1:]
+	return slices.DeleteFunc(others, func(stack string) bool {
+		return slices.ContainsFunc(harmless, func(h string) bool { return strings.Contains(stack, h) })
+	})
 }
 
 // descriptors lists the open descriptors that a test can be blamed for, where

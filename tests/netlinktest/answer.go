@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"reflect"
+	"slices"
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/nldev"
@@ -176,7 +178,7 @@ func (l *Link) objects(command string) ([]byte, error) {
 		return table(l, "RES_CTX", o.Contexts, func(x netlinkmgr.Context) []byte { return encode(x.Owner, "RES_CTXN", x.CtxN) }), nil
 	case "RES_SRQ_GET":
 		return table(l, "RES_SRQ", o.SRQs, func(q netlinkmgr.SRQ) []byte {
-			var qps nldev.Nested
+			qps := nldev.Nested{} // there also when it is empty
 			for _, r := range q.QPs {
 				entry := nldev.Encode("MIN_RANGE", r.Min, "MAX_RANGE", r.Max)
 				if r.QPN != nil {
@@ -200,25 +202,12 @@ func table[T any](l *Link, name string, list []T, entry func(T) []byte) []byte {
 
 // encode leaves out nil attributes, and puts the owner behind the rest.
 func encode(o netlinkmgr.Owner, namesAndValues ...any) (b []byte) {
-	for i := 0; i < len(namesAndValues); i += 2 {
-		name, value := namesAndValues[i], namesAndValues[i+1]
-		switch v := value.(type) {
-		case *uint32:
-			if v == nil {
-				continue
-			}
-			value = *v
-		case *uint8:
-			if v == nil {
-				continue
-			}
-			value = *v
-		case []byte:
-			if v == nil {
-				continue
-			}
+	for pair := range slices.Chunk(namesAndValues, 2) {
+		v := reflect.ValueOf(pair[1])
+		if (v.Kind() == reflect.Pointer || v.Kind() == reflect.Slice) && v.IsNil() {
+			continue
 		}
-		b = append(b, nldev.Encode(name, value)...)
+		b = append(b, nldev.Encode(pair[0], reflect.Indirect(v).Interface())...)
 	}
 	if o.Kernel {
 		return append(b, nldev.Encode("RES_KERN_NAME", o.Comm)...)
