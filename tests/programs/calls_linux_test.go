@@ -6,21 +6,27 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/cbuild"
+	"github.com/rdmashim/rdmashim/tests/must"
 )
 
-// compile makes a program of testdata.
+// compile makes a program of testdata that is in C.
 func compile(t *testing.T, name string, flags ...string) (program string) {
 	t.Helper()
-	cc, err := cbuild.Compiler()
-	require.NoError(t, err)
-	program = filepath.Join(t.TempDir(), filepath.Base(name))
-	args := append([]string{"-O1", "-Wall", "-Werror", "-pthread", "-o", program, filepath.Join("testdata", name+".c")}, flags...)
-	out, err := exec.Command(cc, args...).CombinedOutput()
+	return compileBy(t, must.Get(cbuild.Compiler())(t), name+".c", append([]string{"-Werror", "-pthread"}, flags...)...)
+}
+
+// compileBy makes a program of a file of testdata.
+func compileBy(t *testing.T, compiler, source string, flags ...string) (program string) {
+	t.Helper()
+	program = filepath.Join(t.TempDir(), strings.TrimSuffix(filepath.Base(source), filepath.Ext(source)))
+	args := append([]string{"-O1", "-Wall", "-o", program, filepath.Join("testdata", source)}, flags...)
+	out, err := exec.Command(compiler, args...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return program
 }

@@ -62,15 +62,6 @@ func TestUCX(t *testing.T) {
 // openMPI has Open MPI use UCX and nothing else.
 const openMPI = "mpirun.openmpi --oversubscribe --mca pml ucx --mca osc ucx --mca btl ^openib"
 
-// compileMPI compiles a program of testdata for an MPI.
-func compileMPI(t *testing.T, compiler, name string) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), name)
-	out, err := exec.Command(compiler, "-O1", "-Wall", "-o", program, filepath.Join("testdata", name+".c")).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	return program
-}
-
 // mpirun runs ranks of a program, each on a device of its own, and returns what
 // they say.
 func mpirun(t *testing.T, launcher, program, options string, ranks int) string {
@@ -101,7 +92,7 @@ func mpirun(t *testing.T, launcher, program, options string, ranks int) string {
 // TestMPI: two ranks of Open MPI exchange a megabyte over UCX.
 func TestMPI(t *testing.T) {
 	needs(t, "mpirun.openmpi", "mpicc.openmpi")
-	program := compileMPI(t, "mpicc.openmpi", "megabyte")
+	program := compileBy(t, "mpicc.openmpi", "megabyte.c")
 	for _, c := range some([]struct {
 		name, options string
 		set           func(*testing.T)
@@ -131,7 +122,7 @@ func TestRanks(t *testing.T) {
 		for _, ranks := range []int{2, 4} {
 			t.Run(fmt.Sprintf("%s, %d", c.name, ranks), func(t *testing.T) {
 				needs(t, c.compiler)
-				out := mpirun(t, c.launcher, compileMPI(t, c.compiler, "ranks"), "", ranks)
+				out := mpirun(t, c.launcher, compileBy(t, c.compiler, "ranks.c"), "", ranks)
 				require.Equal(t, ranks, strings.Count(out, fmt.Sprintf("of %d has it all", ranks)), "%s", out)
 			})
 		}
@@ -221,9 +212,7 @@ func TestGloo(t *testing.T) {
 	amount.Rest(t)
 	needs(t, "g++")
 	header(t, "/usr/include/gloo/rendezvous/context.h", "libgloo-dev")
-	program := filepath.Join(t.TempDir(), "gloo")
-	out, err := exec.Command("g++", "-O1", "-Wall", "-o", program, "testdata/gloo.cc", "-lgloo", "-libverbs", "-pthread").CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	program := compileBy(t, "g++", "gloo.cc", "-lgloo", "-libverbs", "-pthread")
 	for _, ranks := range []int{2, 4} {
 		t.Run(fmt.Sprint(ranks), func(t *testing.T) {
 			var all []*process

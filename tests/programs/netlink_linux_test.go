@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -17,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmashim/rdmashim/kshim/cbuild"
 	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/netlinktest"
 )
@@ -26,7 +24,6 @@ import (
 // by them.
 func TestNetlink(t *testing.T) {
 	needs(t, "ibv_devices")
-	cc := must.Get(cbuild.Compiler())(t)
 	for _, c := range []struct{ line, says string }{
 		{"netlink", inChild() + "netlink is as it should be\n"},
 		{"discovery", "1 devices, the first is rxe0, found by netlink\n"},
@@ -34,10 +31,7 @@ func TestNetlink(t *testing.T) {
 	} {
 		t.Run(c.line, func(t *testing.T) {
 			args := strings.Fields(c.line)
-			program := filepath.Join(t.TempDir(), args[0])
-			out, err := exec.Command(cc, "-O1", "-Wall", "-rdynamic", "-o", program, filepath.Join("testdata", args[0]+".c"), "-ldl").CombinedOutput()
-			require.NoError(t, err, "%s", out)
-			args[0] = program
+			args[0] = compile(t, args[0], "-rdynamic", "-ldl")
 			device, _ := newDevice()
 			require.Regexp(t, "^"+c.says+"$", start(t, device, args...).ends(0))
 		})
