@@ -147,8 +147,8 @@ func (w *World) drop(f *Flight, why Fault) {
 	if w.log != nil {
 		w.log(fmt.Sprintf("%-12s %s", why, f))
 	}
-	if w.watch != nil {
-		w.watch.Dropped(f, why)
+	if w.opts.Watch != nil {
+		w.opts.Watch.Dropped(f, why)
 	}
 	w.release(f)
 }

@@ -67,8 +67,8 @@ func (w *World) launch(from *Node, qp *QP, pkt *wire.Datagram) {
 	if w.log != nil {
 		w.log(fmt.Sprintf("%-12s %s", "", f))
 	}
-	if w.watch != nil {
-		w.watch.Sent(f)
+	if w.opts.Watch != nil {
+		w.opts.Watch.Sent(f)
 	}
 	w.Carry(f)
 }
@@ -110,8 +110,8 @@ func (w *World) Deliver(f *Flight) {
 	if !w.flow(f.From, f.To).Check(f.Bytes, 0) {
 		w.Drops.ICRC++
 		w.note(noteICRC, 0, f.digest())
-		if w.watch != nil {
-			w.watch.Dropped(f, Corrupted)
+		if w.opts.Watch != nil {
+			w.opts.Watch.Dropped(f, Corrupted)
 		}
 		return
 	}
@@ -138,12 +138,12 @@ func (w *World) Deliver(f *Flight) {
 	if w.log != nil {
 		w.log(fmt.Sprintf("%-12s %s", "arrives", f))
 	}
-	if w.watch != nil {
-		w.watch.Arrives(f, qp, &p)
+	if w.opts.Watch != nil {
+		w.opts.Watch.Arrives(f, qp, &p)
 	}
 	qp.receive(f.From, &p)
-	if w.watch != nil {
-		w.watch.Arrived(f, qp, &p)
+	if w.opts.Watch != nil {
+		w.opts.Watch.Arrived(f, qp, &p)
 	}
 }
 

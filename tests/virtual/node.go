@@ -60,12 +60,12 @@ func newNode(w *World, name string, addr netip.Addr, index int) *Node {
 		Addr:    addr,
 		Index:   index,
 		Regions: mem.NewTable(keys),
-		Paths:   path.NewSet(w.pathLimit, nil),
+		Paths:   path.NewSet(w.opts.PathLimit, nil),
 		world:   w,
 		qps:     make(map[wire.QPN]*QP),
 		batch:   engine.NewBatch(64),
 	}
-	if !w.goBackN {
+	if !w.opts.GoBackN {
 		n.Stash = engine.NewStash()
 	}
 	return n
@@ -124,14 +124,14 @@ func (qp *QP) receive(from *Node, p *wire.Packet) {
 	w := qp.Node.world
 	qp.QP.Receive(w.now, from.Addr, p)
 	qp.drain()
-	if w.batching <= 0 {
+	if w.opts.Batching <= 0 {
 		qp.pump()
 		return
 	}
 	qp.schedule()
 	if !qp.pumping {
 		qp.pumping = true
-		w.events.push(event{at: w.now + engine.Time(w.rand.Uint64()%uint64(w.batching)), pump: qp})
+		w.events.push(event{at: w.now + engine.Time(w.rand.Uint64()%uint64(w.opts.Batching)), pump: qp})
 	}
 }
 
@@ -188,8 +188,8 @@ func (qp *QP) complete(c *engine.Completion) {
 	if w.log != nil {
 		w.log(fmt.Sprintf("%-12s %s %s", "completed", qp, formatCompletion(c)))
 	}
-	if w.watch != nil {
-		w.watch.Completed(qp, c)
+	if w.opts.Watch != nil {
+		w.opts.Watch.Completed(qp, c)
 	}
 }
 

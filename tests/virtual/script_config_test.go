@@ -14,7 +14,7 @@ import (
 // selective for both ends, or for a or b alone.
 func (s *script) config(o options) error {
 	s.w, s.at, s.kept = New(Options{}), 0, nil
-	s.w.watch = s
+	s.w.opts.Watch = s
 	s.w.Carry = func(f *Flight) {
 		s.printf("%s", f)
 		way := f.From.Name + "->" + f.To.Name

@@ -25,7 +25,8 @@ type Options struct {
 	OnePort bool
 	// Watch is told of events; may be nil.
 	Watch Watcher
-	// PathLimit is given to path.NewSet of each node.
+	// PathLimit is what a node's queue pairs together have in flight to another
+	// at most, in bytes; 0: any number.
 	PathLimit int
 	// GoBackN gives nodes no Stash.
 	GoBackN bool
@@ -65,19 +66,17 @@ type World struct {
 	Drops     struct{ ICRC, QPN uint64 }
 	Delivered uint64
 
+	opts     Options
 	now      engine.Time
 	rand     Rand
 	faults   Faults
 	latency  engine.Time
 	nsPerKiB engine.Time
-	batching engine.Time
-	watch    Watcher
 	log      func(string)
 
 	events   eventQueue
 	nodes    []*Node
 	byAddr   map[netip.Addr]*Node
-	onePort  bool
 	ways     [][]direction
 	flows    [][]wire.Flow
 	flights  uint64
@@ -85,27 +84,19 @@ type World struct {
 	mark     int    // bytes that wait for a wire and mark what follows; 0: any number
 	queue    int    // bytes that may wait for a wire; 0: any number
 	mtu      int    // bytes of UDP payload that pass; 0: any number
-	// pathLimit is what a node's queue pairs together have in flight to another
-	// at most, in bytes; 0: any number.
-	pathLimit int
-	goBackN   bool
-	spare     []*Flight
-	trace     Trace
-	failure   error
+	spare    []*Flight
+	trace    Trace
+	failure  error
 }
 
 // New makes a world without nodes, at time 0.
 func New(o Options) *World {
 	w := &World{
-		rand:      NewRand(o.Seed),
-		faults:    o.Faults,
-		latency:   engine.Time(o.Latency),
-		batching:  engine.Time(o.Batching),
-		onePort:   o.OnePort,
-		watch:     o.Watch,
-		pathLimit: o.PathLimit,
-		goBackN:   o.GoBackN,
-		byAddr:    make(map[netip.Addr]*Node),
+		opts:    o,
+		rand:    NewRand(o.Seed),
+		faults:  o.Faults,
+		latency: engine.Time(o.Latency),
+		byAddr:  make(map[netip.Addr]*Node),
 	}
 	if w.latency <= 0 {
 		w.latency = 5000
@@ -258,7 +249,7 @@ func (w *World) AddNode(name string, addr netip.Addr) *Node {
 
 // wireTo returns the wire of a way that ends at a port.
 func (w *World) wireTo(port *wireTime) *wireTime {
-	if w.onePort {
+	if w.opts.OnePort {
 		return port
 	}
 	return &wireTime{}
