@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -124,11 +125,7 @@ func TestFields(t *testing.T) {
 				continue
 			}
 			theirs, ok := reflect.TypeOf(c.theirs).FieldByName(f.Name)
-			own := false
-			for _, name := range c.own {
-				own = own || name == f.Name
-			}
-			switch {
+			switch own := slices.Contains(c.own, f.Name); {
 			case ok == own:
 				t.Errorf("%v.%s: in quic-go %v, declared as own %v", ours, f.Name, ok, own)
 			case f.Name == "StreamID": // quic-go's is signed
