@@ -3,7 +3,6 @@ package uapi_test
 import (
 	"encoding/hex"
 	"fmt"
-	"log"
 	"net/netip"
 	"syscall"
 	"testing"
@@ -142,48 +141,39 @@ func TestDatagramSource(t *testing.T) {
 // Datagrams: a queue pair without a connection exchanges messages with several
 // peers.
 func Example_datagrams() {
-	must := func(err error) {
-		if err != nil {
-			log.Fatal(err)
-		}
-	}
-	client, err := uapi.Open("sim?net=datagrams", uapi.OpenConfig{})
-	must(err)
+	client, server := openBoth("sim?net=datagrams")
 	defer client.Close()
-	server, err := uapi.Open("sim?net=datagrams", uapi.OpenConfig{})
-	must(err)
 	defer server.Close()
 
 	// The server posts a receive, with room for the route header.
 	const key = 0x11111111
 	config := uapi.QPConfig{Type: uapi.TypeUD, QKey: key, SendDepth: 8, RecvDepth: 8}
 	qs, err := server.CreateQPWith(config)
-	must(err)
+	check(err)
 	inbox := make([]byte, uapi.GRHLen+100)
 	in, err := server.RegMR(inbox, uapi.AccessLocalWrite)
-	must(err)
+	check(err)
 	_, err = server.PostRecv(qs, in, 0, uint64(len(inbox)))
-	must(err)
+	check(err)
 	there, err := server.LocalEndpoint(qs) // a client must know its Addr, its QPN and the key
-
-	must(err)
+	check(err)
 	qc, err := client.CreateQPWith(config)
-	must(err)
+	check(err)
 	out, err := client.RegMR([]byte("hello"), 0)
-	must(err)
+	check(err)
 	ah, err := client.CreateAH(there.Addr, uapi.AHConfig{})
-	must(err)
+	check(err)
 	_, err = client.PostSendTo(qc, ah, there.QPN, key, out, 0, 5)
-	must(err)
+	check(err)
 
 	var wc [1]uapi.WC
-	for n := 0; n == 0; must(err) {
+	for n := 0; n == 0; check(err) {
 		n, err = server.PollCQ(qs, wc[:])
 	}
 	from, err := uapi.DatagramSource(inbox)
-	must(err)
+	check(err)
 	here, err := client.LocalEndpoint(qc)
-	must(err)
+	check(err)
 	fmt.Printf("%s\n", inbox[uapi.GRHLen:wc[0].ByteLen])
 	fmt.Println(from == here.Addr.Addr(), wc[0].SrcQPN == uint32(qc))
 	// Output:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 
 	"github.com/rdmashim/rdmashim/uapi"
 )
@@ -12,15 +11,14 @@ import (
 // A server lends its buffer for one request: a window opens it to the client,
 // whose answer closes it. Before and after, no key reaches it.
 func ExampleDevice_CreateMW() {
-	server, client, qs, qc := connected("sim?net=window", "sim?net=window")
+	server, client, qs, qc := connected("sim?net=window")
 	defer server.Close()
 	defer client.Close()
 	ctx := context.Background()
 	wait := func(d *uapi.Device, qp uapi.QP) uapi.WC {
 		var wc [1]uapi.WC
-		if _, err := d.WaitCQ(ctx, qp, wc[:]); err != nil {
-			log.Fatal(err)
-		}
+		_, err := d.WaitCQ(ctx, qp, wc[:])
+		check(err)
 		return wc[0]
 	}
 
@@ -34,46 +32,36 @@ func ExampleDevice_CreateMW() {
 	data := append([]byte("for this"), make([]byte, uapi.RegionSize)...)
 	in, err5 := client.RegMR(data, uapi.AccessLocalWrite)
 	_, err6 := client.PostRecv(qc, in, 8, uapi.RegionSize)
-	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
-		log.Fatal(err)
-	}
+	check(errors.Join(err1, err2, err3, err4, err5, err6))
 
 	// One post binds the window and tells the client.
 	part := uapi.SGE{MR: mem, Offset: 1024, Length: 1024}
 	loan, err := server.NextRegion(mw, part, uapi.AccessRemoteWrite)
-	if err != nil {
-		log.Fatal(err)
-	}
-	if _, err := loan.AppendBinary(told[:0]); err != nil {
-		log.Fatal(err)
-	}
-	if _, err := server.Post(qs, []uapi.WR{
+	check(err)
+	_, err = loan.AppendBinary(told[:0])
+	check(err)
+	_, err = server.Post(qs, []uapi.WR{
 		{Op: uapi.OpBindMW, MW: mw, SGE: []uapi.SGE{part}, Access: uapi.AccessRemoteWrite},
 		{Op: uapi.OpSend, Flags: uapi.Signaled, SGE: []uapi.SGE{{MR: out, Length: uapi.RegionSize}}},
-	}); err != nil {
-		log.Fatal(err)
-	}
+	})
+	check(err)
 	wait(server, qs)
 
 	// The client writes, and its answer revokes the key.
 	wait(client, qc)
 	var there uapi.Region
-	if err := there.UnmarshalBinary(data[8:]); err != nil {
-		log.Fatal(err)
-	}
-	if _, err := client.Post(qc, []uapi.WR{
+	check(there.UnmarshalBinary(data[8:]))
+	_, err = client.Post(qc, []uapi.WR{
 		{Op: uapi.OpWrite, SGE: []uapi.SGE{{MR: in, Length: 8}}, RemoteAddr: there.Addr, RKey: there.RKey},
 		{Op: uapi.OpSendInv, Flags: uapi.Signaled, RKey: there.RKey},
-	}); err != nil {
-		log.Fatal(err)
-	}
+	})
+	check(err)
 	fmt.Println("the client's answer:", wait(client, qc).Status.Name())
 	answer := wait(server, qs)
 	fmt.Printf("the server has %q, and the key is revoked: %t\n", page[1024:1032], answer.Flags == uapi.WCWithInv && answer.InvRKey == loan.RKey)
 
-	if _, err := client.PostWrite(qc, in, 0, there.Addr, there.RKey, 8); err != nil {
-		log.Fatal(err)
-	}
+	_, err = client.PostWrite(qc, in, 0, there.Addr, there.RKey, 8)
+	check(err)
 	fmt.Println("a second write:", wait(client, qc).Status.Name())
 	// Output:
 	// the client's answer: SUCCESS
