@@ -114,7 +114,7 @@ func TestOwnFailureThatNobodyPolls(t *testing.T) {
 
 // TestOwnFailureOnAnotherQueue: the reason is found in the send queue's
 // completions when the first that the program takes is of a receive that was
-// flushed.
+// flushed. Calls that name a queue pair are for those with one queue.
 func TestOwnFailureOnAnotherQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoDevices(t, "")
@@ -128,6 +128,10 @@ func TestOwnFailureOnAnotherQueue(t *testing.T) {
 		r.mr = must.Get(a.RegMR(make([]byte, 64), AccessLocalWrite))(t)
 		id := r.wrongKey(t)
 		var wc [1]WC
+		_, err := a.PollCQ(j.qa, wc[:])
+		require.ErrorIs(t, err, syscall.EINVAL)
+		_, err = a.WaitCQ(t.Context(), j.qa, wc[:])
+		require.ErrorIs(t, err, syscall.EINVAL)
 		must.Get(a.WaitQueue(t.Context(), cq[1], wc[:]))(t)
 		require.Equal(t, WCWRFlushErr, wc[0].Status)
 		require.True(t, over(a, j.qa))
@@ -191,7 +195,6 @@ func TestFlushedSaysWhy(t *testing.T) {
 					require.ErrorContains(t, err, c.why.Error())
 					require.Contains(t, wc.String(), c.why.Error())
 				}
-				require.ErrorIs(t, must.Get(r.a.Cause(r.qa))(t), c.why)
 				require.NoError(t, r.a.Disconnect(r.qa), "again it does nothing")
 				require.NoError(t, r.a.DestroyQP(r.qa))
 				require.NoError(t, r.a.DeregMR(r.mr))

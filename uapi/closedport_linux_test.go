@@ -43,6 +43,7 @@ func TestDialUnreachable(t *testing.T) {
 	d := testDevice(t, "soft:127.0.0.1?port=0")
 	_, err := d.Dial(context.Background(), "203.0.113.7:7471", DialConfig{})
 	require.ErrorIs(t, err, syscall.ENETUNREACH)
+	require.ErrorContains(t, err, "soft:ADDRESS")
 }
 
 // TestDialSilence: the error of a caller's deadline says what was tried.

@@ -48,10 +48,8 @@ func TestOpenSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	for device, says := range map[string]string{
 		"Soft":              `did you mean "soft"?`,
-		"soft0":             `did you mean "soft"?`,
 		"127.0.0.1?loss=1%": `did you mean "soft:127.0.0.1?loss=1%"?`,
 		"nosuchdevice":      "soft devices need no kernel device, and 'rdmashim doctor' says",
-		"soft?loss=1":       "write 1% or 100%",
 	} {
 		_, err := uapi.Open(device, uapi.OpenConfig{})
 		require.ErrorContains(t, err, says)
@@ -122,11 +120,6 @@ func TestSoftOnIPv6(t *testing.T) {
 	defer a.Close()
 	b := openDevice(t, "soft:[::1]?port=0")
 	checkTransfer(t, a, b)
-
-	// One side IPv4 and the other IPv6 is caught when connecting.
-	v4 := openDevice(t, "soft?port=0")
-	e := must.Get(v4.LocalEndpoint(mustQP(t, v4, uapi.QPConfig{})))(t)
-	require.ErrorIs(t, a.ConnectQP(mustQP(t, a, uapi.QPConfig{}), e), syscall.EAFNOSUPPORT)
 }
 
 // checkTransfer moves some bytes each way.
@@ -146,19 +139,6 @@ func checkTransfer(t *testing.T, a, b *uapi.Device) {
 	require.NoError(t, b.DestroyQP(qb))
 	require.NoError(t, a.DeregMR(ma))
 	require.NoError(t, b.DeregMR(mb))
-}
-
-// A peer that a loopback device cannot reach is an error when connecting, not
-// two seconds later.
-func TestUnreachablePeer(t *testing.T) {
-	t.Parallel()
-	d := openDevice(t, "soft?port=0")
-	qp := mustQP(t, d, uapi.QPConfig{})
-	e := must.Get(d.LocalEndpoint(qp))(t)
-	e.Addr = netip.MustParseAddrPort("198.51.100.1:4791")
-	err := d.ConnectQP(qp, e)
-	require.ErrorIs(t, err, syscall.ENETUNREACH)
-	require.ErrorContains(t, err, "soft:ADDRESS")
 }
 
 func TestDevices(t *testing.T) {
@@ -235,19 +215,4 @@ func TestLogger(t *testing.T) {
 	openDeviceWith(t, "sim", uapi.OpenConfig{Logger: log})
 	require.Contains(t, text.String(), "gid_index=0")
 	require.Contains(t, text.String(), "mtu=4096")
-}
-
-// Soft devices' errors name no device files, which no soft device has.
-func TestErrorsNameNoDeviceFiles(t *testing.T) {
-	t.Parallel()
-	d := openDevice(t, "sim")
-	l := must.Get(d.Listen(":7000", uapi.ListenConfig{}))(t)
-	defer l.Close()
-	_, again := d.Listen(":7000", uapi.ListenConfig{})
-	require.ErrorIs(t, again, syscall.EADDRINUSE)
-	_, inaccessible := d.RegMR(make([]byte, 1), uapi.AccessRemoteWrite)
-	require.ErrorIs(t, inaccessible, syscall.EINVAL)
-	for _, err := range []error{again, inaccessible} {
-		require.NotContains(t, err.Error(), "/dev/")
-	}
 }

