@@ -42,23 +42,10 @@ func simAt(t *testing.T, net, addr string) *Device {
 
 // accepting accepts the listener's requests until the test ends.
 func accepting(t *testing.T, l *Listener) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			r, err := l.Accept(t.Context())
-			if err != nil {
-				return
-			}
-			if qp, err := r.Accept(t.Context(), nil); err == nil {
-				<-r.Device.Done(qp)
-				_ = r.Device.DestroyQP(qp)
-			}
-		}
-	}()
+	s := serveEach(l)
 	t.Cleanup(func() {
 		l.Close()
-		<-done
+		s.all.Wait()
 	})
 }
 

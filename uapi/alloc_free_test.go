@@ -22,7 +22,7 @@ func TestPostAndPollAllocateNothing(t *testing.T) {
 		t.Run(device, func(t *testing.T) {
 			a := testDevice(t, device)
 			b := testDevice(t, device)
-			qa, qb := linkedWith(t, a, b, QPConfig{SendDepth: 8, RecvDepth: 8, Inline: 64})
+			qa, qb := linked(t, a, b, QPConfig{SendDepth: 8, RecvDepth: 8, Inline: 64})
 			buf, target := make([]byte, 4096), make([]byte, 4096)
 			mr := must.Get(a.RegMR(buf, AccessLocalWrite))(t)
 			peer := must.Get(b.RegMR(target, AccessLocalWrite|AccessRemoteWrite))(t)

@@ -19,16 +19,18 @@ type causeRig struct {
 	mr   MR // of a
 }
 
-func causes(t *testing.T, interval time.Duration, config QPConfig, f func(t *testing.T, r *causeRig)) {
+func causes(t *testing.T, interval time.Duration, f func(t *testing.T, r *causeRig)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &causeRig{}
 		r.a, r.b = twoHosts(t)
-		l := listening(t, r.b, ListenConfig{KeepAlive: interval})
-		r.joined = join(t, r.a.Device, r.b.Device, l, DialConfig{KeepAlive: interval, QPConfig: config})
+		l := must.Get(r.b.Listen(":0", ListenConfig{KeepAlive: interval}))(t)
+		r.joined = join(t, r.a.Device, r.b.Device, l, DialConfig{KeepAlive: interval, QPConfig: QPConfig{SendDepth: 2, RecvDepth: 2}})
 		r.mr = must.Get(r.a.RegMR(make([]byte, 64), AccessLocalWrite))(t)
 		f(t, r)
-		r.leave(t)
+		require.NoError(t, r.a.DestroyQP(r.qa))
 		require.NoError(t, r.a.DeregMR(r.mr))
+		_ = l.Close() // whose process may have ended
+		_ = r.b.Close()
 	})
 }
 
@@ -75,8 +77,7 @@ func TestOwnFailureEndsAtOnce(t *testing.T) {
 			"PollQueue": func(r *causeRig, cq CQ, wc []WC) (int, error) { synctest.Wait(); return r.a.PollQueue(cq, wc) },
 		} {
 			t.Run(name+" "+interval.String(), func(t *testing.T) {
-				causes(t, interval, QPConfig{SendDepth: 2, RecvDepth: 2}, func(t *testing.T, r *causeRig) {
-
+				causes(t, interval, func(t *testing.T, r *causeRig) {
 					time.Sleep(DefaultKeepAlive + time.Second) // a keepalive was answered
 					id := r.wrongKey(t)
 					info := must.Get(r.a.QueryQP(r.qa))(t)
@@ -98,7 +99,7 @@ func TestOwnFailureEndsAtOnce(t *testing.T) {
 // TestOwnFailureThatNobodyPolls: a keepalive that looks finds the completion,
 // which stays for the program.
 func TestOwnFailureThatNobodyPolls(t *testing.T) {
-	causes(t, 0, QPConfig{SendDepth: 2, RecvDepth: 2}, func(t *testing.T, r *causeRig) {
+	causes(t, 0, func(t *testing.T, r *causeRig) {
 		time.Sleep(DefaultKeepAlive + time.Second)
 		id := r.wrongKey(t)
 		<-r.a.Done(r.qa)
@@ -156,12 +157,7 @@ func TestFlushedSaysWhy(t *testing.T) {
 		"this side disconnects":   {func(r *causeRig) error { return r.a.Disconnect(r.qa) }, ErrDisconnected},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := &causeRig{}
-				r.a, r.b = twoHosts(t)
-				l := must.Get(r.b.Listen(":0", ListenConfig{}))(t)
-				r.joined = join(t, r.a.Device, r.b.Device, l, DialConfig{})
-				r.mr = must.Get(r.a.RegMR(make([]byte, 64), AccessLocalWrite))(t)
+			causes(t, 0, func(t *testing.T, r *causeRig) {
 				for range 2 {
 					must.Get(r.a.PostRecv(r.qa, r.mr, 0, 8))(t)
 				}
@@ -196,10 +192,6 @@ func TestFlushedSaysWhy(t *testing.T) {
 					require.Contains(t, wc.String(), c.why.Error())
 				}
 				require.NoError(t, r.a.Disconnect(r.qa), "again it does nothing")
-				require.NoError(t, r.a.DestroyQP(r.qa))
-				require.NoError(t, r.a.DeregMR(r.mr))
-				_ = l.Close()
-				_ = r.b.Close()
 			})
 		})
 	}

@@ -99,12 +99,7 @@ func (j *joined) leave(t *testing.T) {
 }
 
 // linked connects a queue pair of each device to the other's.
-func linked(t *testing.T, a, b *Device, sends, receives int) (qa, qb QP) {
-	t.Helper()
-	return linkedWith(t, a, b, QPConfig{SendDepth: sends, RecvDepth: receives})
-}
-
-func linkedWith(t *testing.T, a, b *Device, config QPConfig) (qa, qb QP) {
+func linked(t *testing.T, a, b *Device, config QPConfig) (qa, qb QP) {
 	t.Helper()
 	var qps [2]QP
 	var ends [2]Endpoint

@@ -3,11 +3,11 @@ package uapi
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/hex"
 	"io"
 	"net"
 	"os"
+	"slices"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -69,49 +69,43 @@ func connected(t *testing.T, transport string) (a, b net.Conn) {
 // The frame as its documentation says, byte by byte.
 func TestIntroductionBytes(t *testing.T) {
 	payload := must.Get(introduction.append(nil))(t)
-	var frame bytes.Buffer
-	require.NoError(t, writeFrame(&frame, frameIntroduce, payload))
+	frame := frame(frameIntroduce, payload)
 	require.Equal(t, "5244494e"+"02"+"01"+"0000"+"00000065"+
 		endpoint4Hex+"00000002"+"00000005"+
 		"00007f0000001000"+"0000000000001000"+"00abcd01"+"00000003"+
 		"0000000000000001"+"0000000000000002"+"00000003"+"00000000"+
-		hex.EncodeToString([]byte("hello")), hex.EncodeToString(frame.Bytes()))
+		hex.EncodeToString([]byte("hello")), hex.EncodeToString(frame))
 
 	for n := range payload {
 		in, err := parseIntroduction(payload[:n])
 		require.ErrorIs(t, err, syscall.EINVAL, "%d bytes", n)
 		require.Zero(t, in)
 	}
-	for n := range frame.Len() {
-		_, err := readFrame(bytes.NewReader(frame.Bytes()[:n]), frameIntroduce)
+	for n := range frame {
+		_, err := readFrame(bytes.NewReader(frame[:n]), frameIntroduce)
 		require.ErrorIs(t, err, io.ErrUnexpectedEOF, "%d bytes", n)
 	}
 }
 
 func TestExchangeWithHostilePeer(t *testing.T) {
-	frame := func(edit func(b []byte) []byte) []byte {
-		payload := must.Get(introduction.append(nil))(t)
-		var w bytes.Buffer
-		require.NoError(t, writeFrame(&w, frameIntroduce, payload))
-		return edit(w.Bytes())
-	}
-	put := func(at int, v byte) []byte { return frame(func(b []byte) []byte { b[at] = v; return b }) }
+	good := frame(frameIntroduce, must.Get(introduction.append(nil))(t))
+	put := func(at int, v ...byte) []byte { return slices.Replace(bytes.Clone(good), at, at+len(v), v...) }
 	for name, c := range map[string]struct {
 		sends []byte
 		want  error
 	}{
 		"http":              {[]byte("HTTP/1.1 400 Bad Request\r\n\r\n"), syscall.EPROTO},
 		"nothing":           {nil, io.ErrUnexpectedEOF},
-		"half":              {frame(func(b []byte) []byte { return b[:30] }), io.ErrUnexpectedEOF},
+		"half":              {good[:30], io.ErrUnexpectedEOF},
 		"version":           {put(4, 1), syscall.EPROTONOSUPPORT},
 		"kind":              {put(5, 2), syscall.EPROTO},
 		"reserved":          {put(7, 1), syscall.EPROTO},
-		"4 GiB":             {frame(func(b []byte) []byte { binary.BigEndian.PutUint32(b[8:], 1<<32-1); return b }), syscall.EMSGSIZE},
+		"4 GiB":             {put(8, 0xff, 0xff, 0xff, 0xff), syscall.EMSGSIZE},
 		"endpoint":          {put(12, 0), syscall.EINVAL},
 		"endpoint version":  {put(16, 9), syscall.EPROTONOSUPPORT},
 		"many regions":      {put(frameHeader+endpointSize, 0xff), syscall.EINVAL},
 		"much data":         {put(frameHeader+endpointSize+4, 0xff), syscall.EINVAL},
-		"region wraps over": {frame(func(b []byte) []byte { copy(b[frameHeader+introFixed:], bytes.Repeat([]byte{0xff}, 16)); return b }), syscall.EINVAL},
+		"region wraps over": {put(frameHeader+introFixed, bytes.Repeat([]byte{0xff}, 16)...), syscall.EINVAL},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := connected(t, "tcp")

@@ -40,7 +40,7 @@ func TestIdleDeviceForgets(t *testing.T) {
 		return
 	}
 	d := testDevice(t, "sim")
-	at := openOwn(t, d)
+	at := d.chosen.addr
 	shared := must.Get(d.CreateSRQ(SRQConfig{Depth: 1}))(t)
 	mem, group := make([]byte, 64), netip.MustParseAddr("239.1.2.3")
 	for _, kind := range []struct {
@@ -149,13 +149,4 @@ func TestEndedConnectionsAreForgotten(t *testing.T) {
 			return nil
 		}, func() { time.Sleep(time.Minute) }) // of the bubble's clock
 	})
-}
-
-// openOwn returns a device's address.
-func openOwn(t *testing.T, d *Device) netip.AddrPort {
-	t.Helper()
-	qp := must.Get(d.CreateQP(1, 1))(t)
-	e := must.Get(d.LocalEndpoint(qp))(t)
-	require.NoError(t, d.DestroyQP(qp))
-	return e.Addr
 }

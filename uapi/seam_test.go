@@ -36,7 +36,7 @@ func demo(t *testing.T, a, b *Device) {
 		mrs[i] = mr
 		defer func() { require.NoError(t, d.DeregMR(mr)) }()
 	}
-	qa, qb := linked(t, a, b, 32, 1)
+	qa, qb := linked(t, a, b, QPConfig{SendDepth: 32, RecvDepth: 1})
 	defer func() { require.NoError(t, a.DestroyQP(qa)) }()
 	defer func() { require.NoError(t, b.DestroyQP(qb)) }()
 	peer := must.Get(b.QueryMR(mrs[2]))(t)

@@ -43,7 +43,7 @@ func TestWaitForReceiveIsLogged(t *testing.T) {
 		a := must.Get(Open("sim?net=unready", OpenConfig{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))}))(t)
 		defer a.Close()
 		b := testDevice(t, "sim?net=unready")
-		qa, qb := linkedWith(t, a, b, QPConfig{SendDepth: 4, RecvDepth: 4, MinRNRTimer: 20 * time.Millisecond})
+		qa, qb := linked(t, a, b, QPConfig{SendDepth: 4, RecvDepth: 4, MinRNRTimer: 20 * time.Millisecond})
 		ma := must.Get(a.RegMR(make([]byte, 8), AccessLocalWrite))(t)
 		mb := must.Get(b.RegMR(make([]byte, 8), AccessLocalWrite|AccessRemoteWrite))(t)
 		to := must.Get(b.QueryMR(mb))(t)
