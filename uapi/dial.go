@@ -131,12 +131,8 @@ func elsewhere(err error) bool {
 	if errors.As(err, &prepare) || errors.As(err, &rejected) && (rejected.Reason == RejectedByProgram || rejected.Reason == RejectedUnsupportedOption) {
 		return false
 	}
-	for _, way := range []error{ErrRefused, ErrUnreachable, syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.EAFNOSUPPORT, syscall.EADDRNOTAVAIL, syscall.ENODEV} {
-		if errors.Is(err, way) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]error{ErrRefused, ErrUnreachable, syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.EAFNOSUPPORT, syscall.EADDRNOTAVAIL, syscall.ENODEV},
+		func(way error) bool { return errors.Is(err, way) })
 }
 
 // prepareError is an error of DialConfig.Prepare.

@@ -115,13 +115,3 @@ func (d *Dialer) connect(ctx context.Context, device *uapi.Device, giveBack func
 	}
 	return newConn(ring, giveBack), nil
 }
-
-// anyOf reports whether err is one of the targets.
-func anyOf(err error, targets ...error) bool {
-	for _, target := range targets {
-		if errors.Is(err, target) {
-			return true
-		}
-	}
-	return false
-}

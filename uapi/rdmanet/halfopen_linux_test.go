@@ -93,17 +93,6 @@ func (h *host) echoByte(t *testing.T) {
 	}
 }
 
-// echoBytes serves connections until the listener ends.
-func (h *host) echoBytes() {
-	for {
-		c, err := h.Accept()
-		if err != nil {
-			return
-		}
-		go func() { _, _ = io.Copy(c, io.LimitReader(c, 1)) }()
-	}
-}
-
 // openFiles counts the process's descriptors.
 func openFiles(t *testing.T) int {
 	t.Helper()

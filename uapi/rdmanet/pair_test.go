@@ -3,6 +3,7 @@ package rdmanet_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -220,4 +221,15 @@ func connect(t *testing.T, config rdmanet.Config) (x, y *rdmanet.Conn) {
 func (h *host) beside(port string) string {
 	host, _, _ := net.SplitHostPort(h.addr)
 	return net.JoinHostPort(host, port)
+}
+
+// echoBytes serves connections, a byte each, until the listener ends.
+func (h *host) echoBytes() {
+	for {
+		c, err := h.Accept()
+		if err != nil {
+			return
+		}
+		go func() { _, _ = io.Copy(c, io.LimitReader(c, 1)) }()
+	}
 }

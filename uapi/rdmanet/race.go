@@ -2,8 +2,10 @@ package rdmanet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -86,5 +88,6 @@ func (d *Dialer) race(ctx context.Context, network, address string) (net.Conn, e
 // fallsBack reports whether another network may lead to a peer that RDMA did
 // not: no device leads there, or no peer of this package answers.
 func fallsBack(err error) bool {
-	return anyOf(err, syscall.ENODEV, syscall.ENETUNREACH, syscall.EHOSTUNREACH, uapi.ErrRefused, uapi.ErrUnreachable)
+	return slices.ContainsFunc([]error{syscall.ENODEV, syscall.ENETUNREACH, syscall.EHOSTUNREACH, uapi.ErrRefused, uapi.ErrUnreachable},
+		func(way error) bool { return errors.Is(err, way) })
 }

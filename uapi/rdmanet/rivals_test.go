@@ -134,21 +134,7 @@ func TestRival13ManyDialers(t *testing.T) {
 	h := softHost(t, rdmanet.Config{Ring: 16 << 10})
 	forge(t, h, 4)
 	require.Eventually(t, func() bool { return len(h.server.OpenHandles()) > 0 }, patience, time.Millisecond, "a forged request is being accepted")
-	go func() {
-		for {
-			c, err := h.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				b := make([]byte, 1)
-				if _, err := c.Read(b); err == nil {
-					_, _ = c.Write(b)
-				}
-			}()
-		}
-	}()
+	go h.echoBytes()
 	var all sync.WaitGroup
 	for i := range 64 {
 		all.Go(func() {
