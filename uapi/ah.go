@@ -69,10 +69,7 @@ func (d *Device) createAH(remote netip.AddrPort, config AHConfig) (AH, error) {
 		return -1, d.ended(err, &d.closed, "")
 	}
 	a := &addressHandle{device: d, pd: config.PD, verbs: v, made: caller()}
-	if err := enter(d, &addressHandles, &d.addresses, a, &a.handle, v.Destroy); err != nil {
-		return -1, err
-	}
-	return a.handle, nil
+	return enter(d, &addressHandles, &d.addresses, a, &a.handle, v.Destroy)
 }
 
 // reaches refuses an address that the device cannot send to.

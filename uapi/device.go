@@ -59,20 +59,21 @@ var (
 	windowHandles  handle.Table[window]
 )
 
-// enter gives an object its handle, and an entry in the device's own table. If
-// there is no handle left it undoes the object; a closed device has.
-func enter[H ~int, T any](d *Device, handles *handle.Table[T], own *map[H]*T, object *T, out *H, undo func() error) error {
+// enter gives an object its handle, which it returns, and an entry in the
+// device's own table. If there is no handle left it undoes the object; a closed
+// device has.
+func enter[H ~int, T any](d *Device, handles *handle.Table[T], own *map[H]*T, object *T, out *H, undo func() error) (H, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed.Load() {
-		return errDeviceClosed
+		return -1, errDeviceClosed
 	}
 	if handles.Put(object, func(h int) { *out = H(h) }) == 0 {
 		_ = undo()
-		return errs.Explain(syscall.ENOMEM, "the process has no handle left")
+		return -1, errs.Explain(syscall.ENOMEM, "the process has no handle left")
 	}
 	(*own)[*out] = object
-	return nil
+	return *out, nil
 }
 
 // leave makes a handle stale and reports whether this call did it.

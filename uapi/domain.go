@@ -27,26 +27,20 @@ type domain struct {
 //
 // Errors: ENOMEM when the device has no room.
 func (d *Device) CreatePD() (PD, error) {
-	p, err := d.createPD()
-	if err != nil {
-		return -1, opError("CreatePD", "", err)
-	}
-	return p.handle, nil
+	pd, err := d.createPD()
+	return pd, opError("CreatePD", "", err)
 }
 
-func (d *Device) createPD() (*domain, error) {
+func (d *Device) createPD() (PD, error) {
 	if d.closed.Load() {
-		return nil, errDeviceClosed
+		return -1, errDeviceClosed
 	}
 	v, err := d.verbs.AllocPD()
 	if err != nil {
-		return nil, d.ended(err, &d.closed, "")
+		return -1, d.ended(err, &d.closed, "")
 	}
 	p := &domain{device: d, verbs: v, made: caller()}
-	if err := enter(d, &domainHandles, &d.domains, p, &p.handle, v.Dealloc); err != nil {
-		return nil, err
-	}
-	return p, nil
+	return enter(d, &domainHandles, &d.domains, p, &p.handle, v.Dealloc)
 }
 
 // DestroyPD destroys a protection domain. EBUSY while a region, a queue pair or

@@ -91,11 +91,11 @@ func (d *Device) register(buf []byte, config MRConfig) (MR, error) {
 	}
 	r.verbs = v
 	r.state.Store(&regionState{buf: buf, info: r.describe()})
-	if err := enter(d, &regionHandles, &d.regions, r, &r.handle, v.Dereg); err != nil {
+	mr, err := enter(d, &regionHandles, &d.regions, r, &r.handle, v.Dereg)
+	if err != nil {
 		r.drop()
-		return -1, err
 	}
-	return r.handle, nil
+	return mr, err
 }
 
 // checkRegion refuses memory and access that no region may have.

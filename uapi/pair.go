@@ -183,7 +183,7 @@ func (q *queuePair) attachCQs() error {
 			return err
 		}
 		q.private = true
-		send, recv = cq.handle, cq.handle
+		send, recv = cq, cq
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

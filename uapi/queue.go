@@ -36,29 +36,23 @@ type completionQueue struct {
 // their queue pair fails. CreateQPWith refuses a queue pair that does not fit,
 // so that no completion is lost.
 func (d *Device) CreateCQ(size int) (CQ, error) {
-	q, err := d.createCQ(size, false)
-	if err != nil {
-		return -1, opError("CreateCQ", "", err)
-	}
-	return q.handle, nil
+	cq, err := d.createCQ(size, false)
+	return cq, opError("CreateCQ", "", err)
 }
 
-func (d *Device) createCQ(size int, private bool) (*completionQueue, error) {
+func (d *Device) createCQ(size int, private bool) (CQ, error) {
 	if d.closed.Load() {
-		return nil, errDeviceClosed
+		return -1, errDeviceClosed
 	}
 	if err := d.checkCQE(size); err != nil {
-		return nil, err
+		return -1, err
 	}
 	v, err := d.verbs.CreateCQ(size)
 	if err != nil {
-		return nil, d.ended(err, &d.closed, "")
+		return -1, d.ended(err, &d.closed, "")
 	}
 	q := &completionQueue{device: d, verbs: v, size: size, private: private, made: caller()}
-	if err := enter(d, &queueHandles, &d.queues, q, &q.handle, v.Destroy); err != nil {
-		return nil, err
-	}
-	return q, nil
+	return enter(d, &queueHandles, &d.queues, q, &q.handle, v.Destroy)
 }
 
 func (d *Device) checkCQE(size int) error {

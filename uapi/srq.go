@@ -68,40 +68,34 @@ type sharedQueue struct {
 //   - ENOMEM: the device has no room
 //   - EOPNOTSUPP: the device has no shared receive queues
 func (d *Device) CreateSRQ(config SRQConfig) (SRQ, error) {
-	s, err := d.createSRQ(config)
-	if err != nil {
-		return -1, opError("CreateSRQ", "", err)
-	}
-	return s.handle, nil
+	srq, err := d.createSRQ(config)
+	return srq, opError("CreateSRQ", "", err)
 }
 
-func (d *Device) createSRQ(config SRQConfig) (*sharedQueue, error) {
+func (d *Device) createSRQ(config SRQConfig) (SRQ, error) {
 	if d.closed.Load() {
-		return nil, errDeviceClosed
+		return -1, errDeviceClosed
 	}
 	config.SGE = max(config.SGE, 1)
 	switch {
 	case config.Depth < 1 || config.Depth > d.limits.srqDepth:
-		return nil, errs.Explain(syscall.EINVAL, "a shared receive queue of %d receives; the device makes 1 … %d", config.Depth, d.limits.srqDepth)
+		return -1, errs.Explain(syscall.EINVAL, "a shared receive queue of %d receives; the device makes 1 … %d", config.Depth, d.limits.srqDepth)
 	case config.SGE > d.limits.srqSGE:
-		return nil, errs.Explain(syscall.EINVAL, "shared receives of %d pieces; the device takes 1 … %d", config.SGE, d.limits.srqSGE)
+		return -1, errs.Explain(syscall.EINVAL, "shared receives of %d pieces; the device takes 1 … %d", config.SGE, d.limits.srqSGE)
 	}
 	if err := config.checkLimit(config.Limit); err != nil {
-		return nil, err
+		return -1, err
 	}
 	pd, err := d.domain(config.PD)
 	if err != nil {
-		return nil, err
+		return -1, err
 	}
 	v, err := pd.CreateSRQ(verbs.SRQInit{MaxWR: config.Depth, MaxSGE: config.SGE, Limit: config.Limit})
 	if err != nil {
-		return nil, d.ended(err, &d.closed, "")
+		return -1, d.ended(err, &d.closed, "")
 	}
 	s := &sharedQueue{device: d, verbs: v, config: config, made: caller(), takers: map[*completionQueue]int{}}
-	if err := enter(d, &sharedHandles, &d.shared, s, &s.handle, v.Destroy); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return enter(d, &sharedHandles, &d.shared, s, &s.handle, v.Destroy)
 }
 
 func (config *SRQConfig) checkLimit(n int) error {

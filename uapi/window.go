@@ -49,42 +49,39 @@ const typeMW2 = 2
 // window opens its whole region there, and to revoke a key for the second time,
 // from either side, ends the kernel. Soft devices have neither fault.
 func (d *Device) CreateMW(qp QP) (MW, error) {
-	w, err := d.createMW(qp)
-	if err != nil {
-		return -1, opError("CreateMW", qpName(qp), err)
-	}
-	return w.handle, nil
+	mw, err := d.createMW(qp)
+	return mw, opError("CreateMW", qpName(qp), err)
 }
 
-func (d *Device) createMW(qp QP) (*window, error) {
+func (d *Device) createMW(qp QP) (MW, error) {
 	q, err := d.pair(qp)
 	if err != nil {
-		return nil, err
+		return -1, err
 	}
 	if q.config.Type != TypeRC {
-		return nil, errs.Explain(syscall.EINVAL, "memory windows are for queue pairs of TypeRC, and it is of %v", q.config.Type)
+		return -1, errs.Explain(syscall.EINVAL, "memory windows are for queue pairs of TypeRC, and it is of %v", q.config.Type)
 	}
 	pd, err := d.domain(q.config.PD)
 	if err != nil { // destroyed meanwhile, with the queue pair
-		return nil, err
+		return -1, err
 	}
 	v, err := pd.AllocMW(typeMW2)
 	if err != nil {
-		return nil, d.ended(err, &q.dead, "the queue pair")
+		return -1, d.ended(err, &q.dead, "the queue pair")
 	}
 	w := &window{device: d, pair: q, verbs: v, key: v.RKey(), made: caller()}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if q.dead.Load() || windowHandles.Put(w, func(h int) { w.handle = MW(h) }) == 0 {
 		_ = v.Dealloc()
-		return nil, d.ended(errs.Explain(syscall.ENOMEM, "the process has no handle left"), &q.dead, "the queue pair")
+		return -1, d.ended(errs.Explain(syscall.ENOMEM, "the process has no handle left"), &q.dead, "the queue pair")
 	}
 	d.windows.Set(v.RKey()>>8, w)
 	if q.windows == nil {
 		q.windows = make(map[MW]*window)
 	}
 	q.windows[w.handle] = w
-	return w, nil
+	return w.handle, nil
 }
 
 // DestroyMW destroys a memory window, bound or not: when it returns, its key
