@@ -82,7 +82,7 @@ type DialConfig struct {
 //
 // After an error no queue pair or connection is left.
 func (d *Device) Dial(ctx context.Context, addr string, config DialConfig) (QP, error) {
-	inner, cancel := bounded(ctx)
+	inner, cancel := bounded(ctx, DefaultConnectTimeout)
 	defer cancel()
 	remotes, err := resolve(inner, addr)
 	qp := QP(-1)
@@ -243,11 +243,12 @@ func (q managedPair) dialOnce(ctx context.Context, id *rdmacm.ID, config *DialCo
 	return ConnInfo{LocalAddr: route.Local, RemoteAddr: route.Remote, PrivateData: peer.Private}, err
 }
 
-func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+// bounded gives ctx a deadline if it has none.
+func bounded(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeout(ctx, DefaultConnectTimeout)
+	return context.WithTimeout(ctx, limit)
 }
 
 // source is the device's address from which to reach remote.

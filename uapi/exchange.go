@@ -118,11 +118,8 @@ func swapFrames(ctx context.Context, conn net.Conn, kind byte, payload []byte) (
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, DefaultExchangeTimeout)
-		defer cancel()
-	}
+	ctx, cancel := bounded(ctx, DefaultExchangeTimeout)
+	defer cancel()
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(interrupted)

@@ -41,7 +41,6 @@ type Listener struct {
 type listenPart struct {
 	cm      *rdmacm.Listener
 	devices []*Device // on that kernel's devices
-	heard   chan struct{}
 }
 
 // ListenConfig says how to listen. The zero value of every field means the
@@ -86,7 +85,7 @@ func (d *Device) Listen(addr string, config ListenConfig) (*Listener, error) {
 	return l, opError("Listen", addr, err)
 }
 
-// resolveListen reads the address to listen on.
+// resolveListen reads an address of this host, to listen on or to open.
 func resolveListen(addr string) ([]netip.AddrPort, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), DefaultConnectTimeout)
 	defer cancel()
@@ -104,7 +103,7 @@ func listen(addr netip.AddrPort, devices []*Device, config ListenConfig) (*Liste
 	var err error
 	l := &Listener{requests: admission.New[*Request](config.Pending, config.Backlog, errSqueezed), addr: addr, keepAlive: config.KeepAlive, ended: make(chan struct{})}
 	for _, group := range byKernel(devices) {
-		p := &listenPart{devices: group, heard: make(chan struct{})}
+		p := &listenPart{devices: group}
 		if !addr.Addr().IsUnspecified() && !slices.ContainsFunc(group, func(d *Device) bool { return d.hasAddr(addr.Addr()) }) {
 			err = errs.Explain(syscall.EADDRNOTAVAIL, "the device has the address %v, not %v", group[0].chosen.addr.Addr(), addr.Addr())
 		} else if p.cm, err = group[0].listenCM(l.addr, config.Backlog); err != nil {
@@ -120,14 +119,13 @@ func listen(addr netip.AddrPort, devices []*Device, config ListenConfig) (*Liste
 		l.addr = netip.AddrPortFrom(l.addr.Addr(), p.cm.Addr().Port())
 	}
 	l.life, l.cut = context.WithCancel(context.Background())
+	var hearing sync.WaitGroup
 	for _, p := range l.parts {
-		go l.takeRequests(p)
+		hearing.Go(func() { l.takeRequests(p) })
 	}
 	go func() {
-		defer close(l.ended)
-		for _, p := range l.parts {
-			<-p.heard
-		}
+		hearing.Wait()
+		close(l.ended)
 	}()
 	return l, nil
 }
@@ -169,7 +167,6 @@ func (d *Device) listenCM(addr netip.AddrPort, backlog int) (*rdmacm.Listener, e
 // takeRequests takes a part's requests until the listener or the part's kernel
 // is closed.
 func (l *Listener) takeRequests(p *listenPart) {
-	defer close(p.heard)
 	for {
 		req, err := p.cm.Accept(l.life)
 		if err != nil {
@@ -198,24 +195,17 @@ func (l *Listener) request(p *listenPart, req *rdmacm.Request) (*Request, error)
 		if err != nil {
 			return nil, err
 		}
-		if d = deviceNamed(p.devices, name); d == nil {
+		i := slices.IndexFunc(p.devices, func(d *Device) bool { return d.where.Name == name && !d.closed.Load() })
+		if i < 0 {
 			p.devices[0].log.Debug("a request was refused: it is for a device that is not open", "device", name, "from", route.Remote)
 			return nil, errs.Explain(syscall.ENODEV, "the request is for device %s, which is not open", name)
 		}
+		d = p.devices[i]
 	}
 	r := &Request{Device: d, LocalAddr: route.Local, RemoteAddr: route.Remote, PrivateData: req.Peer.Private,
 		req: req, keepAlive: l.keepAlive, queue: l.requests}
 	r.place = &admission.Place[*Request]{Request: r, From: route.Remote.Addr()}
 	return r, nil
-}
-
-func deviceNamed(devices []*Device, name string) *Device {
-	for _, d := range devices {
-		if d.where.Name == name && !d.closed.Load() {
-			return d
-		}
-	}
-	return nil
 }
 
 // Addr is the address that is listened on, with the port that was chosen.

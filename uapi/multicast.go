@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"syscall"
 
+	"github.com/rdmashim/rdmashim/kshim/verbs"
 	"github.com/rdmashim/rdmashim/uapi/internal/errs"
 )
 
@@ -20,26 +21,24 @@ const MulticastQPN = 1<<24 - 1
 // device the interface must have joined the IP group (ip maddr), or nothing
 // comes.
 func (d *Device) AttachMulticast(qp QP, group netip.Addr) error {
-	q, err := d.pair(qp)
-	if err == nil {
-		err = d.isGroup(group)
-	}
-	if err == nil {
-		err = d.ended(q.verbs.AttachMulticast(group.Unmap()), &d.closed, "")
-	}
-	return opError("AttachMulticast", qpName(qp), err)
+	return d.changeGroup("AttachMulticast", qp, group, (*verbs.QP).AttachMulticast)
 }
 
 // DetachMulticast ends it. EINVAL if the queue pair is not in the group.
 func (d *Device) DetachMulticast(qp QP, group netip.Addr) error {
+	return d.changeGroup("DetachMulticast", qp, group, (*verbs.QP).DetachMulticast)
+}
+
+// changeGroup is AttachMulticast or DetachMulticast, by the client's.
+func (d *Device) changeGroup(op string, qp QP, group netip.Addr, change func(*verbs.QP, netip.Addr) error) error {
 	q, err := d.pair(qp)
 	if err == nil {
 		err = d.isGroup(group)
 	}
 	if err == nil {
-		err = d.ended(q.verbs.DetachMulticast(group.Unmap()), &d.closed, "")
+		err = d.ended(change(q.verbs, group.Unmap()), &d.closed, "")
 	}
-	return opError("DetachMulticast", qpName(qp), err)
+	return opError(op, qpName(qp), err)
 }
 
 // isGroup refuses an address of no multicast group, or of the other IP version.

@@ -30,9 +30,7 @@ import (
 //   - EADDRNOTAVAIL: no device has the address; the error lists what there is
 //   - EADDRINUSE: the address is taken; the error names the holder
 func OpenLocal(addr string, config OpenConfig) (*Device, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), DefaultConnectTimeout)
-	defer cancel()
-	list, err := resolve(ctx, withAnyPort(addr))
+	list, err := resolveListen(withAnyPort(addr))
 	if strings.HasPrefix(withAnyPort(addr), ":") {
 		list = []netip.AddrPort{{}}
 	}

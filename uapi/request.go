@@ -106,7 +106,7 @@ func (r *Request) accept(ctx context.Context, private []byte) (QP, error) {
 	if r.answered {
 		return -1, errAnswered
 	}
-	inner, cancel := bounded(ctx)
+	inner, cancel := bounded(ctx, DefaultConnectTimeout)
 	defer cancel()
 	r.answered = true
 	var err error
