@@ -18,8 +18,8 @@ const (
 	RESET ControlType = 3
 )
 
-// ResetCode is the argument of a RESET. A receiver takes unknown ones for
-// ClosedUnread.
+// ResetCode is the argument of a RESET. A receiver takes all alike, unknown
+// ones as well.
 type ResetCode uint64
 
 const (

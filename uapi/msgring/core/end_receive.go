@@ -45,10 +45,7 @@ func (e *End) carryOut(m *Control) error {
 		}
 		e.finSeen = true
 	case RESET:
-		e.resetSeen = true
-		if e.resetCode = ResetCode(m.Argument); e.resetCode > InternalError {
-			e.resetCode = ClosedUnread
-		}
+		e.resetSeen = true // whatever its code
 	}
 	return nil
 }
