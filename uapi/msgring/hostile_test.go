@@ -294,9 +294,7 @@ func TestDialRefused(t *testing.T) {
 		require.Equal(t, core.ReasonService, refusal.Reason)
 		require.ErrorIs(t, err, uapi.ErrRefused)
 		require.ErrorIs(t, <-accepted, syscall.ECONNREFUSED)
-		for _, c := range []msgring.Config{{Ring: 1000}, {Ring: 8 << 10}, {Mode: 2}, {MaxChunk: -1}, {Linger: -1}} {
-			_, err = msgring.Dial(t.Context(), x, at, c)
-			require.ErrorIs(t, err, syscall.EINVAL)
-		}
+		_, err = msgring.Dial(t.Context(), x, at, msgring.Config{Ring: 1000})
+		require.ErrorIs(t, err, syscall.EINVAL)
 	})
 }

@@ -73,14 +73,6 @@ func TestGolden(t *testing.T) {
 	require.Equal(t, string(want), got.String())
 }
 
-func TestHelloLengths(t *testing.T) {
-	h, a := hello(), rpcAnswer()
-	require.Len(t, h.Append(nil, false), HelloLen)
-	require.Len(t, h.Append(nil, true), HelloLen)
-	require.Len(t, a.Append(nil, false), HelloLen)
-	require.Len(t, a.Append(nil, true), AnswerLen)
-}
-
 func TestHelloReadsWhatItWrites(t *testing.T) {
 	for _, c := range []struct {
 		hello  Hello
