@@ -143,10 +143,8 @@ func (c *Conn) linger() {
 	timer.Stop()
 	c.mu.Lock()
 	undelivered := c.undelivered()
-	c.mu.Unlock()
 	device := c.memory.device
 	var disconnected error
-	c.mu.Lock()
 	if c.lent { // perhaps for long, and the peer does not wait for the program
 		c.mu.Unlock()
 		disconnected = device.Disconnect(c.qp)

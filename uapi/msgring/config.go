@@ -125,11 +125,11 @@ func (c Config) on(device *uapi.Device) (Config, error) {
 	return c, nil
 }
 
-// quanta is how many chunks the ring holds at most.
-func (c *Config) quanta() int { return c.Ring / int(core.DefaultQuantum(uint32(c.Ring))) }
-
-// receives is how many receives are posted.
-func (c *Config) receives() int { return c.quanta() + core.Controls }
+// receives is how many receives are posted: one for each chunk that the ring
+// holds at most, and for control messages.
+func (c *Config) receives() int {
+	return c.Ring/int(core.DefaultQuantum(uint32(c.Ring))) + core.Controls
+}
 
 // sends is the depth of the send queue.
 func (c *Config) sends() int { return core.Slots(uint32(c.Ring)) }
