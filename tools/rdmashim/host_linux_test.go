@@ -2,42 +2,20 @@ package main
 
 import (
 	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tests/netns"
+	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 )
 
-// TestDemoWithoutRoot runs the demo as an ordinary user; where the tests run as
-// one already, they all show it.
+// TestDemoWithoutRoot runs the demo as an ordinary user.
 func TestDemoWithoutRoot(t *testing.T) {
-	if os.Getuid() != 0 {
-		requireProof(t, runDemo(t), mustExecutable(t))
-		return
-	}
-	dir := must.Get(os.MkdirTemp("", "rdmashim-user-"))(t)
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	require.NoError(t, os.Chmod(dir, 0o755))
-	program := filepath.Join(dir, "rdmashim")
-	require.NoError(t, os.WriteFile(program, readFile(t, mustExecutable(t)), 0o755))
-	cmd := exec.CommandContext(t.Context(), program, "demo", "--json")
-	cmd.Dir = "/"
-	cmd.Env = []string{asTool + "=1"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534, NoSetGroups: true}}
-	requireProof(t, decodeReport(t, finish(t, cmd)), program)
-}
-
-func mustExecutable(t *testing.T) string {
-	t.Helper()
-	self := must.Get(os.Executable())(t)
-	return self
+	cmd := clitest.WithoutRoot(t, "demo", "--json")
+	requireProof(t, decodeReport(t, finish(t, cmd)), cmd.Path)
 }
 
 // TestDemoWhilePortIsHeld: something else holds UDP 4791 on every address, as a

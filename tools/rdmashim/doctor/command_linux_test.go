@@ -1,10 +1,7 @@
 package doctor
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -93,20 +90,7 @@ func TestDoctorBadInput(t *testing.T) {
 // TestDoctorWithoutRoot: an ordinary user is told which parts are not seen, and
 // the device works.
 func TestDoctorWithoutRoot(t *testing.T) {
-	cmd := clitest.Tool(t, "doctor", "-j", "soft")
-	if os.Getuid() == 0 {
-		dir, err := os.MkdirTemp("", "rdmashim-user-")
-		require.NoError(t, err)
-		t.Cleanup(func() { os.RemoveAll(dir) })
-		require.NoError(t, os.Chmod(dir, 0o755))
-		cmd.Path = filepath.Join(dir, "rdmashim")
-		self, err := os.ReadFile(os.Args[0])
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(cmd.Path, self, 0o755))
-		cmd.Dir = "/"
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534, NoSetGroups: true}}
-	}
-	r := decodeDoctor(t, clitest.Finish(t, cmd))
+	r := decodeDoctor(t, clitest.Finish(t, clitest.WithoutRoot(t, "doctor", "-j", "soft")))
 	require.True(t, r.OK, "%+v", r)
 	got := statuses(r)
 	require.Equal(t, Pass, got["loopback"])
