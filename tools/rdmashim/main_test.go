@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -34,20 +33,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 type outcome = clitest.Outcome
 
-func tool(t *testing.T, args ...string) *exec.Cmd {
-	t.Helper()
-	return clitest.Tool(t, args...)
-}
-
-func runTool(t *testing.T, args ...string) outcome {
-	t.Helper()
-	return clitest.RunTool(t, args...)
-}
-
-func finish(t *testing.T, cmd *exec.Cmd) outcome {
-	t.Helper()
-	return clitest.Finish(t, cmd)
-}
+var tool, runTool, finish = clitest.Tool, clitest.RunTool, clitest.Finish
 
 // runDemo runs the demo with --json and decodes its report.
 func runDemo(t *testing.T, args ...string) demo.Report {
