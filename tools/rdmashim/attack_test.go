@@ -43,12 +43,13 @@ func newVisitor(t *testing.T) *visitor {
 	return g
 }
 
-// move reads or writes the beginning of a region of the server's.
+// move reads or writes the beginning of a region of the server's, or sends; the
+// immediate, of operations that have one, is 17.
 func (g *visitor) move(op uapi.Op, at uapi.Region, n uint64) uapi.Status {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(g.t.Context(), time.Minute)
 	defer cancel()
-	_, err := g.Post(g.qp, []uapi.WR{{Op: op, Flags: uapi.Signaled, SGE: []uapi.SGE{{MR: g.mr, Length: n}}, RemoteAddr: at.Addr, RKey: at.RKey}})
+	_, err := g.Post(g.qp, []uapi.WR{{Op: op, Flags: uapi.Signaled, SGE: []uapi.SGE{{MR: g.mr, Length: n}}, RemoteAddr: at.Addr, RKey: at.RKey, Imm: 17}})
 	require.NoError(g.t, err)
 	wc, _ := g.WaitWR(ctx, g.qp, 0)
 	return wc.Status

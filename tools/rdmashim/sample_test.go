@@ -1,15 +1,12 @@
 package main
 
 import (
-	"context"
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/tools/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/uapi"
 )
@@ -84,47 +81,24 @@ func TestSampleServesMany(t *testing.T) {
 // goes away, is a failed one, at either end.
 func TestSampleSeesMistakes(t *testing.T) {
 	t.Parallel()
-	d := must.Get(uapi.Open("soft:"+clitest.Host(), uapi.OpenConfig{}))(t)
-	defer d.Close()
 	for _, m := range []struct {
 		words, want string
-		do          func(qp uapi.QP, at uint64, key uint32, mr uapi.MR) error
+		op          uapi.Op
+		bytes       uint64 // 0: nothing is posted
 	}{
-		{"sample write-read", "not \"client-wrote-this\"", nil},
-		{"sample write-read", "holds \"client-wrote-that\"", func(qp uapi.QP, at uint64, key uint32, mr uapi.MR) error {
-			_, err := d.PostWrite(qp, mr, 0, at, key, 18)
-			return err
-		}},
-		{"sample write-imm", "the peer disconnected", nil},
-		{"sample write-imm", "immediate 17", func(qp uapi.QP, at uint64, key uint32, mr uapi.MR) error {
-			_, err := d.WriteImm(qp, uapi.SGE{MR: mr, Length: 22}, uapi.Region{Addr: at, Length: 22, RKey: key}, 17)
-			return err
-		}},
-		{"ping", "the peer disconnected", nil},
-		{"ping", "1 bytes, not 16", func(qp uapi.QP, at uint64, key uint32, mr uapi.MR) error {
-			_, err := d.PostSend(qp, mr, 1)
-			return err
-		}},
+		{"sample write-read", "not \"client-wrote-this\"", 0, 0},
+		{"sample write-read", "holds \"client-wrote-that\"", uapi.OpWrite, 18},
+		{"sample write-imm", "the peer disconnected", 0, 0},
+		{"sample write-imm", "immediate 17", uapi.OpWriteImm, 22},
+		{"ping", "the peer disconnected", 0, 0},
+		{"ping", "1 bytes, not 16", uapi.OpSend, 1},
 	} {
 		s := startCM(t, append(strings.Fields(m.words), "server", "--once")...)
-		mr, err := d.RegMR([]byte("client-wrote-that\x00\x00\x00\x00\x00"), uapi.AccessLocalWrite)
-		require.NoError(t, err)
-		qp := must.Get(d.Dial(t.Context(), s.Addr, uapi.DialConfig{}))(t)
-		if m.do != nil {
-			info := must.Get(d.QueryConn(qp))(t)
-			var at uint64
-			for _, b := range info.PrivateData[:8] {
-				at = at<<8 | uint64(b)
-			}
-			key := uint32(info.PrivateData[8])<<24 | uint32(info.PrivateData[9])<<16 | uint32(info.PrivateData[10])<<8 | uint32(info.PrivateData[11])
-			require.NoError(t, m.do(qp, at, key, mr))
-			wait, cancel := context.WithTimeout(t.Context(), time.Minute)
-			_, err := d.WaitCQ(wait, qp, make([]uapi.WC, 1))
-			cancel()
-			require.NoError(t, err)
+		g := visitCM(t, s.Addr)
+		if copy(g.buf, "client-wrote-that"); m.bytes > 0 {
+			require.Equal(t, uapi.WCSuccess, g.move(m.op, g.there, m.bytes))
 		}
-		require.NoError(t, d.DestroyQP(qp))
-		require.NoError(t, d.DeregMR(mr))
+		require.NoError(t, g.DestroyQP(g.qp))
 		o := s.Wait()
 		require.Equal(t, 1, o.Code, "%s: %s", m.words, o.Stdout)
 		require.Contains(t, o.Stderr, m.want)
