@@ -77,4 +77,7 @@ func TestLoIsDown(t *testing.T) {
 	says("demo")
 	says("ping", "client", "127.0.0.1")
 	says("sample", "write-read", "client", "127.0.0.1")
+	says("echo", "client", "127.0.0.1")
+	says("echo", "client", "--over", "tcp", "127.0.0.1")
+	says("echo", "server", "--listen", ":0")
 }
