@@ -39,11 +39,7 @@ func (s *Side) stream(ctx context.Context, perQP int, d time.Duration, m *meter)
 				open--
 			}
 		}
-		n, err := s.poll(ctx)
-		if err != nil {
-			return err
-		}
-		if err := s.take(n); err != nil {
+		if err := s.reap(ctx); err != nil {
 			return err
 		}
 		now := m.count(s.total - base)
@@ -178,11 +174,7 @@ func (s *Side) Serve(ctx context.Context) error {
 		return s.serveSlowly(ctx)
 	case c.Op == Send:
 		for ctx.Err() == nil {
-			n, err := s.poll(ctx)
-			if err == nil {
-				err = s.take(n)
-			}
-			if err != nil && ctx.Err() == nil {
+			if err := s.reap(ctx); err != nil && ctx.Err() == nil {
 				return err
 			}
 		}

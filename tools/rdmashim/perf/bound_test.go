@@ -45,7 +45,7 @@ func TestDurationEndsAnyway(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c.config.Duration, c.config.Events = d, true // a program that polls lets no time pass
 				c.config.QPs, c.config.List, c.config.Moderation = 1, 1, 1
-				client, server := pairOn(t, c.device, c.config)
+				client, server := pair(t, c.device, c.config)
 				require.NoError(t, client.Prepare(c.config.Sizes[0]))
 				require.NoError(t, server.Prepare(c.config.Sizes[0]))
 				began := time.Now()

@@ -16,14 +16,8 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// pair is the two sides of a measurement, connected.
-func pair(t *testing.T, c Config) (client, server *Side) {
-	t.Helper()
-	return pairOn(t, "", c)
-}
-
-// pairOn is pair on devices with options.
-func pairOn(t *testing.T, options string, c Config) (client, server *Side) {
+// pair is the two sides of a measurement, connected, on devices with options.
+func pair(t *testing.T, options string, c Config) (client, server *Side) {
 	t.Helper()
 	a, b := uapitest.Pair(t, options)
 	client, err := NewSide(a, c, true)
@@ -97,7 +91,7 @@ func TestChargeCoversSide(t *testing.T) {
 // one of atomics an addition that is missing.
 func TestVerify(t *testing.T) {
 	config := Config{Op: Write, Sizes: []int{100}, Iterations: 20, Warmup: 5, QPs: 2, Depth: 4, List: 1, Moderation: 2, Events: true, Check: true}
-	client, server := pair(t, config)
+	client, server := pair(t, "", config)
 	r := run(t, client, server)
 	require.Equal(t, 40, r.Iterations)
 	require.NoError(t, server.Verify(r.Total))
@@ -113,7 +107,7 @@ func TestVerify(t *testing.T) {
 	}
 
 	config.Op, config.Sizes = Atomic, []int{AtomicSize}
-	client, server = pair(t, config)
+	client, server = pair(t, "", config)
 	r = run(t, client, server)
 	require.Equal(t, 50, r.Total)
 	require.NoError(t, server.Verify(r.Total))
