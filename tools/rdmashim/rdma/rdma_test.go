@@ -15,7 +15,7 @@ import (
 )
 
 // runRDMA runs a command line on a kernel, as rdmashim does.
-func runRDMA(t *testing.T, k *netlinktest.Kernel, line string) (string, string, error) {
+func runRDMA(t *testing.T, k interface{ Manager() *netlinkmgr.Manager }, line string) (string, string, error) {
 	t.Helper()
 	root := cli.NewRoot("rdmashim", Commands(func() (*netlinkmgr.Manager, error) { return k.Manager(), nil })...)
 	var stdout, stderr bytes.Buffer
@@ -106,6 +106,19 @@ func TestRDMAUsage(t *testing.T) {
 		{"system show frob", "privileged-qkey"},
 		{"system set", "netns"},
 		{"system set netns never", "exclusive"},
+		{"dev set", "device's name"},
+		{"dev set rxe0", "word name"},
+		{"dev set rxe0 colour blue", `"colour"`},
+		{"dev set rxe0 netns", "NAME or a PID"},
+		{"system set privileged-qkey maybe", "neither on nor off"},
+		{"dev set rxe0 name", "new name"},
+		{"dev set rxe0 name a b", `"b"`},
+		{"system set color", "word netns"},
+		{"system set netns", "shared or exclusive"},
+		{"system set netns shared now", `"now"`},
+		{"statistic qp", `"qp"`},
+		{"statistic show link rxe0/7", "no port 7"},
+		{"link up eth0 --mtu 100", "--mtu 100 is not between 336 and 65536"},
 	} {
 		t.Run(c.line, func(t *testing.T) {
 			k := netlinktest.Busy()
@@ -238,12 +251,8 @@ func TestLikeRecordedIproute2(t *testing.T) {
 	require.Greater(t, len(r.Calls), 10)
 	for _, c := range r.Calls {
 		t.Run(c.Args, func(t *testing.T) {
-			var stdout bytes.Buffer
-			root := cli.NewRoot("rdmashim", Commands(func() (*netlinkmgr.Manager, error) { return r.Manager(), nil })...)
-			root.SetArgs(Args(append([]string{"-j"}, strings.Fields(c.Args)...), false))
-			root.SetOut(&stdout)
-			require.NoError(t, root.ExecuteContext(t.Context()))
-			got := stdout.String()
+			got, _, err := runRDMA(t, r, "-j "+c.Args)
+			require.NoError(t, err)
 			if c.Args == "-d dev show" {
 				got = strings.Replace(got, `"protocol":"roce",`, "", 1) // which iproute2 6.11 learnt
 			}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
 	"github.com/rdmashim/rdmashim/tests/netlinktest"
-	"github.com/rdmashim/rdmashim/tools/internal/cli"
 )
 
 // TestRDMASet: the requests to the kernel that the words stand for.
@@ -46,32 +45,6 @@ func TestSharedReceiveQueues(t *testing.T) {
 		require.NoError(t, err, c.line)
 		require.Empty(t, stderr)
 		require.Equal(t, c.want, stdout, c.line)
-	}
-}
-
-func TestRDMASetUsage(t *testing.T) {
-	for _, c := range []struct{ line, says string }{
-		{"dev set", "device's name"},
-		{"dev set rxe0", "word name"},
-		{"dev set rxe0 colour blue", `"colour"`},
-		{"dev set rxe0 netns", "NAME or a PID"},
-		{"system set privileged-qkey maybe", "neither on nor off"},
-		{"dev set rxe0 name", "new name"},
-		{"dev set rxe0 name a b", `"b"`},
-		{"system set color", "word netns"},
-		{"system set netns", "shared or exclusive"},
-		{"system set netns shared now", `"now"`},
-		{"statistic qp", `"qp"`},
-		{"statistic show link rxe0/7", "no port 7"},
-		{"link up eth0 --mtu 100", "--mtu 100 is not between 336 and 65536"},
-		{"link up a b", "at most one"},
-	} {
-		k := netlinktest.Busy()
-		stdout, _, err := runRDMA(t, k, c.line)
-		require.ErrorAs(t, err, new(*cli.UsageError), c.line)
-		require.Contains(t, err.Error(), c.says, c.line)
-		require.Empty(t, stdout)
-		require.Empty(t, k.Did)
 	}
 }
 
