@@ -71,9 +71,16 @@ func TestDumpText(t *testing.T) {
 }
 
 func TestDumpUsage(t *testing.T) {
-	cut := filepath.Join(t.TempDir(), "cut.pcap")
-	b := must.Get(os.ReadFile(recording("rxe-6.1-uc-ud.pcap")))(t)
-	require.NoError(t, os.WriteFile(cut, b[:1000], 0o600))
+	file := recording("rxe-6.1-uc-ud.pcap")
+	b := readFile(t, file)
+	put := func(name string, b []byte) string {
+		path := filepath.Join(t.TempDir(), name)
+		require.NoError(t, os.WriteFile(path, b, 0o600))
+		return path
+	}
+	cut, mine := put("cut.pcap", b[:1000]), put("mine.pcap", b)
+	streams := readFile(t, qmuxRecordings+"tcp.pcapng")
+	half := put("half.pcapng", streams[:len(streams)/2])
 	for _, c := range []struct {
 		args           string
 		code           int
@@ -91,8 +98,28 @@ func TestDumpUsage(t *testing.T) {
 		{"dump --qpn 0x5a " + cut, 1, "UC SEND_ONLY", "cut.pcap: the file is damaged behind record"},
 		{"dump --summary " + cut, 1, "UC 10.99.0.1 qpn", "cut.pcap: the file is damaged behind record"},
 		{"dump --summary --qpn 1 README.md", 1, "", "README.md: no such file"},
-		{"dump -w /dev/full " + recording("rxe-6.1-uc-ud.pcap"), 1, "", "/dev/full: no space left"},
-		{"dump -p 4792 " + recording("rxe-6.1-uc-ud.pcap"), 0, "", ""},
+		{"dump -w /dev/full " + file, 1, "", "/dev/full: no space left"},
+		{"dump -p 4792 " + file, 0, "", ""},
+		{"dump --live lo " + file, 2, "", "not both"},
+		{"dump --qpn 0x1000000 " + file, 2, "", "no queue pair number"},
+		{"dump --qpn frob " + file, 2, "", "no queue pair number"},
+		{"dump --opcode frob " + file, 2, "", "no opcode"},
+		{"dump --opcode 256 " + file, 2, "", "list them (try"}, // and nothing is near to a number
+		{"dump --opcode RC_SEND_ONLI " + file, 2, "", "near to it: RC SEND_ONLY"},
+		{"dump -c -1 " + file, 2, "", "wants a number"},
+		{"dump -w - --summary " + file, 2, "", "nothing else"},
+		{"dump -w /nonexistent/dir/file " + file, 1, "", "no such file"},
+		{"dump -w " + mine + " " + mine, 1, "", "is being read"},
+		{"dump -w " + mine + " /nonexistent", 1, "", "no such file"},
+		{"dump --live nosuchif0", 1, "", "nosuchif0"},
+		{"dump --qmux --live lo", 2, "", "--qmux shows a file"},
+		{"dump --qmux --summary x", 2, "", "--qmux shows a file"},
+		{"dump --qmux --qpn 7 x", 2, "", "--qmux shows a file"},
+		{"dump --qmux /nonexistent/file", 1, "", "no such file"},
+		{"dump --qmux /dev/null", 1, "", "/dev/null: 0 bytes are no capture file"},
+		{"dump --qmux " + root, 1, "", "is a directory"},
+		{"dump --qmux " + half, 1, "record 1 length 53: QX_TRANSPORT_PARAMETERS", "half.pcapng: the file is damaged behind record"},
+		{"dump --qmux " + recording("rxe-6.1-cm.pcap"), 0, "", ""},
 	} {
 		o := clitest.RunTool(t, strings.Fields(c.args)...)
 		require.Equal(t, c.code, o.Code, "%s: %s", c.args, o.Stderr)
@@ -103,6 +130,7 @@ func TestDumpUsage(t *testing.T) {
 			require.Equal(t, 1, strings.Count(o.Stderr, "\n"), o.Stderr)
 		}
 	}
+	require.Equal(t, b, readFile(t, mine), "nothing was written over")
 }
 
 func TestDumpStandardInput(t *testing.T) {

@@ -132,37 +132,6 @@ func readFile(t *testing.T, path string) []byte {
 	return b
 }
 
-func TestDumpFlowUsage(t *testing.T) {
-	file := recording("rxe-6.1-uc-ud.pcap")
-	mine := filepath.Join(t.TempDir(), "mine.pcap")
-	require.NoError(t, os.WriteFile(mine, readFile(t, file), 0o600))
-	for _, c := range []struct {
-		args   string
-		code   int
-		stderr string
-	}{
-		{"--live lo " + file, 2, "not both"},
-		{"--qpn 0x1000000 " + file, 2, "no queue pair number"},
-		{"--qpn frob " + file, 2, "no queue pair number"},
-		{"--opcode frob " + file, 2, "no opcode"},
-		{"--opcode 256 " + file, 2, "list them (try"}, // and nothing is near to a number
-		{"--opcode RC_SEND_ONLI " + file, 2, "near to it: RC SEND_ONLY"},
-		{"-c -1 " + file, 2, "wants a number"},
-		{"-w - --summary " + file, 2, "nothing else"},
-		{"-w /nonexistent/dir/file " + file, 1, "no such file"},
-		{"-w " + mine + " " + mine, 1, "is being read"},
-		{"-w " + mine + " /nonexistent", 1, "no such file"},
-		{"--live nosuchif0", 1, "nosuchif0"},
-	} {
-		o := clitest.RunTool(t, append([]string{"dump"}, strings.Fields(c.args)...)...)
-		require.Equal(t, c.code, o.Code, c.args)
-		require.Contains(t, o.Stderr, c.stderr)
-		require.Equal(t, 1, strings.Count(o.Stderr, "\n"), o.Stderr)
-		require.Empty(t, o.Stdout)
-	}
-	require.Equal(t, readFile(t, file), readFile(t, mine), "nothing was written over")
-}
-
 // Any words for the filters are a filter or an error of one line.
 func FuzzDumpFilter(f *testing.F) {
 	f.Add("0x11,18", "nak,RC_SEND_ONLY,0x06")

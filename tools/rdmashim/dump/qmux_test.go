@@ -50,32 +50,3 @@ func TestDumpQMux(t *testing.T) {
 	require.Equal(t, "record 1 length 9: QX_TRANSPORT_PARAMETERS len=0 ()\nrecord 2 length 5: STREAM id=0 len=2 fin\n"+
 		"problem: it ends within a record of 4 bytes, of which it has 1\n", o.Stdout)
 }
-
-func TestDumpQMuxUsage(t *testing.T) {
-	cut := filepath.Join(t.TempDir(), "cut.pcapng")
-	b, err := os.ReadFile(qmuxRecordings + "tcp.pcapng")
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(cut, b[:len(b)/2], 0o600))
-	for _, c := range []struct {
-		args           string
-		code           int
-		stdout, stderr string
-	}{
-		{"--live lo", 2, "", "--qmux shows a file"},
-		{"--summary x", 2, "", "--qmux shows a file"},
-		{"--qpn 7 x", 2, "", "--qmux shows a file"},
-		{"/nonexistent/file", 1, "", "no such file"},
-		{"/dev/null", 1, "", "/dev/null: 0 bytes are no capture file"},
-		{root, 1, "", "is a directory"},
-		{cut, 1, "record 1 length 53: QX_TRANSPORT_PARAMETERS", "cut.pcapng: the file is damaged behind record"},
-		{recording("rxe-6.1-cm.pcap"), 0, "", ""},
-	} {
-		o := clitest.RunTool(t, append([]string{"dump", "--qmux"}, strings.Fields(c.args)...)...)
-		require.Equal(t, c.code, o.Code, "%s: %s", c.args, o.Stderr)
-		require.Contains(t, o.Stdout, c.stdout)
-		require.Contains(t, o.Stderr, c.stderr)
-		if c.code != 0 {
-			require.Equal(t, 1, strings.Count(o.Stderr, "\n"), o.Stderr)
-		}
-	}
-}
