@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -77,15 +76,7 @@ func TestDumpLiveNowhere(t *testing.T) {
 // TestDumpLiveUnprivileged: a user that may not capture is told the needed
 // privilege.
 func TestDumpLiveUnprivileged(t *testing.T) {
-	cmd := clitest.Tool(t, "dump", "--live", "lo")
-	if os.Getuid() == 0 {
-		path := must.Get(os.Executable())(t)
-		self := must.Get(os.Open(path))(t) // its directory is root's own
-		defer self.Close()
-		cmd.Path, cmd.ExtraFiles = "/proc/self/fd/3", []*os.File{self}
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	}
-	o := clitest.Finish(t, cmd)
+	o := clitest.Finish(t, clitest.WithoutRoot(t, "dump", "--live", "lo"))
 	require.Equal(t, 1, o.Code, o.Stderr)
 	require.Contains(t, o.Stderr, "needs root or CAP_NET_RAW")
 	require.Equal(t, 1, strings.Count(o.Stderr, "\n"))

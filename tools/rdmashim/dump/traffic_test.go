@@ -1,13 +1,13 @@
 package dump
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/must"
 	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
 
 // traffic writes n bytes from one soft device to another, does two atomics,
@@ -19,31 +19,20 @@ func traffic(t *testing.T, first, both string, n int) map[string]uint64 {
 	defer a.Close()
 	b := must.Get(uapi.Open("soft?mtu=1024&"+both, uapi.OpenConfig{}))(t)
 	defer b.Close()
-	const access = uapi.AccessLocalWrite | uapi.AccessRemoteWrite | uapi.AccessRemoteRead | uapi.AccessRemoteAtomic
-	ours, theirs := make([]byte, n), make([]byte, n)
-	for i := range ours {
-		ours[i] = byte(i * i)
+	x, y := uapitest.ConnectWith(t, a, b, uapi.QPConfig{SendDepth: 16}, n)
+	for i := range x.Buf {
+		x.Buf[i] = byte(i * i)
 	}
-	mr := must.Get(a.RegMR(ours, access))(t)
-	_, there, err := b.RegRegion(theirs, uapi.MRConfig{Access: access})
-	require.NoError(t, err)
-	qa := must.Get(a.CreateQP(16, 16))(t)
-	qb := must.Get(b.CreateQP(16, 16))(t)
-	ea := must.Get(a.LocalEndpoint(qa))(t)
-	eb := must.Get(b.LocalEndpoint(qb))(t)
-	require.NoError(t, a.ConnectQP(qa, eb))
-	require.NoError(t, b.ConnectQP(qb, ea))
-
-	done := func(id uapi.WRID, err error) {
-		t.Helper()
-		require.NoError(t, err)
-		must.Get(a.WaitWR(context.Background(), qa, id))(t)
+	all, word := uapi.SGE{MR: x.MR, Length: uint64(n)}, uapi.SGE{MR: x.MR, Length: 8}
+	x.Must(x.Write(x.QP, all, x.Peer))
+	x.Next(1)
+	for range 2 {
+		x.Must(x.FetchAdd(x.QP, word, x.Peer, 1))
+		x.Next(1)
 	}
-	done(a.Write(qa, uapi.SGE{MR: mr, Length: uint64(n)}, there))
-	done(a.FetchAdd(qa, uapi.SGE{MR: mr, Length: 8}, there, 1))
-	done(a.FetchAdd(qa, uapi.SGE{MR: mr, Length: 8}, there, 1))
-	done(a.Read(qa, uapi.SGE{MR: mr, Length: uint64(n)}, there))
-	require.Equal(t, theirs, ours)
+	x.Must(x.Read(x.QP, all, x.Peer))
+	x.Next(1)
+	require.Equal(t, y.Buf, x.Buf)
 	s := must.Get(a.Stats())(t)
 	return s.Ports[0].Counters
 }
