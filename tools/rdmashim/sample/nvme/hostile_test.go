@@ -52,6 +52,7 @@ func dialRaw(t *testing.T, d *uapi.Device, addr string, private []byte) (*raw, e
 
 var (
 	adminQueue = wire.ConnRequest{HostRecv: 32, HostSend: 31}
+	ioQueue    = wire.ConnRequest{Queue: 1, HostRecv: 32, HostSend: 31}
 	adminData  = wire.ConnectData{Controller: wire.AnyController, Subsystem: DefaultSubsystem, Host: "raw"}
 	adminWords = [6]uint32{0, 31}
 )
@@ -158,7 +159,7 @@ func TestRefusedConnects(t *testing.T) {
 		"ours":             {with(func(d *wire.ConnectData) { d.Controller = id }), true},
 		"ours, again":      {with(func(d *wire.ConnectData) { d.Controller = id }), true},
 	} {
-		q := must.Get(dialRaw(t, d, addr, wire.ConnRequest{Queue: 1, HostRecv: 32, HostSend: 31}.Append(nil)))(t)
+		q := must.Get(dialRaw(t, d, addr, ioQueue.Append(nil)))(t)
 		r := must.Get(q.connect([6]uint32{1 << 16, 31}, c.data))(t)
 		require.True(t, c.ok || r.Status == wire.InvalidParam|wire.DoNotRetry, name)
 		if r.Status == wire.Success {
@@ -218,12 +219,7 @@ func TestBadCommands(t *testing.T) {
 		}, ended},
 	} {
 		t.Run(name, func(t *testing.T) {
-			admin := must.Get(dialRaw(t, d, addr, adminQueue.Append(nil)))(t)
-			admin.enable()
-			data := adminData
-			data.Controller = uint16(admin.controller())
-			r := must.Get(dialRaw(t, d, addr, wire.ConnRequest{Queue: 1, HostRecv: 32, HostSend: 31}.Append(nil)))(t)
-			must.Get(r.connect([6]uint32{1 << 16, 31}, data))(t)
+			r := dialIO(t, d, addr)
 			r.send(c.capsule(r))
 			answer, err := r.next()
 			if c.want == ended {
@@ -236,6 +232,18 @@ func TestBadCommands(t *testing.T) {
 		})
 	}
 	require.Equal(t, make([]byte, 64<<10), disk.b)
+}
+
+// dialIO is the first I/O queue of a controller of its own, connected.
+func dialIO(t *testing.T, d *uapi.Device, addr string) *raw {
+	t.Helper()
+	admin := must.Get(dialRaw(t, d, addr, adminQueue.Append(nil)))(t)
+	admin.enable()
+	data := adminData
+	data.Controller = uint16(admin.controller())
+	r := must.Get(dialRaw(t, d, addr, ioQueue.Append(nil)))(t)
+	must.Get(r.connect([6]uint32{1 << 16, 31}, data))(t)
+	return r
 }
 
 // controller asks for the number of the queue's controller.
@@ -278,12 +286,7 @@ func TestSameMemory(t *testing.T) {
 		disk.b[i] = 7
 	}
 	d, addr := serve(t, "", &Target{Disks: []Disk{disk}})
-	admin := must.Get(dialRaw(t, d, addr, adminQueue.Append(nil)))(t)
-	admin.enable()
-	data := adminData
-	data.Controller = uint16(admin.controller())
-	r := must.Get(dialRaw(t, d, addr, wire.ConnRequest{Queue: 1, HostRecv: 32, HostSend: 31}.Append(nil)))(t)
-	must.Get(r.connect([6]uint32{1 << 16, 31}, data))(t)
+	r := dialIO(t, d, addr)
 	for i := range 31 {
 		c := wire.Command{Opcode: wire.OpRead, Namespace: 1, ID: 5, Data: wire.SGL{Kind: wire.SGLKeyed, Addr: r.region.Addr + 16<<10 + uint64(i), Length: 4096, Key: r.region.RKey}}
 		c.SetBlocks(0, 8)
