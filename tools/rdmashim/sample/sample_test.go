@@ -2,12 +2,9 @@ package sample
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/netip"
-	"os"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -44,18 +41,10 @@ func (s *spied) accept(ctx context.Context, c *conn, r *uapi.Request) error {
 	return err
 }
 
-// addresses numbers those of this process's devices.
-var addresses atomic.Int32
-
-// address is a loopback address that no other process of the tests has.
-func address() string {
-	return fmt.Sprintf("soft:127.44.%d.%d", os.Getpid()%256, addresses.Add(1))
-}
-
 // open opens a soft device for the test.
 func open(t *testing.T) *uapi.Device {
 	t.Helper()
-	d := must.Get(uapi.Open(address(), uapi.OpenConfig{}))(t)
+	d := must.Get(uapi.Open("soft:"+clitest.Host(), uapi.OpenConfig{}))(t)
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
 	return d
 }
@@ -123,7 +112,7 @@ func TestSeats(t *testing.T) {
 	addr := serveHere(t, s)
 	other := netip.MustParseAddrPort("127.9.9.9:1")
 	require.NoError(t, s.seats.Take(other))
-	client := &role{program: &ping{count: 1, size: pingMinSize}, device: address(), stdout: io.Discard, stderr: io.Discard}
+	client := &role{program: &ping{count: 1, size: pingMinSize}, device: "soft:" + clitest.Host(), stdout: io.Discard, stderr: io.Discard}
 	err := client.call(t.Context(), addr)
 	require.ErrorContains(t, err, "refused by the peer's program")
 	require.ErrorContains(t, err, peer.ErrNoSeat.Error())
