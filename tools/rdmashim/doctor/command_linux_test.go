@@ -16,21 +16,13 @@ func decodeDoctor(t *testing.T, o clitest.Outcome) Report {
 	return r
 }
 
-func statuses(r Report) map[string]Status {
-	m := map[string]Status{}
-	for _, c := range r.Checks {
-		m[c.Name] = c.Status
-	}
-	return m
-}
-
 func TestDoctor(t *testing.T) {
 	o := clitest.RunTool(t, "doctor", "-j")
 	r := decodeDoctor(t, o)
 	require.True(t, r.OK, "%+v", r)
 	require.True(t, strings.HasPrefix(r.Device, "soft:127.0.0."), r.Device)
 	require.Equal(t, "device soft (the default; RDMASHIM_DEVICE or an argument names another)\n", o.Stderr, "what was chosen is said")
-	require.Equal(t, Pass, statuses(r)["loopback"])
+	require.Equal(t, Pass, find(t, &r, "loopback").Status)
 
 	o = clitest.RunTool(t, "doctor", "sim").Well(t)
 	require.Empty(t, o.Stderr)
@@ -55,7 +47,7 @@ func TestDoctorFails(t *testing.T) {
 	r := decodeDoctor(t, o)
 	require.False(t, r.OK)
 	require.Empty(t, o.Stderr)
-	require.Equal(t, Fail, statuses(r)["loopback"])
+	require.Equal(t, Fail, find(t, &r, "loopback").Status)
 	o = clitest.RunTool(t, "doctor", "soft:203.0.113.77")
 	require.Equal(t, 1, o.Code)
 	require.Contains(t, o.Stdout, "FAIL  loopback")
@@ -92,8 +84,7 @@ func TestDoctorBadInput(t *testing.T) {
 func TestDoctorWithoutRoot(t *testing.T) {
 	r := decodeDoctor(t, clitest.Finish(t, clitest.WithoutRoot(t, "doctor", "-j", "soft")))
 	require.True(t, r.OK, "%+v", r)
-	got := statuses(r)
-	require.Equal(t, Pass, got["loopback"])
-	require.Contains(t, []Status{Skip, Pass}, got["firewall"]) // Pass where nf_tables is not there
-	require.Equal(t, Pass, got["netdev"])
+	require.Equal(t, Pass, find(t, &r, "loopback").Status)
+	require.Contains(t, []Status{Skip, Pass}, find(t, &r, "firewall").Status) // Pass where nf_tables is not there
+	require.Equal(t, Pass, find(t, &r, "netdev").Status)
 }

@@ -92,10 +92,7 @@ func TestSoftLimits(t *testing.T) {
 			}
 			b := newBench().opens()
 			c.do(b)
-			got := b.examine(t, c.o, c.check)
-			require.Equal(t, c.status, got.Status, "%+v", got)
-			require.Contains(t, got.Detail, c.says)
-			require.Contains(t, got.Fix, c.fix)
+			requireCheck(t, b.examine(t, c.o, c.check), c.status, c.says, c.fix)
 		})
 	}
 }
