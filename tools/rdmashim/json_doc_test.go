@@ -81,26 +81,32 @@ func documentedJSON(t *testing.T) map[string]keySet {
 	return all
 }
 
-// keysOf are the keys that encoding/json makes of a type.
-func keysOf(of reflect.Type) keySet {
-	keys := keySet{}
-	addKeys(keys, of, "")
-	return keys
+// keysOf are the keys that encoding/json makes of a type, and the kinds of the
+// values that have no keys of their own.
+func keysOf(of reflect.Type) (keys keySet, kinds map[string]string) {
+	keys, kinds = keySet{}, map[string]string{}
+	addKeys(keys, kinds, of, "")
+	return keys, kinds
 }
 
-func addKeys(keys keySet, of reflect.Type, path string) {
+func addKeys(keys keySet, kinds map[string]string, of reflect.Type, path string) {
 	for of.Kind() == reflect.Pointer {
 		of = of.Elem()
 	}
-	if of.Implements(reflect.TypeFor[encoding.TextMarshaler]()) || of.Implements(reflect.TypeFor[json.Marshaler]()) {
+	switch {
+	case of.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
+		kinds[path] = "string"
+		return
+	case of.Implements(reflect.TypeFor[json.Marshaler]()):
+		kinds[path] = of.String()
 		return
 	}
 	switch of.Kind() {
 	case reflect.Slice, reflect.Array:
-		addKeys(keys, of.Elem(), path+"[]")
+		addKeys(keys, kinds, of.Elem(), path+"[]")
 	case reflect.Map:
 		keys[dotted(path, "*")] = true
-		addKeys(keys, of.Elem(), dotted(path, "*"))
+		addKeys(keys, kinds, of.Elem(), dotted(path, "*"))
 	case reflect.Struct:
 		for _, f := range reflect.VisibleFields(of) {
 			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -109,7 +115,7 @@ func addKeys(keys keySet, of reflect.Type, path string) {
 			}
 			if f.Anonymous && name == "" {
 				inner := keySet{}
-				addKeys(inner, f.Type, path)
+				addKeys(inner, kinds, f.Type, path)
 				for k, v := range inner {
 					if _, outer := keys[k]; !outer {
 						keys[k] = v || f.Type.Kind() == reflect.Pointer
@@ -119,8 +125,14 @@ func addKeys(keys keySet, of reflect.Type, path string) {
 			}
 			p := dotted(path, name)
 			keys[p] = strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero")
-			addKeys(keys, f.Type, p)
+			addKeys(keys, kinds, f.Type, p)
 		}
+	case reflect.String:
+		kinds[path] = "string"
+	case reflect.Bool:
+		kinds[path] = "boolean"
+	default:
+		kinds[path] = "number"
 	}
 }
 
@@ -227,7 +239,8 @@ func TestJSONTypes(t *testing.T) {
 	documented := documentedJSON(t)
 	for name, of := range jsonTypes {
 		require.Contains(t, documented, name)
-		require.Equal(t, keysOf(of), documented[name], name)
+		keys, _ := keysOf(of)
+		require.Equal(t, keys, documented[name], name)
 	}
 }
 
