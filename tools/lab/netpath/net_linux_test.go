@@ -212,30 +212,6 @@ func TestDelay(t *testing.T) {
 	}
 }
 
-func TestReorder(t *testing.T) {
-	t.Parallel()
-	n := newNet(t, Options{AB: Path{Reorder: 0.25, ReorderBy: 200 * time.Millisecond, Seed: 1}})
-	a, b := pair(t, n, true)
-	send(t, a, b, 0, 200)
-	got, counts := b.arrivals(t, 200)
-	list := numbers(t, got)
-	require.InDelta(t, 50, counts.Reordered, 25)
-	require.False(t, slices.IsSorted(list))
-	slices.Sort(list)
-	require.Equal(t, upTo(200), list)
-}
-
-func TestDuplicate(t *testing.T) {
-	t.Parallel()
-	n := newNet(t, Options{AB: Path{Duplicate: 0.3, Seed: 1}})
-	a, b := pair(t, n, true)
-	send(t, a, b, 0, 200)
-	got, counts := b.arrivals(t, 200)
-	require.InDelta(t, 60, counts.Duplicated, 30)
-	require.Len(t, got, 200+int(counts.Duplicated))
-	require.Equal(t, upTo(200), slices.Compact(numbers(t, got)))
-}
-
 // A corrupted datagram is stopped by its checksum, unless that was corrected:
 // then it arrives with one bit inverted.
 func TestCorrupt(t *testing.T) {
