@@ -15,7 +15,9 @@ import (
 func TestReferences(t *testing.T) {
 	for name, run := range map[string]func(context.Context) (float64, error){
 		"raw UDP": func(c context.Context) (float64, error) {
-			return rawUDP(c, 65536, time.Millisecond, sinkIn(udpSink))
+			return rawUDP(c, 65536, time.Millisecond, startIn(func(ctx context.Context, announce func(netip.AddrPort) error) error {
+				return udpSink(ctx, 65536, announce)
+			}))
 		},
 		"spinning": func(c context.Context) (float64, error) {
 			return udpPingPong(c, time.Millisecond, true, pongIn(true))
@@ -46,13 +48,6 @@ func pongIn(spin bool) func(netip.AddrPort) partner {
 			return udpPong(ctx, spin, from, announce)
 		})
 	}
-}
-
-// sinkIn takes messages in this process.
-func sinkIn(sink func(context.Context, int, func(netip.AddrPort) error) error) partner {
-	return startIn(func(ctx context.Context, announce func(netip.AddrPort) error) error {
-		return sink(ctx, 65536, announce)
-	})
 }
 
 // startIn starts the other side of a reference in this process.

@@ -40,6 +40,11 @@ func cost(by float64) func(figures) float64 {
 	return func(f figures) float64 { return f.cpu * by }
 }
 
+// percentile is the quantile q of what each took, in µs.
+func percentile(q float64) func(figures) float64 {
+	return func(f figures) float64 { return quantile(f.times, q) }
+}
+
 // half is half of a quantile of the round trips, in µs.
 func half(q float64) func(figures) float64 {
 	return func(f figures) float64 { return quantile(f.times, q) / 2 }
@@ -58,12 +63,11 @@ func (s *suite) streamTable(tcp measurement) []comparison {
 	http := requesting(httpClients)
 	httpTCP := s.http(s.device, "tcp", http)
 	dials, tcpDials := s.stream("rdma", opening), s.stream("tcp", opening)
-	median := func(f figures) float64 { return quantile(f.times, 0.5) }
-	// idle is the memory of this process for n connections, in units of by.
-	idle := func(n int, by float64) *series {
-		return &series{name: "idle connections", measure: func(ctx context.Context) (float64, error) {
-			b, err := memory(ctx, "rdma", s.device, n, other("streams", "rdma", s.device))
-			return b * float64(n) * by, err
+	// weight is the memory of this process for n connections, in units of by.
+	weight := func(name, carrier string, n int, by float64) *series {
+		return &series{name: name, measure: func(ctx context.Context) (float64, error) {
+			b, err := memory(ctx, carrier, s.device, n, other("streams", carrier, s.device))
+			return b * float64(n) / by, err
 		}}
 	}
 	atOnce := &series{name: "connections at once", measure: func(ctx context.Context) (float64, error) {
@@ -82,9 +86,9 @@ func (s *suite) streamTable(tcp measurement) []comparison {
 		of("HTTP/1.1 requests of 8 clients", "1/s", "net/http on Go TCP", s.http(s.device, "rdma", http), httpTCP, rate(1), 0.9, false),
 		of("new connections", "1/s", "Go TCP", dials, tcpDials, rate(1), 0.4, false),
 		of("new connections, processor time of both sides", "ms", "Go TCP", dials, tcpDials, cost(1e3), none, true),
-		{"new connections, dial, p50", "µs", pick("dial", dials, median), bound, 300, true},
-		{"an idle connection, memory of an end", "KiB", idle(manyConns, 1.0/1024/manyConns), bound, 64, true},
-		{"10,000 idle connections, memory of an end", "MiB", idle(idleConns, 1.0/mebibyte), bound, 350, true},
+		{"new connections, dial, p50", "µs", pick("dial", dials, percentile(0.5)), bound, 300, true},
+		{"an idle connection, memory of an end", "KiB", weight("idle connections", "rdma", manyConns, 1024*manyConns), bound, 64, true},
+		{"10,000 idle connections, memory of an end", "MiB", weight("idle connections", "rdma", idleConns, mebibyte), bound, 350, true},
 		{"256 connections at once, failed", "", atOnce, bound, 0, true},
 		of("QMux on TCP, a stream of 1 MiB messages", "GB/s", "Go TCP", qmuxTCP, tcp, rate(gigabyte), 0.8, false),
 		of("QMux on TCP, a stream of 1 MiB messages", "GB/s", "quic-go on UDP", qmuxTCP, s.stream("quic", bulk), rate(gigabyte), 3, false),
@@ -97,31 +101,18 @@ func (s *suite) streamTable(tcp measurement) []comparison {
 		where     string
 		ours, tcp measurement
 	}{{"busy machine", busyPong, busyTCPPong}, {"one processor's time", limitedPong, limitedTCPPong}} {
-		row := func(what string, value func(figures) float64, target float64) {
-			table = append(table, of("net.Conn, 64 B ping-pong, "+m.where+", "+what, "µs", "Go TCP", m.ours, m.tcp, value, target, true))
-		}
-		row("p50", half(0.5), loadP50)
-		row("p99", half(0.99), loadP99)
-		row("p99.9", half(0.999), none)
-		row("processor time", cost(1e6), loadCPU)
+		table = append(table, underLoad("net.Conn, 64 B ping-pong, "+m.where, m.ours, m.tcp, half)...)
 	}
 	table = append(table, s.loadTable(httpTCP)...)
 	// Registrations: each transport beside TCP with TLS.
 	const reference = onRegistration + "tcp+tls"
-	kib := func(carrier string) func(work string) *series {
-		return func(work string) *series {
-			return &series{name: work, measure: func(ctx context.Context) (float64, error) {
-				b, err := memory(ctx, carrier, s.device, manyConns, other("streams", carrier, s.device))
-				return b / 1024, err
-			}}
-		}
-	}
+	kib := func(carrier string) *series { return weight(carrier+" memory", carrier, manyConns, 1024*manyConns) }
 	for _, kind := range []string{"soft", "soft+tls", "udp"} {
 		carrier := onRegistration + kind
 		row := func(what, unit string, w work, value func(figures) float64, target float64, atMost bool) comparison {
 			return of(carrier+", "+what, unit, reference, s.stream(carrier, w), s.stream(reference, w), value, target, atMost)
 		}
-		memory := comparison{carrier + ", memory of a connection", "KiB", kib(carrier)(carrier + " memory"), kib(reference)(reference + " memory"), none, true}
+		memory := comparison{carrier + ", memory of a connection", "KiB", kib(carrier), kib(reference), none, true}
 		p50 := none
 		if kind != "udp" {
 			memory.reference, memory.target, p50 = bound, 128, 1.2
