@@ -2,7 +2,6 @@ package dissect
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/binary"
 	"io"
 	"runtime"
@@ -81,13 +80,9 @@ func TestShortFrame(t *testing.T) {
 func TestUnzippedBound(t *testing.T) {
 	good := ipPacket(t, "rxe-6.1-uc-ud.pcap")
 	b := pcap(t, linkRaw, good, len(good))
-	var z bytes.Buffer
-	w := gzip.NewWriter(&z)
-	_, err := w.Write(b)
-	require.NoError(t, err)
-	require.NoError(t, w.Close())
+	z := zipped(t, b)
 	for bound, want := range map[int64]string{int64(len(b)): "EOF", int64(len(b)) - 1: "--max-unzipped", 1: "--max-unzipped"} {
-		r, err := NewReader(bytes.NewReader(z.Bytes()), 0, bound)
+		r, err := NewReader(bytes.NewReader(z), 0, bound)
 		for err == nil {
 			err = r.Next(new(Packet))
 		}
