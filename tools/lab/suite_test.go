@@ -117,18 +117,14 @@ func TestSuiteTables(t *testing.T) {
 }
 
 func TestSuiteUsage(t *testing.T) {
-	for args, want := range map[string]string{
+	clitest.Refused(t, 2, "suite", map[string]string{
 		"--rounds 0":        "--rounds",
 		"-D 0":              "-D",
 		"--run (":           "--run",
 		"--run nothing":     "matches no row",
 		"--json --markdown": "exclude",
 		"x":                 "takes no arguments",
-	} {
-		o := clitest.Finish(t, suiteTool(t, strings.Fields(args)...))
-		require.Equal(t, 2, o.Code, args)
-		require.Contains(t, o.Stderr, want)
-	}
+	})
 }
 
 // TestSuiteDevice: a device that is not there fails on one line, which is the

@@ -1,14 +1,10 @@
 package suite
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 
 	"github.com/rdmashim/rdmashim/tools/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/lab/netpath"
@@ -67,22 +63,15 @@ func (s *suite) acrossDirectory(ctx context.Context, n *network, way string) (f 
 		return f, err
 	}
 	defer server.Stop()
-	self, err := os.Executable()
+	var r perf.Report
+	err = n.A.Do(func() (err error) {
+		r, err = s.send(ctx, fmt.Sprintf("write bw -s %d -t %d", mebibyte, vethFlying), device(n.A), server.Addr)
+		return err
+	})
 	if err != nil {
 		return f, err
 	}
-	var out bytes.Buffer
-	client := exec.CommandContext(ctx, self, "perf", "write", "bw", "-s", fmt.Sprint(mebibyte), "-t", fmt.Sprint(vethFlying),
-		"-D", fmt.Sprint(s.turn.Seconds()), "--json", "--device", device(n.A), server.Addr)
-	client.Stdout, client.Stderr = &out, s.stderr
-	if err = errors.Join(n.A.Do(client.Start), client.Wait()); err != nil {
-		return f, fmt.Errorf("%v: %w", client.Args[1:4], err)
-	}
-	var r perf.Report
-	if err = json.Unmarshal(out.Bytes(), &r); err != nil {
-		return f, err
-	}
-	if r.Way != way || len(r.Results) != 1 {
+	if r.Way != way {
 		return f, fmt.Errorf("the way is %q, not %q", r.Way, way)
 	}
 	return figures{rate: r.Results[0].Goodput}, nil

@@ -19,7 +19,8 @@ import (
 // keeps a processor busy. They say where they listen, and end with ctx.
 var others = map[string]func(ctx context.Context, args []string, announce func(netip.AddrPort) error) error{
 	"udp": func(ctx context.Context, args []string, announce func(netip.AddrPort) error) error {
-		return udpSink(ctx, number(args[0]), announce)
+		size, _ := strconv.Atoi(args[0]) // 0 is refused
+		return udpSink(ctx, size, announce)
 	},
 	"streams": func(ctx context.Context, args []string, announce func(netip.AddrPort) error) error {
 		return serveStreams(ctx, args[0], args[1], announce)
@@ -40,11 +41,6 @@ var others = map[string]func(ctx context.Context, args []string, announce func(n
 		}
 		return err
 	},
-}
-
-func number(s string) int {
-	n, _ := strconv.Atoi(s)
-	return n
 }
 
 // OtherCommand is such a process. It ends when its standard input closes, too.

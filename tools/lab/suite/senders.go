@@ -40,34 +40,36 @@ func (s *suite) together(ctx context.Context, words ...string) ([]perf.Result, e
 	var senders sync.WaitGroup
 	for i, w := range words {
 		senders.Go(func() {
-			if results[i], errs[i] = s.send(ctx, w, client, c.Addr); errs[i] != nil {
-				errs[i] = fmt.Errorf("sender %d measured nothing: %w", i+1, errs[i])
+			r, err := s.send(ctx, w, client, c.Addr)
+			if err != nil {
+				errs[i] = fmt.Errorf("sender %d measured nothing: %w", i+1, err)
+				return
 			}
+			results[i] = r.Results[0]
 		})
 	}
 	senders.Wait()
 	return results, errors.Join(errs...)
 }
 
-// send is one such client.
-func (s *suite) send(ctx context.Context, words, device, addr string) (perf.Result, error) {
+// send is one such client. Its report has one result.
+func (s *suite) send(ctx context.Context, words, device, addr string) (r perf.Report, err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return perf.Result{}, err
+		return r, err
 	}
 	args := append([]string{"perf"}, strings.Fields(words)...)
 	cmd := exec.CommandContext(ctx, self, append(args, "-j", "-D", fmt.Sprint(s.turn.Seconds()), "--device", device, addr)...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
-	var r perf.Report
 	if err == nil {
 		err = json.Unmarshal(out, &r)
 	}
 	if err != nil || len(r.Results) != 1 || r.Results[0].Bandwidth == nil {
-		return perf.Result{}, errors.New(firstLine(stderr.String(), "it said nothing"))
+		return r, errors.New(firstLine(stderr.String(), "it said nothing"))
 	}
-	return r.Results[0], nil
+	return r, nil
 }
 
 // goodputs are those of the results.
