@@ -86,19 +86,15 @@ func newTest(op Op, latency bool) *cobra.Command {
 			if err := o.complete(cmd, args); err != nil {
 				return err
 			}
-			return o.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			r, err := o.measure(cmd.Context(), cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			return cli.Print(cmd.OutOrStdout(), o.asJSON, r, r.text)
 		},
 	}
 	o.add(cmd)
 	return cmd
-}
-
-func (o *options) run(ctx context.Context, stdout, stderr io.Writer) error {
-	r, err := o.measure(ctx, stderr)
-	if err != nil {
-		return err
-	}
-	return cli.Print(stdout, o.asJSON, r, r.text)
 }
 
 // measure runs the client, and the server too if no host was named.
