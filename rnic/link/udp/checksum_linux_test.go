@@ -1,7 +1,6 @@
 package udp
 
 import (
-	"net"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,15 +14,13 @@ import (
 // of 0 over IPv6 as well, which a socket drops unless told otherwise.
 func TestNoChecksumIPv6(t *testing.T) {
 	b := listen(t, loopback6)
-	c, err := net.ListenUDP("udp6", net.UDPAddrFromAddrPort(loopback6))
+	c, flow := raw(t, b)
+	rc, err := c.SyscallConn()
 	require.NoError(t, err)
-	t.Cleanup(func() { c.Close() })
-	rc := must.Get(c.SyscallConn())(t)
 	require.NoError(t, rc.Control(func(fd uintptr) {
 		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_NO_CHECK6_TX, 1)
 	}))
 	require.NoError(t, err)
-	flow := must.Get(wire.NewFlow(c.LocalAddr().(*net.UDPAddr).AddrPort(), b.Caps().Local, true))(t)
 	// The first one has no checksum, the second one has.
 	for psn := range wire.PSN(2) {
 		p := head(psn, 0)

@@ -85,8 +85,7 @@ func TestOffload(t *testing.T) {
 // segments of a GSO send carry 0, 1, 2 …
 func TestSegmentsAreNumbered(t *testing.T) {
 	a := listenWith(t, loopback4, Options{})
-	c := must.Get(net.ListenUDP("udp4", net.UDPAddrFromAddrPort(loopback4)))(t)
-	defer c.Close()
+	c, _ := raw(t, a)
 	to := c.LocalAddr().(*net.UDPAddr).AddrPort()
 	flow := must.Get(wire.NewFlow(a.local, to, true))(t)
 	batch := message(a, append(repeat(15, 4096), repeat(70, 100)...)...)
@@ -136,7 +135,7 @@ func sendSegments(t testing.TB, c *net.UDPConn, to netip.AddrPort, all []byte, s
 	var e envelope
 	var h unix.Msghdr
 	e.setSegments(&h, size)
-	_, _, err := c.WriteMsgUDPAddrPort(all, controlBytes(&e), to)
+	_, _, err := c.WriteMsgUDPAddrPort(all, e.controls(&h), to)
 	require.NoError(t, err)
 }
 

@@ -182,14 +182,13 @@ func TestBadAddresses(t *testing.T) {
 	}
 }
 
-// raw is a socket that sends whatever a test wants.
+// raw is a socket at to's address that sends it whatever a test wants.
 func raw(t *testing.T, to link.Link) (*net.UDPConn, wire.Flow) {
 	t.Helper()
-	c := must.Get(net.ListenUDP("udp4", net.UDPAddrFromAddrPort(loopback4)))(t)
+	peer := to.Caps().Local
+	c := must.Get(net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(peer.Addr(), 0))))(t)
 	t.Cleanup(func() { c.Close() })
-	flow, err := wire.NewFlow(c.LocalAddr().(*net.UDPAddr).AddrPort(), to.Caps().Local, true)
-	require.NoError(t, err)
-	return c, flow
+	return c, must.Get(wire.NewFlow(c.LocalAddr().(*net.UDPAddr).AddrPort(), peer, true))(t)
 }
 
 func TestForgedDatagrams(t *testing.T) {
