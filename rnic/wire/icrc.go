@@ -106,22 +106,28 @@ func (f Flow) Check(b []byte, id uint16) bool {
 const MaxSolvable = 26744
 
 // Verify reports whether b, the payload of a datagram with its ICRC, has the
-// CRC that belongs to any identification, and returns that. A receiving UDP
-// socket does not show the identification, so this is the check for one; over
-// IPv6, which has none, the CRC must be equal. Any identification weakens the
-// detection of random errors from 2^-32 to 2^-16, though every single-bit error
-// is still found in packets of up to MaxSolvable bytes; a receiver that knows
-// which identifications its peer uses should compare the id.
-func (f Flow) Verify(b []byte) (id uint16, ok bool) {
+// CRC that belongs to any identification, and returns that; guess is tried
+// first. A receiving UDP socket does not show the identification, so this is
+// the check for one; over IPv6, which has none, the CRC must be equal. Any
+// identification weakens the detection of random errors from 2^-32 to 2^-16,
+// though every single-bit error is still found in packets of up to MaxSolvable
+// bytes; a receiver that knows which identifications its peer uses should
+// compare the id.
+func (f Flow) Verify(b []byte, guess uint16) (id uint16, ok bool) {
 	n := len(b) - ICRCLen
 	if n < BTHLen {
 		return 0, false
 	}
-	diff := f.start(n, 0, b[:n]) ^ binary.LittleEndian.Uint32(b[n:])
-	if diff == 0 || f.v6 {
+	diff := f.start(n, guess, b[:n]) ^ binary.LittleEndian.Uint32(b[n:])
+	switch {
+	case f.v6:
 		return 0, diff == 0
+	case diff == 0:
+		return guess, true
 	}
-	return SolveID(diff, n)
+	// The CRC is linear: the rest is the difference of the identifications.
+	id, ok = SolveID(diff, n)
+	return id ^ guess, ok
 }
 
 // start returns the CRC over the headers and head of a datagram with n bytes

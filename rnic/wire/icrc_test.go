@@ -129,7 +129,7 @@ func flipEach(t *testing.T, f *wiretest.Frame) {
 			step = 1
 		}
 		f.UDP[bit/8] ^= 1 << (bit % 8)
-		_, ok := fl.Verify(f.UDP)
+		_, ok := fl.Verify(f.UDP, 0)
 		covered := bit/8 != 4
 		if ok == covered || fl.Check(f.UDP, f.ID) == covered {
 			require.Fail(t, "flipped bit", "frame %d bit %d: accepted %v", f.Number, bit, ok)
@@ -217,7 +217,7 @@ func TestVerifyShort(t *testing.T) {
 	for _, pair := range pairs {
 		fl := must.Get(wire.NewFlow(pair[0], pair[1], true))(t)
 		for n := range wire.BTHLen + wire.ICRCLen {
-			_, ok := fl.Verify(make([]byte, n))
+			_, ok := fl.Verify(make([]byte, n), 0)
 			require.False(t, ok)
 			require.False(t, fl.Check(make([]byte, n), 0))
 		}
@@ -233,7 +233,7 @@ func TestVerifyIPv6(t *testing.T) {
 	six := must.Get(wire.NewFlow(pairs[2][0], pairs[2][1], true))(t)
 	excuse := four.ICRC(77, body) ^ four.ICRC(0, body)
 	b := wire.AppendICRC(bytes.Clone(body), six.ICRC(0, body)^excuse)
-	_, ok := six.Verify(b)
+	_, ok := six.Verify(b, 77)
 	require.False(t, ok)
 	require.Equal(t, six.ICRC(0, body), six.ICRC(77, body))
 }

@@ -431,6 +431,6 @@ func (s *stage) intact(p piece) bool {
 		return false
 	}
 	flow := must.Get(wire.NewFlow(p.from, s.b.local, true))(s.t)
-	_, ok := verify(flow, s.b.local.Addr().Is4(), p.data, 0)
+	_, ok := flow.Verify(p.data, 0)
 	return ok
 }

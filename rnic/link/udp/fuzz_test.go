@@ -33,7 +33,7 @@ func FuzzVerify(f *testing.F) {
 			flow = v4
 		}
 		if len(data) >= wire.BTHLen+wire.ICRCLen && len(data) < 9000 {
-			if found, ok := verify(flow, is4, data, guess); ok {
+			if found, ok := flow.Verify(data, guess); ok {
 				at := len(data) - wire.ICRCLen
 				if flow.ICRC(found, data[:at]) != binary.LittleEndian.Uint32(data[at:]) {
 					t.Fatalf("identification %#x does not give this ICRC", found)
@@ -55,13 +55,13 @@ func FuzzVerify(f *testing.F) {
 				t.Fatal("in its frame the packet is another")
 			}
 		}
-		found, ok := verify(flow, is4, whole, guess)
+		found, ok := flow.Verify(whole, guess)
 		if !ok || is4 && found != id {
 			t.Fatalf("identification %#x of %#x, %v", found, id, ok)
 		}
 		p.Flip = uint32(guess) + 1
 		const variant = 4 // the byte of the BTH with FECN and BECN, which the ICRC leaves out
-		if _, ok := verify(flow, is4, appendWhole(nil, &p, flow, id), id); ok && !is4 && int(guess)%(8*len(whole))/8 != variant {
+		if _, ok := flow.Verify(appendWhole(nil, &p, flow, id), id); ok && !is4 && int(guess)%(8*len(whole))/8 != variant {
 			t.Fatal("a flipped bit is not noticed")
 		}
 	})

@@ -99,7 +99,7 @@ func (s *socket) readGroup(conn *net.UDPConn, at netip.AddrPort) {
 			s.count.Malformed.Add(1)
 			continue
 		}
-		id, ok := verify(peer.flow, at.Addr().Is4(), buf[:n], 0)
+		id, ok := peer.flow.Verify(buf[:n], 0)
 		if s.tap != nil {
 			s.tap.Datagram(link.Inbound, src, at, id, buf[:n], nil, nil)
 		}

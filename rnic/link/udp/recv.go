@@ -93,8 +93,7 @@ func (s *socket) check(d datagram, pkt *link.Packet) bool {
 		s.count.Malformed.Add(1)
 		return false
 	}
-	v4 := d.from.Addr().Is4()
-	id, ok := verify(from.flow, v4, d.data, d.id)
+	id, ok := from.flow.Verify(d.data, d.id)
 	if s.tap != nil {
 		s.tap.Datagram(link.Inbound, d.from, s.local, id, d.data, nil, nil)
 	}
@@ -102,7 +101,7 @@ func (s *socket) check(d datagram, pkt *link.Packet) bool {
 		s.count.ICRC.Add(1)
 		return false
 	}
-	if v4 && id != d.id {
+	if d.from.Addr().Is4() && id != d.id {
 		s.rx.learn(id)
 		if id != 0 {
 			s.count.Solved.Add(1)

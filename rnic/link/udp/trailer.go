@@ -1,8 +1,6 @@
 package udp
 
 import (
-	"encoding/binary"
-
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
@@ -41,21 +39,4 @@ func appendWhole(b []byte, p *link.Packet, flow wire.Flow, id uint16) []byte {
 		whole[bit/8] ^= 1 << (bit % 8)
 	}
 	return b
-}
-
-// verify returns the IPv4 identification with which a datagram, its ICRC
-// included, was sent; ok is false if none makes the ICRC right. guess is tried
-// first: the difference to its CRC is that between the identifications, because
-// the CRC is linear. Over IPv6, which has none, it is 0.
-func verify(flow wire.Flow, v4 bool, b []byte, guess uint16) (id uint16, ok bool) {
-	n := len(b) - wire.ICRCLen
-	diff := flow.ICRC(guess, b[:n]) ^ binary.LittleEndian.Uint32(b[n:])
-	if !v4 {
-		return 0, diff == 0
-	}
-	if diff == 0 {
-		return guess, true
-	}
-	id, ok = wire.SolveID(diff, n)
-	return id ^ guess, ok
 }
