@@ -64,6 +64,22 @@ type Datagram struct {
 	Far bool
 }
 
+// AppendWhole appends the whole datagram that d becomes when it leaves with the
+// IPv4 identification id: with pad and ICRC, and the bit that Flip names
+// inverted.
+func (d *Datagram) AppendWhole(b []byte, flow Flow, id uint16) []byte {
+	at := len(b)
+	b = append(append(b, d.Head...), d.Payload...)
+	b = append(b, Pad(PadLen(len(d.Payload)))...)
+	b = AppendICRC(b, flow.ICRC(id, b[at:]))
+	if d.Flip != 0 {
+		whole := b[at:]
+		bit := uint64(d.Flip-1) % uint64(8*len(whole))
+		whole[bit/8] ^= 1 << (bit % 8)
+	}
+	return b
+}
+
 // Follows reports whether a received packet whose headers are a BTH could be
 // the next of last's message: it came from there in the same way, is as long,
 // and its BTH differs in the PSN alone, which is the one behind, and in AckReq,

@@ -246,7 +246,7 @@ func (l *Link) pull(d *device, p *link.Packet, pad int) bool {
 	if !w.Claim() {
 		return false
 	}
-	b := append(append(bytes.Clone(p.Head), w.Payload...), zeros[:pad]...)
+	b := append(append(bytes.Clone(p.Head), w.Payload...), wire.Pad(uint8(pad))...)
 	if !w.Settle() {
 		return false
 	}

@@ -1,7 +1,6 @@
 package shm
 
 import (
-	"encoding/binary"
 	"errors"
 	"net/netip"
 	"sync"
@@ -112,7 +111,7 @@ func (l *Link) put(d *device, p *link.Packet) {
 		o.dirty = true
 		l.tx.dirty = append(l.tx.dirty, d)
 	}
-	flags, head, payload, trailer := uint32(0), p.Head, p.Payload, zeros[:wire.PadLen(len(p.Payload))]
+	flags, head, payload, trailer := uint32(0), p.Head, p.Payload, wire.Pad(wire.PadLen(len(p.Payload)))
 	ref := false
 	if p.Flip != 0 || l.tap != nil {
 		b, err := l.seal(d, p)
@@ -166,17 +165,10 @@ func (l *Link) put(d *device, p *link.Packet) {
 	}
 }
 
-var zeros [3]byte
-
 // seal returns a packet as it is on a wire, for a tap, or with a bit inverted.
 func (l *Link) seal(d *device, p *link.Packet) (b []byte, err error) {
 	defer fault.End(fault.Begin(), &err, errGone)
-	b = append(append(append(l.tx.whole[:0], p.Head...), p.Payload...), zeros[:wire.PadLen(len(p.Payload))]...)
-	b = binary.LittleEndian.AppendUint32(b, d.to.ICRC(0, b))
-	if p.Flip != 0 {
-		bit := uint64(p.Flip-1) % uint64(8*len(b))
-		b[bit/8] ^= 1 << (bit % 8)
-	}
+	b = p.AppendWhole(l.tx.whole[:0], d.to, 0)
 	if l.tap != nil {
 		l.tap.Datagram(link.Outbound, l.local, d.addr, 0, b, nil, nil)
 	}

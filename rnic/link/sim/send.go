@@ -77,21 +77,7 @@ func (p *port) finish(pkt *link.Packet, dst *port, flow wire.Flow) []byte {
 		dst.count.QueueFull.Add(1)
 		return nil
 	}
-	return assemble(buf[:0], pkt, flow)
-}
-
-// assemble appends a packet with pad and ICRC, and the bit that pkt.Flip names
-// inverted, to the empty b.
-func assemble(b []byte, pkt *link.Packet, flow wire.Flow) []byte {
-	b = append(b, pkt.Head...)
-	b = append(b, pkt.Payload...)
-	b = append(b, wire.Pad(wire.PadLen(len(pkt.Payload)))...)
-	b = wire.AppendICRC(b, flow.ICRC(0, b))
-	if pkt.Flip != 0 {
-		bit := (pkt.Flip - 1) % uint32(len(b)*8)
-		b[bit/8] ^= 1 << (bit % 8)
-	}
-	return b
+	return pkt.AppendWhole(buf[:0], flow, 0)
 }
 
 // show lets the tap see packets that leave, before it is known whether a link
@@ -99,7 +85,7 @@ func assemble(b []byte, pkt *link.Packet, flow wire.Flow) []byte {
 func (p *port) show(to netip.AddrPort, batch []link.Packet, flow wire.Flow) {
 	for i := range batch {
 		if len(batch[i].Head) >= wire.BTHLen {
-			p.shown = assemble(p.shown[:0], &batch[i], flow)
+			p.shown = batch[i].AppendWhole(p.shown[:0], flow, 0)
 			p.tap.Datagram(link.Outbound, p.local, to, 0, p.shown, nil, nil)
 		}
 	}

@@ -266,7 +266,7 @@ func (s *stage) sendmmsg(_ uintptr, msgs []unix.Mmsghdr) (int, unix.Errno) {
 			require.NotEmpty(s.t, s.leaving, "more than was in the batch")
 			want := &s.leaving[0]
 			s.leaving = s.leaving[1:]
-			whole := appendWhole(nil, want, s.flow(), uint16(id))
+			whole := want.AppendWhole(nil, s.flow(), uint16(id))
 			require.True(s.t, bytes.Equal(whole, part), "another packet, or another order")
 			good, end := want.Flip == 0, len(part)-wire.ICRCLen
 			if good {

@@ -44,7 +44,7 @@ func FuzzVerify(f *testing.F) {
 			return
 		}
 		p := link.Packet{Head: data[:wire.BTHLen], Payload: data[wire.BTHLen:]}
-		whole := appendWhole(nil, &p, flow, id)
+		whole := p.AppendWhole(nil, flow, id)
 		if len(whole) != datagramLen(&p) {
 			t.Fatalf("%d bytes, said were %d", len(whole), datagramLen(&p))
 		}
@@ -61,7 +61,7 @@ func FuzzVerify(f *testing.F) {
 		}
 		p.Flip = uint32(guess) + 1
 		const variant = 4 // the byte of the BTH with FECN and BECN, which the ICRC leaves out
-		if _, ok := flow.Verify(appendWhole(nil, &p, flow, id), id); ok && !is4 && int(guess)%(8*len(whole))/8 != variant {
+		if _, ok := flow.Verify(p.AppendWhole(nil, flow, id), id); ok && !is4 && int(guess)%(8*len(whole))/8 != variant {
 			t.Fatal("a flipped bit is not noticed")
 		}
 	})

@@ -11,7 +11,7 @@ import (
 func finish(buf []byte, p *link.Packet, flow wire.Flow, id uint16) (whole, grown []byte) {
 	if p.Frame == nil || p.Flip != 0 {
 		at := len(buf)
-		buf = appendWhole(buf, p, flow, id)
+		buf = p.AppendWhole(buf, flow, id)
 		return buf[at:], buf
 	}
 	n, end := len(p.Head)+len(p.Payload), len(p.Frame)-wire.ICRCLen
@@ -24,19 +24,4 @@ func finish(buf []byte, p *link.Packet, flow wire.Flow, id uint16) (whole, grown
 	}
 	wire.AppendICRC(p.Frame[:end], icrc)
 	return p.Frame, buf
-}
-
-// appendWhole appends the whole datagram that p becomes, the bit that p.Flip
-// names inverted.
-func appendWhole(b []byte, p *link.Packet, flow wire.Flow, id uint16) []byte {
-	at := len(b)
-	b = append(append(b, p.Head...), p.Payload...)
-	b = append(b, wire.Pad(wire.PadLen(len(p.Payload)))...)
-	b = wire.AppendICRC(b, flow.ICRC(id, b[at:]))
-	if p.Flip != 0 {
-		whole := b[at:]
-		bit := uint64(p.Flip-1) % uint64(8*len(whole))
-		whole[bit/8] ^= 1 << (bit % 8)
-	}
-	return b
 }
