@@ -35,13 +35,13 @@ func TestRandom(t *testing.T) {
 	var sum tally
 	for seed := first; seed <= last; seed++ {
 		r := newRandomWorld(t, seed)
+		r.tally = &sum
 		if *seedFlag != 0 {
 			r.trace = func(format string, args ...any) {
 				t.Logf("%-14v %s", time.Duration(r.w.now), fmt.Sprintf(format, args...))
 			}
 		}
 		r.run()
-		sum.add(&r.tally)
 		if len(r.faults) > 0 {
 			t.Fatalf("seed %d: %s\nreplay: go test ./rnic/cm -run TestRandom -cm.seed=%d -v", seed, strings.Join(r.faults, "\n\t"), seed)
 		}
@@ -59,20 +59,6 @@ func TestRandom(t *testing.T) {
 // tally counts events, over all seeds.
 type tally struct {
 	Connects, Connected, Rejected, Unreachable, Cancelled, Restarts, Lost, Doubled, Late, OneSided, Stale int
-}
-
-func (t *tally) add(o *tally) {
-	t.Connects += o.Connects
-	t.Connected += o.Connected
-	t.Rejected += o.Rejected
-	t.Unreachable += o.Unreachable
-	t.Cancelled += o.Cancelled
-	t.Restarts += o.Restarts
-	t.Lost += o.Lost
-	t.Doubled += o.Doubled
-	t.Late += o.Late
-	t.OneSided += o.OneSided
-	t.Stale += o.Stale
 }
 
 // side is the knowledge of the program at one end of a connection.
@@ -115,7 +101,7 @@ type try struct {
 
 // randomWorld is one seed's.
 type randomWorld struct {
-	tally
+	*tally
 	w      *world
 	rnd    *rand.Rand
 	trace  func(format string, args ...any)
