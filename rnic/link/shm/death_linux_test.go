@@ -57,16 +57,11 @@ func answer(t *testing.T, at netip.AddrPort, f func(c *net.UnixConn, h hello)) {
 // and no socket to a peer. Goroutines are counted by TestMain.
 func requireHeld(t *testing.T, want holds, l *Link) {
 	t.Helper()
-	conns := func() int {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return len(l.place.conns)
-	}
 	// A dialer that has gone may not be accepted yet: one look has to see all.
 	var now holds
 	var rings, sockets int
 	until(func() bool {
-		rings, sockets, now = l.ringsLeft(), conns(), held(t)
+		rings, sockets, now = l.ringsLeft(), l.conns(), held(t)
 		return rings == 0 && sockets == 0 && now == want
 	})
 	require.Zero(t, rings)

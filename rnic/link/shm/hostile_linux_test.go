@@ -50,26 +50,15 @@ func requireRefused(t *testing.T, c *net.UnixConn) {
 // A peer asleep, whose bell is full and blocks, does not stop the sender.
 func TestFullBell(t *testing.T) {
 	a := listen(t)
-	mem, ring, err := newMemory()
-	require.NoError(t, err)
-	defer unmap(mem)
-	defer unix.Close(ring)
-	life := ownNonce()
-	var b bell
-	require.NoError(t, b.open("", 0, life))
-	defer b.close()
+	mem, b, life := silent(t, neighbour)
 	require.NoError(t, unix.SetNonblock(b.fd, false))
-	full := must.Get(dialBell("", life))(t)
+	full, err := dialBell("", life)
+	require.NoError(t, err)
 	defer unix.Close(full)
 	for err == nil { // full for whatever socket
 		err = unix.Send(full, []byte{1}, unix.MSG_DONTWAIT)
 	}
 	require.ErrorIs(t, err, unix.EAGAIN)
-	answer(t, neighbour, func(c *net.UnixConn, h hello) {
-		if sendHello(c, &hello{device: neighbour, memory: memorySize, nonce: life}, ring) == nil {
-			_, _ = io.Copy(io.Discard, c)
-		}
-	})
 	require.NotZero(t, a.Meet(neighbour))
 	for i := range 1000 {
 		word(mem, asleepAt).Store(1)
@@ -77,16 +66,16 @@ func TestFullBell(t *testing.T) {
 		require.Zero(t, word(mem, asleepAt).Load(), "the bell was rung")
 	}
 	require.EqualValues(t, 1000, counter(a, "shm_sent_pkts"))
-	require.NoError(t, a.Close()) // the neighbour's goroutines end
 }
 
 // silent is a neighbour that is met, and reads neither its ring nor its socket
-// from then on, until the test ends.
-func silent(t *testing.T, at netip.AddrPort) {
+// from then on, until the test ends. It returns its ring, its bell and its
+// nonce.
+func silent(t *testing.T, at netip.AddrPort) ([]byte, *bell, nonce) {
+	t.Helper()
 	mem, ring, err := newMemory()
 	require.NoError(t, err)
-	life := ownNonce()
-	var b bell
+	life, b := ownNonce(), new(bell)
 	require.NoError(t, b.open("", 0, life))
 	end := make(chan struct{})
 	answer(t, at, func(c *net.UnixConn, _ hello) {
@@ -100,6 +89,7 @@ func silent(t *testing.T, at netip.AddrPort) {
 		unix.Close(ring)
 		unmap(mem)
 	})
+	return mem, b, life
 }
 
 // A peer that takes no notes of arenas costs a bounded number of them.
@@ -189,13 +179,8 @@ func TestSilentDialers(t *testing.T) {
 	child.Hold(t, 10*maxStrangers, "unixpacket", socketName(a.local))
 	b := listen(t)
 	require.NotZero(t, b.Meet(a.local))
-	sockets := func() int {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		return len(a.place.conns)
-	}
-	until(func() bool { return sockets() <= maxStrangers+1 })
-	require.LessOrEqual(t, sockets(), maxStrangers+1)
+	until(func() bool { return a.conns() <= maxStrangers+1 })
+	require.LessOrEqual(t, a.conns(), maxStrangers+1)
 }
 
 // A silent neighbour delays nobody but those that ask for it, and Close not

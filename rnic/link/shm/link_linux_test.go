@@ -60,6 +60,13 @@ func (l *Link) outsLeft() int {
 
 func (l *Link) ringsLeft() int { return l.outsLeft() + int(l.ins.Load()) }
 
+// conns counts the connections to other processes.
+func (l *Link) conns() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.place.conns)
+}
+
 // until waits until so reports true, or for long.
 func until(so func() bool) {
 	for end := time.Now().Add(long); !so() && time.Now().Before(end); {
