@@ -87,10 +87,15 @@ static void descriptors(void)
 	struct { uint32_t async, vectors; } answer;
 	uint64_t response = (uintptr_t)&answer, nowhere = 16;
 	struct pollfd p;
-	struct stat st;
+	struct stat st, at;
 	char event[16];
 	int first = open("/dev/infiniband/uverbs0", O_RDWR | O_CLOEXEC), second;
 	CHECK(first >= 0 && !fstat(first, &st) && S_ISCHR(st.st_mode) && st.st_rdev == makedev(231, 192));
+	CHECK(!fstatat(first, "", &at, AT_EMPTY_PATH) && at.st_rdev == st.st_rdev && at.st_ino == st.st_ino);
+#ifdef STATX_BASIC_STATS /* musl has it since 1.2.5 */
+	struct statx x;
+	CHECK(!statx(first, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &x) && S_ISCHR(x.stx_mode) && x.stx_rdev_minor == 192);
+#endif
 	second = fcntl(first, F_DUPFD_CLOEXEC, 0);
 	CHECK(second >= 0 && second != first && !close(first));
 	if (supervised()) /* a number whose writes are held */
