@@ -32,8 +32,12 @@ func (c *call) resolve(spec *abi.Attr, v *attrValue) error {
 	case abi.AttrHandleNew, abi.AttrFDNew:
 		return f.hasContext()
 	case abi.AttrFD:
+		fd := int32(v.data)
+		if uint64(int64(fd)) != v.data {
+			return fail(syscall.EINVAL, "%#x is not a descriptor", v.data)
+		}
 		var err error
-		v.events, err = f.proc.events(v.data, f, spec.Object == abi.ObjectAsyncEvent)
+		v.events, err = f.proc.events(fd, f, spec.Object == abi.ObjectAsyncEvent)
 		return err
 	}
 	if v.data >= 1<<63 {
@@ -51,16 +55,13 @@ func (c *call) resolve(spec *abi.Attr, v *attrValue) error {
 	return err
 }
 
-// events returns the event file of owner behind a descriptor
+// events returns the event file of owner behind a descriptor of the program
 // (rdma_core.c:lookup_get_fd_uobject): EBADF for any other file.
-func (p *Process) events(data uint64, owner *uverbsFile, async bool) (*eventFile, error) {
-	fd := int32(data)
-	if uint64(int64(fd)) != data {
-		return nil, fail(syscall.EINVAL, "%#x is not a descriptor", data)
-	}
+func (p *Process) events(fd int32, owner *uverbsFile, async bool) (*eventFile, error) {
+	own := p.number(fd)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if i := int(fd) - firstFD; i >= 0 && i < len(p.files) {
+	if i := int(own) - firstFD; i >= 0 && i < len(p.files) {
 		if f, ok := p.files[i].file.(*eventFile); ok && f.async == async && f.owner == owner {
 			return f, nil
 		}

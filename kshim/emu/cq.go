@@ -79,7 +79,7 @@ func (c *call) createCQ(init *cqInit, channel int32, respond func(*completionQue
 	}
 	init.async = f.asyncQueue()
 	if channel >= 0 {
-		ch, err := f.proc.channel(channel, f)
+		ch, err := f.proc.events(channel, f, false)
 		if err != nil {
 			return err
 		}

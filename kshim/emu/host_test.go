@@ -235,7 +235,7 @@ func TestEventSink(t *testing.T) {
 	h.dup = map[int32]int32{1000: fd}
 	handle, _ := c.cq(0xaaaa, 1000)
 	ours := c.dev.LastCQ.Events
-	_, _ = c.cq(0xbbbb, fd)
+	must.Get(c.nativeCQ(0xbbbb, attr(abi.AttrCreateCQCompChannel, 0, 1000)))(t)
 	other := c.dev.LastCQ.Events
 	event := func(element uint64) string {
 		b := make([]byte, abi.CompEventSize)

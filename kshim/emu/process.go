@@ -202,17 +202,3 @@ func (p *Process) release(f *file) {
 	p.files[f.fd.Load()-firstFD] = fdEntry{}
 	p.mu.Unlock()
 }
-
-// channel returns the completion channel of owner behind a number,
-// ib_uverbs_lookup_comp_file: EBADF for any other file.
-func (p *Process) channel(fd int32, owner *uverbsFile) (*eventFile, error) {
-	fd = p.number(fd)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if i := int(fd) - firstFD; i >= 0 && i < len(p.files) {
-		if f, ok := p.files[i].file.(*eventFile); ok && !f.async && f.owner == owner {
-			return f, nil
-		}
-	}
-	return nil, fail(syscall.EBADF, "descriptor %d is not a completion channel of this context", fd)
-}
