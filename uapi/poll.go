@@ -36,7 +36,8 @@ const (
 // begins a connection; a post that is refused shows that none has begun.
 //
 // If the queue pair shares its completion queue, completions of the others
-// come as well (WC.QP tells). If it has two, PollCQ is EINVAL: use Poll.
+// come as well (WC.QP tells). If it has two, PollCQ is EINVAL: PollQueue polls
+// each.
 func (d *Device) PollCQ(qp QP, wc []WC) (int, error) {
 	n := 0
 	q, cq, err := d.onlyCQ(qp)

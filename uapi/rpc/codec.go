@@ -89,7 +89,7 @@ func (b *body) InPlace() []byte {
 	return b.bytes[0].ReadOnlyData()
 }
 
-// Append appends the message's bytes. It may be called again, for a repeat.
+// Append appends the message's bytes.
 func (b *body) Append(to []byte) ([]byte, error) {
 	if b.message == nil {
 		for _, buffer := range b.bytes {

@@ -18,7 +18,7 @@ import (
 // Dial makes a ClientConn to the server at addr, HOST:PORT. It does not wait
 // for a connection: the first call does, and connects again after a break.
 //
-// Errors: those of uapi.OpenRoute, where config has neither a context nor
+// Errors: those of uapi.OpenRoute, where config has neither a Device nor
 // Connect; EINVAL for an invalid configuration or an address without a port.
 func Dial(ctx context.Context, addr string, config ClientConfig) (_ *ClientConn, err error) {
 	c := &ClientConn{

@@ -11,7 +11,8 @@ import (
 	"github.com/rdmashim/rdmashim/tests/netns"
 )
 
-// TestSilentLast: only addresses of this host are known to have no
+// TestSilentLast: only addresses of this host are known to have no listener,
+// and come behind the others.
 func TestSilentLast(t *testing.T) {
 	if !netns.Own(t) {
 		return
