@@ -1,6 +1,7 @@
 package foreign_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"net/netip"
@@ -38,10 +39,10 @@ type bed struct {
 	ours  []byte // the region that the foreign end asks for
 	reads int
 
-	posted, done int      // the engine's requests
-	sent         [][]byte // by the engine, where a message is to arrive; nil: a WRITE's immediate data
-	got          int      // messages that the engine received
-	expect       [][]byte // that it is to
+	posted, done int               // the engine's requests
+	sent         []foreign.Message // by the engine, where one is to arrive; of a WRITE without Data
+	got          int               // messages that the engine received
+	expect       []foreign.Message // that it is to
 	checks       []func(t *testing.T)
 	adds, sum    uint64 // fetch-and-adds of the foreign end to a word of ours
 }
@@ -60,11 +61,14 @@ func (b *bed) Completed(_ *virtual.QP, c *engine.Completion) {
 	default:
 		want := b.expect[b.got]
 		have := b.mem[int(c.ID)*longest:][:c.ByteLen]
-		if want == nil { // a WRITE's immediate data
+		if want.Data == nil { // a WRITE's immediate data
 			have = nil
 		}
-		if string(have) != string(want) {
-			b.w.Fail(fmt.Errorf("message %d to the engine has %d bytes, other than its %d", b.got, len(have), len(want)))
+		if string(have) != string(want.Data) {
+			b.w.Fail(fmt.Errorf("message %d to the engine has %d bytes, other than its %d", b.got, len(have), len(want.Data)))
+		}
+		if imm := binary.BigEndian.Uint32(c.Imm[:]); want.HasImm != (c.Flags&abi.WCWithImm != 0) || imm != want.Imm {
+			b.w.Fail(fmt.Errorf("message %d to the engine has the immediate %d, %v, not %d", b.got, imm, c.Flags, want.Imm))
 		}
 		b.got++
 	}
@@ -125,19 +129,21 @@ func (b *bed) post() {
 	written := func(t *testing.T) {
 		require.Equal(t, data, b.peer.Memory[i*longest:][:len(data)], "the engine's WRITE %d", i)
 	}
+	imm := uint32(i)
+	binary.BigEndian.PutUint32(wr.Imm[:], imm)
 	switch b.rand.Intn(6) {
 	case 0:
 		wr.Opcode = abi.WRSend
-		b.sent = append(b.sent, data)
+		b.sent = append(b.sent, foreign.Message{Data: data})
 	case 1:
 		wr.Opcode = abi.WRSendWithImm
-		b.sent = append(b.sent, data)
+		b.sent = append(b.sent, foreign.Message{Data: data, Imm: imm, HasImm: true})
 	case 2:
 		wr.Opcode = abi.WRRDMAWrite
 		b.checks = append(b.checks, written)
 	case 3:
 		wr.Opcode = abi.WRRDMAWriteWithImm
-		b.sent = append(b.sent, nil)
+		b.sent = append(b.sent, foreign.Message{Imm: imm, HasImm: true})
 		b.checks = append(b.checks, written)
 	case 4:
 		wr.Opcode = abi.WRRDMARead
@@ -166,16 +172,16 @@ func (b *bed) ask() (list []*foreign.Request) {
 		switch b.rand.Intn(6) {
 		case 0:
 			r.Operation = wire.OpSend
-			b.expect = append(b.expect, append([]byte{}, data...))
+			b.expect = append(b.expect, foreign.Message{Data: bytes.Clone(data)})
 		case 1:
 			r.Operation, r.HasImm, r.Imm = wire.OpSend, true, uint32(i)
-			b.expect = append(b.expect, append([]byte{}, data...))
+			b.expect = append(b.expect, foreign.Message{Data: bytes.Clone(data), Imm: r.Imm, HasImm: true})
 		case 2:
 			r.Operation = wire.OpWrite
 			b.checks = append(b.checks, written)
 		case 3:
 			r.Operation, r.HasImm, r.Imm = wire.OpWrite, true, uint32(i)
-			b.expect = append(b.expect, nil)
+			b.expect = append(b.expect, foreign.Message{Imm: r.Imm, HasImm: true})
 			b.checks = append(b.checks, written)
 		case 4:
 			r.Operation = wire.OpRead
@@ -231,7 +237,9 @@ func TestForeign(t *testing.T) {
 		require.Equal(t, requests, b.peer.Done, "seed %d: the foreign end's requests", seed)
 		require.Len(t, b.peer.Got, len(b.sent), "seed %d", seed)
 		for i, m := range b.peer.Got {
-			require.Equal(t, string(b.sent[i]), string(m.Data), "seed %d: message %d of the engine", seed, i)
+			want := b.sent[i]
+			require.Equal(t, string(want.Data), string(m.Data), "seed %d: message %d of the engine", seed, i)
+			require.Equal(t, [2]any{want.HasImm, want.Imm}, [2]any{m.HasImm, m.Imm}, "seed %d: message %d of the engine", seed, i)
 		}
 		require.Len(t, b.expect, b.got, "seed %d: messages to the engine", seed)
 		for _, check := range b.checks {

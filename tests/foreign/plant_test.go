@@ -23,6 +23,14 @@ func TestPlantedMistakes(t *testing.T) {
 			plant.Row("credits-misread", "rnic/engine/completer.go",
 				"	if syn.IsACK() {\n",
 				"	if syn.IsACK() && (!MADE || syn.Credits() == wire.NoCredits) {\n"),
+			plant.Row("immediate-in-other-order-sent", "rnic/engine/requester.go",
+				"	p.ImmDt.Data = binary.BigEndian.Uint32(w.imm[:])\n",
+				"	p.ImmDt.Data = binary.BigEndian.Uint32(w.imm[:])\n"+
+					"	if MADE { p.ImmDt.Data = binary.LittleEndian.Uint32(w.imm[:]) }\n"),
+			plant.Row("immediate-in-other-order-received", "rnic/engine/responder_exec.go",
+				"		binary.BigEndian.PutUint32(c.Imm[:], p.ImmDt.Data)\n",
+				"		binary.BigEndian.PutUint32(c.Imm[:], p.ImmDt.Data)\n"+
+					"		if MADE { binary.LittleEndian.PutUint32(c.Imm[:], p.ImmDt.Data) }\n"),
 			plant.Row("bitmap-for-strangers", "rnic/engine/responder.go",
 				"	if x := q.extension; x != nil && p.Selective && x.accept(now, p) {\n",
 				"	if MADE && q.extension == nil && q.cfg.Stash != nil { q.extension = newExtension(q, 0) }\n"+

@@ -20,7 +20,6 @@ type Request struct {
 
 	first wire.PSN
 	n     int // numbers that it takes
-	Done  bool
 }
 
 func (r *Request) answered() bool {
@@ -236,7 +235,6 @@ func (p *Peer) takeAnswer(k *wire.Packet) {
 }
 
 func (p *Peer) finish(r *Request) {
-	r.Done = true
 	p.Done++
 	p.progress(r.first.Add(r.n))
 }
