@@ -59,7 +59,7 @@
  * for each descriptor that it makes. */
 enum { NONE, EVENT, CM, UVERBS };
 static uint32_t kinds[NFD];
-static int files[NFD];	   /* by descriptor: the number the library knows */
+static int files[NFD];	   /* by descriptor: the number the library knows, plus 1; 0: its own */
 static unsigned refs[NFD]; /* by number: descriptors besides the first, and threads that wait */
 static int moved[NFD];	   /* by number: the library's descriptor, plus 1, of a file whose number is the program's again */
 static unsigned ends[NFD]; /* by descriptor: how often it was closed */
@@ -76,7 +76,7 @@ static int file(int fd) { return files[fd] ? files[fd] - 1 : fd; }
 
 /* The library's functions. They return a negative errno on failure. */
 static struct {
-	int (*start)(uint32_t *kinds, int *moved, int n);
+	int (*start)(uint32_t *kinds, int *files, int *moved, int n);
 	int (*plant)(char *path, char *to, size_t n);
 	int (*open)(char *path, int flags);
 	int (*close)(int fd);
@@ -277,7 +277,7 @@ static void load(void)
 	if (h) {
 		if (dladdr((void *)lib.start, &info))
 			lib_base = info.dli_fbase;
-		err = lib.start(kinds, moved, NFD);
+		err = lib.start(kinds, files, moved, NFD);
 	} else {
 		fprintf(stderr, "rdmashim: the mini kernel is not loaded: %s\n", dlerror());
 	}

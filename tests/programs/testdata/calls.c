@@ -16,7 +16,7 @@
 
 #include "check.h"
 
-enum { GET_CONTEXT = 0, ALLOC_PD = 3, DEALLOC_PD = 4, REG_MR = 9, UCM_GET_EVENT = 12 };
+enum { GET_CONTEXT = 0, ALLOC_PD = 3, DEALLOC_PD = 4, REG_MR = 9, CREATE_COMP_CHANNEL = 17, CREATE_CQ = 18, UCM_GET_EVENT = 12 };
 
 static int context = 300, async;
 
@@ -116,6 +116,32 @@ static void descriptors(void)
 	CHECK(!close(first));
 #endif
 	FAILS(command(first, GET_CONTEXT, &response, 8, 8), EBADF);
+}
+
+static int create_cq(int channel)
+{
+	char answer[24];
+	struct { uint64_t response, user; uint32_t entries, vector; int channel, reserved; } cq =
+		{ (uintptr_t)answer, 0, 4, 0, channel, 0 };
+	return command(context, CREATE_CQ, &cq, sizeof cq, sizeof answer);
+}
+
+/* channels: a command names a completion channel by any of its descriptors. */
+static void channels(void)
+{
+	int channel, second, other;
+	uint64_t response = (uintptr_t)&channel;
+	CHECK(!command(context, CREATE_COMP_CHANNEL, &response, 8, 4));
+	second = fcntl(channel, F_DUPFD_CLOEXEC, 0);
+	CHECK(!create_cq(channel) && !create_cq(second));
+	CHECK(!close(channel) && !create_cq(second));
+	other = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, channel);
+	CHECK(other == channel);
+	FAILS(create_cq(other), EBADF);
+	FAILS(create_cq(async), EBADF);
+	CHECK(!close(other) && !create_cq(second));
+	CHECK(!close(second));
+	FAILS(create_cq(second), EBADF);
 }
 
 /* memory: what cannot be pinned is EFAULT and no fault, and the program's own
@@ -228,6 +254,7 @@ int main(void)
 	CHECK(signal(SIGSEGV, on_fault) == SIG_DFL);
 	paths();
 	descriptors();
+	channels();
 	memory();
 	threads_and_signals();
 	events();

@@ -62,11 +62,12 @@ func number(err error) int {
 }
 
 //export rdmashimStart
-func rdmashimStart(kinds *C.uint32_t, moved *C.int, n C.int) C.int {
+func rdmashimStart(kinds *C.uint32_t, files, moved *C.int, n C.int) C.int {
 	env := preload.FromEnvironment()
 	machine := minikernel.Machine()
 	kernel.devices = preload.NewDevices(machine, env.Devices)
-	host, err := newProgram(unsafe.Slice((*uint32)(unsafe.Pointer(kinds)), int(n)), unsafe.Slice((*int32)(unsafe.Pointer(moved)), int(n)))
+	table := func(at *C.int) []int32 { return unsafe.Slice((*int32)(unsafe.Pointer(at)), int(n)) }
+	host, err := newProgram(unsafe.Slice((*uint32)(unsafe.Pointer(kinds)), int(n)), table(files), table(moved))
 	if err != nil {
 		return C.int(number(err))
 	}

@@ -22,6 +22,7 @@ import (
 // (emu.Host).
 type program struct {
 	kinds []uint32 // by descriptor: the stub's table
+	files []int32  // by descriptor: the stub's table
 	moved []int32  // by number: the stub's table; written with mu held
 
 	rings   int // a memfd: device files are descriptors of it
@@ -43,14 +44,14 @@ type eventPipe struct {
 // know of, above those that it counts on.
 const highDescriptor = 500
 
-func newProgram(kinds []uint32, moved []int32) (*program, error) {
+func newProgram(kinds []uint32, files, moved []int32) (*program, error) {
 	fd, err := unix.MemfdCreate("rdma-rings", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, err
 	}
 	defer unix.Close(fd)
 	rings, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, highDescriptor)
-	return &program{kinds: kinds, moved: moved, rings: rings, offsets: map[*byte]int64{}, pipes: map[int32]eventPipe{}}, err
+	return &program{kinds: kinds, files: files, moved: moved, rings: rings, offsets: map[*byte]int64{}, pipes: map[int32]eventPipe{}}, err
 }
 
 var _ emu.Host = (*program)(nil)
@@ -71,8 +72,16 @@ func (f openFile) Opened(kshim.File) {}
 // Moved implements emu.HostFile: the stub closes files here first.
 func (f openFile) Moved(int32) bool { return false }
 
-// Number implements emu.Host. The stub hands over numbers that are known here.
-func (p *program) Number(fd int32) int32 { return fd }
+// Number implements emu.Host: -1 for descriptors of Linux's files.
+func (p *program) Number(fd int32) int32 {
+	if fd < 0 || int(fd) >= len(p.kinds) || atomic.LoadUint32(&p.kinds[fd]) == 0 {
+		return -1
+	}
+	if of := atomic.LoadInt32(&p.files[fd]); of != 0 {
+		return of - 1
+	}
+	return fd
+}
 
 // Memory implements emu.Host.
 func (p *program) Memory(addr, n uint64) []byte { return cmemory.Slice(addr, n) }
