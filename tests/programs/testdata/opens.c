@@ -9,9 +9,11 @@
 int main(int argc, char **argv)
 {
 	struct stat st;
+	int lowest = dup(0); /* 3, unless the caller has left files open */
+	CHECK(!close(lowest));
 	for (int i = 0; i < 10000; i++) {
 		int fd = open("/dev/null", O_RDONLY);
-		CHECK(fd == 3 && !close(fd) && !stat("/dev/null", &st) && S_ISCHR(st.st_mode) && argc == 1);
+		CHECK(fd == lowest && !close(fd) && !stat("/dev/null", &st) && S_ISCHR(st.st_mode) && argc == 1);
 		FAILS(open("/no such file", O_RDONLY), ENOENT);
 		FAILS(open(argv[0], O_RDONLY | O_CREAT | O_EXCL, 0), EEXIST);
 		FAILS(open((char *)16, O_RDONLY), EFAULT);
