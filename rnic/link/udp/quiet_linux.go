@@ -291,8 +291,13 @@ func (q *quiet) block(d time.Duration, bell int32) (found bool) {
 	}
 	t := unix.NsecToTimespec(int64(d))
 	fds := [...]unix.PollFd{{Fd: int32(q.fd), Events: unix.POLLIN}, {Fd: bell, Events: unix.POLLIN}, {Fd: q.other.Load() - 1, Events: unix.POLLIN}}
-	n, _ := unix.Ppoll(fds[:], &t, nil)
-	return n > 0
+	for {
+		// A signal, as Go's collector sends threads, interrupts the call, which
+		// leaves in t what is left of d.
+		if n, err := unix.Ppoll(fds[:], &t, nil); err != unix.EINTR {
+			return n > 0
+		}
+	}
 }
 
 // Watch lets Wait and Doze end for another descriptor, too. The set has a

@@ -4,6 +4,9 @@ package udp
 
 import (
 	"net"
+	"os"
+	"os/signal"
+	"runtime"
 	"testing"
 	"time"
 
@@ -35,8 +38,8 @@ func TestQuiet(t *testing.T) {
 }
 
 // A Sleep ends with a datagram, an Interrupt before or while it sleeps, the
-// descriptor that Watch named, and Close; one that has slept long enough waits
-// on.
+// descriptor that Watch named, and Close, and not with a signal; one that has
+// slept long enough waits on.
 func TestSleep(t *testing.T) {
 	const long = time.Hour
 	a, b := listen(t, loopback4), listen(t, loopback4)
@@ -83,6 +86,26 @@ func TestSleep(t *testing.T) {
 		b.Interrupt()
 		require.NoError(t, <-slept)
 	}
+
+	thread, signals := make(chan int), make(chan os.Signal, 1)
+	signal.Notify(signals, unix.SIGWINCH)
+	defer signal.Stop(signals)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		thread <- unix.Gettid()
+		slept <- b.Sleep(long, true)
+	}()
+	id := <-thread
+	for range 100 { // a signal that interrupts it is none of its ends
+		asleep()
+		require.NoError(t, unix.Tgkill(os.Getpid(), id, unix.SIGWINCH))
+		<-signals
+	}
+	send()
+	require.NoError(t, <-slept)
+	receive()
+
 	fd := must.Get(unix.Eventfd(0, unix.EFD_CLOEXEC))(t)
 	defer unix.Close(fd)
 	require.NoError(t, b.(*socket).Watch(fd))
