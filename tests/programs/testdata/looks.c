@@ -1,5 +1,6 @@
-/* A program that looks at a device, opens it, and closes it. Only one that was
- * opened has its address, ADDRESS, at RoCEv2's port. */
+/* A program that looks at a device, opens it, and closes it, behind a title of
+ * its own. Only one that was opened has its address, ADDRESS, at RoCEv2's port.
+ */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -30,12 +31,24 @@ static void attribute(const char *name, char text[64])
 	CHECK((f = fopen(path, "r")) && fgets(text, 64, f) && !fclose(f));
 }
 
+/* title writes over the arguments and the environment, where the kernel has put
+ * them, as setproctitle does. The program keeps copies. */
+static void title(char **argv)
+{
+	char *first = argv[0], **old = environ;
+	CHECK((argv[1] = strdup(argv[1])) && !clearenv());
+	for (; *old; old++)
+		CHECK(!putenv(strdup(*old)));
+	memset(first, 'x', old[-1] + strlen(old[-1]) - first);
+}
+
 int main(int argc, char **argv)
 {
 	static const char *names[] = { "node_guid", "ports/1/gids/0", "ports/1/lid", "ports/1/state", "ports/1/gid_attrs/ndevs/0" };
 	enum { N = sizeof names / sizeof *names };
 	char before[N][64], after[64];
 	int held, fd;
+	title(argv);
 	CHECK(argc == 2 && opendir("/sys/class/infiniband"));
 	for (int i = 0; i < N; i++)
 		attribute(names[i], before[i]);

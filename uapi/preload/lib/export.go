@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"syscall"
@@ -63,6 +62,7 @@ func number(err error) int {
 
 //export rdmashimStart
 func rdmashimStart(kinds *C.uint32_t, files, moved *C.int, n C.int) C.int {
+	readEnvironment()
 	env := preload.FromEnvironment()
 	machine := minikernel.Machine()
 	kernel.devices = preload.NewDevices(machine, env.Devices)
@@ -71,7 +71,7 @@ func rdmashimStart(kinds *C.uint32_t, files, moved *C.int, n C.int) C.int {
 	if err != nil {
 		return C.int(number(err))
 	}
-	name := filepath.Base(os.Args[0])
+	name := programName()
 	kernel.host, kernel.process = host, machine.ProcessOf(host, name)
 	if kernel.faulty, _, err = refuse.Env(kernel.process, ""); err != nil {
 		fmt.Fprintf(os.Stderr, "rdmashim: no faults: %v\n", err)
