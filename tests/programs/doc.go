@@ -1,7 +1,7 @@
 // Package programs runs programs of rdma-core on the mini kernel, unmodified:
-// the distribution's, its perftest, UCX, libfabric and MPI, fio, QEMU, pyverbs'
-// tests and those of testdata. It has tests only. TestOthers reads its table
-// from docs/c-programs.md.
+// the distribution's, its perftest, UCX, libfabric and MPI, fio, QEMU, Ceph,
+// pyverbs' tests and those of testdata. It has tests only. TestOthers reads its
+// table from docs/c-programs.md.
 //
 // command starts a program by one of two ways: with the libraries of package
 // preload in it, or with its system calls held and answered by package

@@ -137,7 +137,7 @@ func needs(t *testing.T, programs ...string) {
 	}
 	for _, p := range programs {
 		if _, err := exec.LookPath(p); err != nil {
-			missing(fmt.Errorf("%w: apt-get install ibverbs-utils rdmacm-utils perftest ucx-utils libfabric-bin openmpi-bin libopenmpi-dev iproute2 fio qperf iperf tgt libiscsi-bin infiniband-diags dapl2-utils mpich libmpich-dev qemu-system-x86", err))
+			missing(fmt.Errorf("%w: apt-get install ibverbs-utils rdmacm-utils perftest ucx-utils libfabric-bin openmpi-bin libopenmpi-dev iproute2 fio qperf iperf tgt libiscsi-bin infiniband-diags dapl2-utils mpich libmpich-dev qemu-system-x86 ceph-mon ceph-osd ceph-common", err))
 		}
 	}
 }

@@ -82,6 +82,7 @@ func TestSupervisor(t *testing.T) {
 		{"TestDAPL", TestDAPL, withAll},
 		{"TestRPMA", TestRPMA, withAll},
 		{"TestGloo", TestGloo, withAll},
+		{"TestCeph", TestCeph, withAll},
 		{"TestAddressSanitizer", TestAddressSanitizer, withMatrix},
 		{"TestKill", TestKill, withMatrix},
 		{"TestGoPrograms", TestGoPrograms, withMatrix},
