@@ -99,7 +99,10 @@ func (k *keeper) serve(c Config, server int) {
 // hungUp reports whether no program under the filter is left.
 func (k *keeper) hungUp() bool {
 	p := []unix.PollFd{{Fd: int32(k.listener.FD())}}
-	_, err := unix.Poll(p, 0)
+	var err error = unix.EINTR
+	for err == unix.EINTR {
+		_, err = unix.Poll(p, 0)
+	}
 	return err == nil && p[0].Revents&unix.POLLHUP != 0
 }
 
