@@ -1018,13 +1018,20 @@ API ssize_t send(int fd, const void *buf, size_t n, int flags)
 
 API ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 {
+	char whole[4096]; /* no request is longer */
+	size_t i, n = 0;
 	if (!is_netlink(fd))
 		return REAL(sendmsg)(fd, msg, flags);
-	if (msg->msg_iovlen != 1) {
-		errno = EOPNOTSUPP;
-		return -1;
+	for (i = 0; i < msg->msg_iovlen; i++) {
+		const struct iovec *v = &msg->msg_iov[i];
+		if (v->iov_len > sizeof whole - n) {
+			errno = EMSGSIZE;
+			return -1;
+		}
+		memcpy(whole + n, v->iov_base, v->iov_len);
+		n += v->iov_len;
 	}
-	return CALL(lib.netlink(fd, msg->msg_iov->iov_base, msg->msg_iov->iov_len));
+	return CALL(lib.netlink(fd, whole, n));
 }
 
 /* The child of a vfork shares the table above until it executes another
