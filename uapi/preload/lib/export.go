@@ -36,7 +36,7 @@ var kernel struct {
 	tree    *planted.Tree
 	netlink *rdmanl.Socket // nil: it could not be had
 	devices *preload.Devices
-	polled  atomic.Pointer[[]kshim.Driven] // open device files
+	polled  atomic.Pointer[polled]
 }
 
 // at once is the context of calls that do not wait.
@@ -106,10 +106,11 @@ func rdmashimPlant(path, to *C.char, n C.size_t) C.int {
 
 //export rdmashimOpen
 func rdmashimOpen(path *C.char, flags C.int) C.int {
+	name := C.GoString(path)
 	err := kernel.devices.Bind()
 	var f kshim.File
 	if err == nil {
-		f, err = kernel.traced.Open(C.GoString(path))
+		f, err = kernel.traced.Open(name)
 	}
 	if err != nil {
 		return C.int(number(err))
@@ -119,7 +120,7 @@ func rdmashimOpen(path *C.char, flags C.int) C.int {
 		return C.int(fd)
 	}
 	if p, ok := f.(kshim.Driven); ok {
-		poll(func(list []kshim.Driven) []kshim.Driven { return append(list, p) })
+		poll(func(list []openDevice) []openDevice { return append(list, openDevice{p, name}) })
 	}
 	return C.int(fd)
 }
@@ -133,19 +134,40 @@ func file(fd C.int) (kshim.File, error) {
 	return trace.Of(kernel.traced, refuse.Of(kernel.faulty, f), int(fd)), nil
 }
 
-// poll changes the list of files whose device is driven by threads that poll.
-func poll(change func([]kshim.Driven) []kshim.Driven) {
+// polled are the open device files, and of each device the latest one: threads
+// that poll drive the device by it.
+type polled struct{ open, latest []openDevice }
+
+type openDevice struct {
+	kshim.Driven
+	path string
+}
+
+// poll changes the list of open device files.
+func poll(change func([]openDevice) []openDevice) {
 	for {
 		old := kernel.polled.Load()
-		var list []kshim.Driven
+		var next polled
 		if old != nil {
-			list = append(list, *old...)
+			next.open = slices.Clone(old.open)
 		}
-		list = change(list)
-		if kernel.polled.CompareAndSwap(old, &list) {
+		next.open = change(next.open)
+		for _, o := range slices.Backward(next.open) {
+			if !slices.ContainsFunc(next.latest, func(l openDevice) bool { return l.path == o.path }) {
+				next.latest = append(next.latest, o)
+			}
+		}
+		if kernel.polled.CompareAndSwap(old, &next) {
 			return
 		}
 	}
+}
+
+// forget takes a file off the list.
+func forget(p kshim.Driven) {
+	poll(func(list []openDevice) []openDevice {
+		return slices.DeleteFunc(list, func(o openDevice) bool { return o.Driven == p })
+	})
 }
 
 //export rdmashimClose
@@ -154,10 +176,8 @@ func rdmashimClose(fd C.int) C.int {
 	if err != nil {
 		return C.int(number(err))
 	}
-	if _, ok := f.(kshim.Driven); ok {
-		poll(func(list []kshim.Driven) []kshim.Driven {
-			return slices.DeleteFunc(list, func(p kshim.Driven) bool { return p == f.(kshim.Driven) })
-		})
+	if p, ok := f.(kshim.Driven); ok {
+		forget(p)
 	}
 	err = trace.Of(kernel.traced, f, int(fd)).Close()
 	kernel.host.closed(int32(fd))
@@ -219,8 +239,8 @@ const rdmaVerbsIoctl = 0xc0181b01
 //export rdmashimProgress
 func rdmashimProgress() {
 	if list := kernel.polled.Load(); list != nil {
-		for _, p := range *list {
-			p.Progress()
+		for _, o := range list.latest {
+			o.Progress()
 		}
 	}
 }
