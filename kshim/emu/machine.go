@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/driver"
 )
@@ -18,10 +19,11 @@ import (
 // device files and attributes that show them. It is safe for concurrent use.
 type Machine struct {
 	log        *slog.Logger
-	ringOffset atomic.Uint64 // where the next ring can be mapped
-	kmsg       kmsg          // the kernel log
-	all        namespace     // of processes that see every device
-	changes    atomic.Uint64 // of the devices
+	ringOffset atomic.Uint64                  // where the next ring can be mapped
+	kmsg       kmsg                           // the kernel log
+	all        namespace                      // of processes that see every device
+	changes    atomic.Uint64                  // of the devices
+	driven     atomic.Pointer[[]kshim.Driven] // the devices that programs may drive
 
 	mu        sync.Mutex
 	devices   map[int]*device   // guarded by mu, as are all; by index
@@ -97,8 +99,30 @@ func (m *Machine) register(d driver.Device, owner *module) error {
 	if m.uverbs != nil {
 		m.addNode(dev)
 	}
-	m.changes.Add(1)
+	m.changed()
 	return nil
+}
+
+// changed follows each change of the devices. Preconditions: mu is held.
+func (m *Machine) changed() {
+	var list []kshim.Driven
+	for _, d := range m.devices {
+		if p, ok := d.Device.(kshim.Driven); ok {
+			list = append(list, p)
+		}
+	}
+	m.driven.Store(&list)
+	m.changes.Add(1)
+}
+
+// Progress lets each device work once, as kshim.Driven's does by a file, for a
+// program of which it is not known what it polls.
+func (m *Machine) Progress() {
+	if list := m.driven.Load(); list != nil {
+		for _, d := range *list {
+			d.Progress()
+		}
+	}
 }
 
 // Unregister takes a device away, as when its card is pulled out: its paths
@@ -115,7 +139,7 @@ func (m *Machine) Unregister(name string) error {
 		return &Error{Op: "unregister", Path: name, Msg: "no such device", Errno: syscall.ENOENT}
 	}
 	delete(m.devices, d.index)
-	m.changes.Add(1)
+	m.changed()
 	m.mu.Unlock()
 	m.log.Info("infiniband " + name + ": unregistered")
 

@@ -131,8 +131,11 @@ func TestLooks(t *testing.T) {
 	device, addr := newDevice()
 	says := start(t, device+"?guid=0200:0000:0000:0077", compile(t, "looks"), addr).ends(0)
 	require.Regexp(t, "(?s)^(rdmashim: no RDMA device: .*the address is taken.*\n){2}it was opened\n$", says)
+	t.Setenv("RDMASHIM_TRACE", "1")
 	says = start(t, device, compile(t, "looks"), addr).ends(0)
+	require.Regexp(t, `\[\d+ looks\] open\(`, says, "the name, behind a title")
 	require.Contains(t, says, "it was opened\n")
+	t.Setenv("RDMASHIM_TRACE", "")
 
 	// A shell that looks beside a program that has the address.
 	port := freePort(t)

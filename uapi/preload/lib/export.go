@@ -11,8 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
-	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -29,6 +27,7 @@ import (
 
 // kernel is the mini kernel as the program has it.
 var kernel struct {
+	machine *emu.Machine
 	process *emu.Process
 	faulty  kshim.Kernel // process, or what lets calls fail (RDMASHIM_FAULT)
 	traced  kshim.Kernel // faulty, or what prints its calls (RDMASHIM_TRACE)
@@ -36,7 +35,6 @@ var kernel struct {
 	tree    *planted.Tree
 	netlink *rdmanl.Socket // nil: it could not be had
 	devices *preload.Devices
-	polled  atomic.Pointer[polled]
 }
 
 // at once is the context of calls that do not wait.
@@ -62,16 +60,17 @@ func number(err error) int {
 
 //export rdmashimStart
 func rdmashimStart(kinds *C.uint32_t, files, moved *C.int, n C.int) C.int {
-	readEnvironment()
+	readProgram()
 	env := preload.FromEnvironment()
 	machine := minikernel.Machine()
+	kernel.machine = machine
 	kernel.devices = preload.NewDevices(machine, env.Devices)
 	table := func(at *C.int) []int32 { return unsafe.Slice((*int32)(unsafe.Pointer(at)), int(n)) }
 	host, err := newProgram(unsafe.Slice((*uint32)(unsafe.Pointer(kinds)), int(n)), table(files), table(moved))
 	if err != nil {
 		return C.int(number(err))
 	}
-	name := programName()
+	name := os.Args[0]
 	kernel.host, kernel.process = host, machine.ProcessOf(host, name)
 	if kernel.faulty, _, err = refuse.Env(kernel.process, ""); err != nil {
 		fmt.Fprintf(os.Stderr, "rdmashim: no faults: %v\n", err)
@@ -106,23 +105,15 @@ func rdmashimPlant(path, to *C.char, n C.size_t) C.int {
 
 //export rdmashimOpen
 func rdmashimOpen(path *C.char, flags C.int) C.int {
-	name := C.GoString(path)
 	err := kernel.devices.Bind()
 	var f kshim.File
 	if err == nil {
-		f, err = kernel.traced.Open(name)
+		f, err = kernel.traced.Open(C.GoString(path))
 	}
 	if err != nil {
 		return C.int(number(err))
 	}
-	fd := f.(interface{ FD() int }).FD()
-	if f, err = kernel.process.File(int32(fd)); err != nil { // closed by another thread
-		return C.int(fd)
-	}
-	if p, ok := f.(kshim.Driven); ok {
-		poll(func(list []openDevice) []openDevice { return append(list, openDevice{p, name}) })
-	}
-	return C.int(fd)
+	return C.int(f.(interface{ FD() int }).FD())
 }
 
 // file is the open file of a number.
@@ -134,50 +125,11 @@ func file(fd C.int) (kshim.File, error) {
 	return trace.Of(kernel.traced, refuse.Of(kernel.faulty, f), int(fd)), nil
 }
 
-// polled are the open device files, and of each device the latest one: threads
-// that poll drive the device by it.
-type polled struct{ open, latest []openDevice }
-
-type openDevice struct {
-	kshim.Driven
-	path string
-}
-
-// poll changes the list of open device files.
-func poll(change func([]openDevice) []openDevice) {
-	for {
-		old := kernel.polled.Load()
-		var next polled
-		if old != nil {
-			next.open = slices.Clone(old.open)
-		}
-		next.open = change(next.open)
-		for _, o := range slices.Backward(next.open) {
-			if !slices.ContainsFunc(next.latest, func(l openDevice) bool { return l.path == o.path }) {
-				next.latest = append(next.latest, o)
-			}
-		}
-		if kernel.polled.CompareAndSwap(old, &next) {
-			return
-		}
-	}
-}
-
-// forget takes a file off the list.
-func forget(p kshim.Driven) {
-	poll(func(list []openDevice) []openDevice {
-		return slices.DeleteFunc(list, func(o openDevice) bool { return o.Driven == p })
-	})
-}
-
 //export rdmashimClose
 func rdmashimClose(fd C.int) C.int {
 	f, err := kernel.process.File(int32(fd))
 	if err != nil {
 		return C.int(number(err))
-	}
-	if p, ok := f.(kshim.Driven); ok {
-		forget(p)
 	}
 	err = trace.Of(kernel.traced, f, int(fd)).Close()
 	kernel.host.closed(int32(fd))
@@ -238,11 +190,7 @@ const rdmaVerbsIoctl = 0xc0181b01
 
 //export rdmashimProgress
 func rdmashimProgress() {
-	if list := kernel.polled.Load(); list != nil {
-		for _, o := range list.latest {
-			o.Progress()
-		}
-	}
+	kernel.machine.Progress()
 }
 
 // exitLimit bounds how long a program's end waits for its devices.
