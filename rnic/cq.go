@@ -127,11 +127,11 @@ func (c *CQ) put(wc *ring.WC, solicited bool) {
 	c.prod.Publish(1)
 	c.entries++
 	event := c.armed == armedAny || c.armed == armedSolicited && solicited
-	c.d.drive.Announce(event)
 	if event {
 		c.armed = unarmed
 		c.ev.Completion()
 	}
+	c.d.drive.Announce(event) // for a program that looks for the event, too
 }
 
 // Resize implements driver.CQ (rxe_verbs.c:rxe_resize_cq,

@@ -62,6 +62,9 @@ func (d *Device) Lead(ctx context.Context, news uint32, wakes *atomic.Uint32, se
 	return d.drive.Lead(ctx, news, wakes, seen)
 }
 
+// Attend is rnic/drive's.
+func (d *Device) Attend(waits func() bool) { d.drive.Attend(waits) }
+
 // Rouse is rnic/drive's.
 func (d *Device) Rouse() { d.drive.Rouse() }
 

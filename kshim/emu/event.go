@@ -367,3 +367,16 @@ func (f *eventFile) abandon(keep bool) {
 		f.queue.close(fail(syscall.EIO, "the context has gone"), keep)
 	}
 }
+
+func (q *eventQueue) hush(on bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ready.hush(on)
+}
+
+// empty reports whether a read would wait.
+func (q *eventQueue) empty() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.head == nil && q.err == nil
+}

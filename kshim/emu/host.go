@@ -176,13 +176,19 @@ func (p *Process) place(f kshim.File, base *file) (i int, err error) {
 
 // readiness tells a host of a file's events. The zero value tells no host.
 type readiness struct {
-	host HostFile
-	last bool // what the host heard
+	host  HostFile
+	last  bool // what the host heard
+	quiet bool // the reader looks itself
+	news  bool // what the host did not hear meanwhile
 }
 
 // event tells of one more event.
 func (r *readiness) event() {
-	if r.host != nil {
+	switch {
+	case r.host == nil:
+	case r.quiet:
+		r.news = true
+	default:
 		r.last = true
 		r.host.Ready(true)
 	}
@@ -190,9 +196,19 @@ func (r *readiness) event() {
 
 // none tells that no event is left.
 func (r *readiness) none() {
+	r.news = false
 	if r.last {
 		r.last = false
 		r.host.Ready(false)
+	}
+}
+
+// hush tells the host nothing, until a call without on; then it hears of the
+// events that are there.
+func (r *readiness) hush(on bool) {
+	if r.quiet = on; !on && r.news {
+		r.news = false
+		r.event()
 	}
 }
 

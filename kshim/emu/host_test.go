@@ -150,8 +150,15 @@ func (h *fakeHost) isReady(fd int32) bool {
 // newHostClient is newClient in a process of h.
 func newHostClient(t *testing.T, h *fakeHost) *client {
 	t.Helper()
-	m, dev := New(), kerneltest.NewDevice("fake0")
-	require.NoError(t, m.Register(dev))
+	dev := kerneltest.NewDevice("fake0")
+	return newHostClientOf(t, h, dev, dev)
+}
+
+// newHostClientOf is newHostClient with what stands before the device.
+func newHostClientOf(t *testing.T, h *fakeHost, dev *kerneltest.Device, before driver.Device) *client {
+	t.Helper()
+	m := New()
+	require.NoError(t, m.Register(before))
 	c := &client{t: t, m: m, dev: dev, proc: m.ProcessOf(h, "test"), page: h.arena[:4096], addr: address(h.arena)}
 	t.Cleanup(func() {
 		c.proc.Exit()

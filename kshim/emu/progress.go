@@ -64,3 +64,20 @@ func (f *uverbsFile) Rouse() {
 		d.Rouse()
 	}
 }
+
+// Attendable is an open file of events. Attend reads by as, which is the file
+// or stands before it. While there is no event it drives the device, for some
+// milliseconds, unless others do; the host is told of no event meanwhile.
+type Attendable interface {
+	Attend(ctx context.Context, as kshim.File, buf []byte) (int, error)
+}
+
+// Attend implements Attendable.
+func (f *eventFile) Attend(ctx context.Context, as kshim.File, buf []byte) (int, error) {
+	if d, ok := f.owner.driven().(interface{ Attend(waits func() bool) }); ok && !f.async {
+		f.queue.hush(true)
+		defer f.queue.hush(false)
+		d.Attend(f.queue.empty)
+	}
+	return as.Read(ctx, buf)
+}

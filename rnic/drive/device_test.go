@@ -127,10 +127,10 @@ func (d *device) complete(n int) {
 	q.n++
 	event := q.armed
 	q.armed = false
-	d.Announce(event)
 	if event {
 		hint(q.event)
 	}
+	d.Announce(event)
 }
 
 func (d *device) CatchUp() bool {

@@ -15,6 +15,8 @@
 //	           and keeps the listener away (poller.go)
 //	leader     a program that waits for completion after completion: Lead waits
 //	           for the link in the listener's place (leader.go)
+//	attendant  a program that waits for an event in the kernel: Attend leads as
+//	           long as there is none, for a moment at most (attend.go)
 //
 // The goroutine that answers for the next packet is one word with a table of
 // moves (owner.go). Before a receiver blocks it spins for a moment, if recent
@@ -35,6 +37,7 @@
 //	park       let the goroutine whose work it is sleep, as others lead or poll
 //	resume     take the right back from programs that stay away
 //	rouse      make a goroutine that waits look again
+//	enlist     have the listener resume for a program that is about to wait
 //	interrupt  end a Wait for the link
 //	summon     have the listener resume at once, for a moment
 //	trial      rounds of long spins, for as long as they pay

@@ -20,6 +20,7 @@ type waiters struct {
 	events atomic.Uint64 // that were raised
 	rival  atomic.Int32  // waits that are still to go without a leader: several programs wait
 	armed  atomic.Bool   // a program waits for an event that was not raised yet
+	attend atomic.Bool   // a program has waited for an event by Attend, and is expected back
 	woke   atomic.Bool   // a goroutine that drives nothing, since the last Gosched
 	summon atomic.Int64  // until when the listener does not wait for a leader to return
 	ceded  atomic.Int64  // time of the last Gosched of a program that leads
@@ -38,10 +39,12 @@ type attention struct {
 	news  uint32
 	wakes *atomic.Uint32
 	seen  uint32
+	until time.Duration // of the driver's clock; 0: for ever
 }
 
-func (w *attention) due(a *waiters) bool {
-	return a.news.Load() != w.news || w.wakes.Load() != w.seen || w.ctx.Err() != nil
+func (d *Driver) due(w *attention) bool {
+	return d.waiters.news.Load() != w.news || w.wakes.Load() != w.seen || w.ctx.Err() != nil ||
+		w.until != 0 && d.now() >= w.until
 }
 
 // News counts completions; see kshim.Driven.
@@ -51,9 +54,13 @@ func (d *Driver) News() uint32 { return d.waiters.news.Load() }
 // differs from news, wakes differs from seen, or ctx is done; see
 // kshim.Driven.
 func (d *Driver) Lead(ctx context.Context, news uint32, wakes *atomic.Uint32, seen uint32) bool {
+	return d.drive(&attention{ctx, news, wakes, seen, 0})
+}
+
+// drive leads until one of w's conditions holds; see Lead.
+func (d *Driver) drive(w *attention) bool {
 	a := &d.waiters
-	w := attention{ctx, news, wakes, seen}
-	if w.due(a) {
+	if d.due(w) {
 		return true
 	}
 	if !d.mayLead() {
@@ -64,18 +71,18 @@ func (d *Driver) Lead(ctx context.Context, news uint32, wakes *atomic.Uint32, se
 		d.Rouse()
 		return false
 	}
-	a.follow(ctx, d)
-	did := d.granted(&w)
+	a.follow(w.ctx, d)
+	did := d.granted(w)
 	if did {
 		d.cede()
-		did = d.lead(&w)
+		did = d.lead(w)
 		a.last.Store(int64(d.now()))
 		d.move(leave)
 		if d.own.untimed.Load() || a.armed.Load() || d.summoned() {
 			hint(d.own.unpark)
 		}
 	}
-	return did || w.due(a)
+	return did || d.due(w)
 }
 
 // mayLead reports whether the program waits promptly, completion after
@@ -135,7 +142,7 @@ func (d *Driver) granted(w *attention) bool {
 	a := &d.waiters
 	for d.own.owner() == claimed {
 		// A rival came, or the listener has ended: each leaves a token.
-		if w.due(a) || a.rival.Load() > 0 || d.engine.Down() {
+		if d.due(w) || a.rival.Load() > 0 || d.engine.Down() {
 			d.move(withdraw)
 			return false
 		}
@@ -152,7 +159,7 @@ func (d *Driver) granted(w *attention) bool {
 // trouble, and when a rival came.
 func (d *Driver) lead(w *attention) bool {
 	a := &d.waiters
-	for {
+	for slept := int64(-1); ; { // behind which packets, in vain
 		if a.news.Load() == w.news {
 			d.engine.CatchUp() // the program has had its turn
 		}
@@ -166,9 +173,11 @@ func (d *Driver) lead(w *attention) bool {
 		}
 		// A writer of news or wakes looks at the owner afterwards.
 		d.move(sleep)
-		done := w.due(a)
+		done := d.due(w)
 		if !done && err == nil && a.rival.Load() == 0 {
-			err = d.sleep()
+			arrived := d.arrived.Load()
+			err = d.sleep(w, slept == arrived)
+			slept = arrived
 		}
 		d.move(wake)
 		if done {
@@ -189,14 +198,21 @@ var asleep atomic.Int32
 // sleep waits for the link, with a sleeping thread if another processor is left
 // for the program's goroutines: a thread that sleeps in a system call keeps its
 // processor until the Go runtime takes it, after 20 µs at best. To yield before
-// would wake a thread to look for work, which costs more than the packet.
-func (d *Driver) sleep() error {
+// would wake a thread to look for work, which costs more than the packet. A
+// leader that has slept in vain, or may not, waits in the netpoller, and one
+// that attends ends.
+func (d *Driver) sleep(w *attention, slept bool) error {
 	defer asleep.Add(-1)
 	switch n, others := asleep.Add(1), int32(d.cores-1); {
+	case slept:
 	case n <= others:
 		return d.link.Sleep(sleepFor, true)
 	case n == 1:
 		return d.link.Sleep(napFor, true)
+	}
+	if w.until != 0 {
+		w.until = d.now()
+		return nil
 	}
 	return d.link.Wait()
 }

@@ -46,6 +46,7 @@ func (d *Driver) standBack(pause *time.Timer) bool {
 		case away:
 			if !d.polled() && !d.expected() {
 				d.move(resume)
+				d.waiters.attend.Store(false)
 				continue
 			}
 		}

@@ -105,9 +105,16 @@ func (d *Driver) polled() bool {
 func (p *polling) stopped() { p.armed.Store(p.polls.Load()) }
 
 // Arm follows the arming of a completion queue: a program is about to wait for
-// an event, and needs the listener.
+// an event, and needs the listener, unless it is expected to Attend.
 func (d *Driver) Arm() {
 	d.polling.stopped()
+	if !d.attends() {
+		d.enlist()
+	}
+}
+
+// enlist has the listener resume, if no program drives the device.
+func (d *Driver) enlist() {
 	d.waiters.armed.Store(true)
 	if d.own.owner() == away {
 		hint(d.own.unpark)

@@ -69,10 +69,10 @@ type Link interface {
 	Interrupt()
 
 	// Sleep blocks the calling thread until Recv may find packets, but no
-	// longer than d. With waits it is a Wait that begins so: a packet then
-	// costs one wake-up, and no work of the netpoller. Without, an Interrupt is
-	// left to the goroutine that waits, and the error is nil. Where a thread
-	// cannot sleep it is Wait with waits, and returns at once without.
+	// longer than d: a packet then costs one wake-up, and no work of the
+	// netpoller. With waits an Interrupt ends it as it does a Wait. Without,
+	// that is left to the goroutine that waits, and the error is nil. Where a
+	// thread cannot sleep it is Wait with waits, and returns at once without.
 	Sleep(d time.Duration, waits bool) error
 
 	// Join begins to receive what is sent to an IP multicast group, at the

@@ -82,6 +82,7 @@ static struct {
 	int (*close)(int fd);
 	int (*move)(int fd);
 	long (*read)(int fd, void *buf, size_t n);
+	long (*attend)(int fd, void *buf, size_t n);
 	long (*write)(int fd, void *buf, size_t n);
 	int (*ioctl)(int fd, unsigned long request, void *arg);
 	long (*netlink)(int fd, void *buf, size_t n);
@@ -93,6 +94,7 @@ static const struct { const char *name; void *at; } symbols[] = {
 	{ "rdmashimStart", &lib.start }, { "rdmashimPlant", &lib.plant },
 	{ "rdmashimOpen", &lib.open }, { "rdmashimClose", &lib.close },
 	{ "rdmashimMove", &lib.move }, { "rdmashimRead", &lib.read },
+	{ "rdmashimAttend", &lib.attend },
 	{ "rdmashimWrite", &lib.write }, { "rdmashimIoctl", &lib.ioctl },
 	{ "rdmashimNetlink", &lib.netlink }, { "rdmashimProgress", &lib.progress },
 	{ "rdmashimExit", &lib.exit },
@@ -109,6 +111,8 @@ static int now(void) { return __atomic_load_n(&state, __ATOMIC_ACQUIRE); }
 
 static struct sigaction faults[NSIG]; /* the program's, of SIGSEGV and SIGBUS */
 static unsigned char interrupts[NSIG]; /* handlers without SA_RESTART */
+
+static sigset_t delayed; /* while a thread works for the device: all but those of faults */
 
 static int is_fault(int sig) { return sig == SIGSEGV || sig == SIGBUS; }
 
@@ -266,8 +270,12 @@ static void load(void)
 	Dl_info info;
 	const char *path = getenv("RDMASHIM_PRELOAD_LIB");
 	void *h;
+	static const int immediate[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS };
 	int err = 0;
 	size_t i;
+	sigfillset(&delayed);
+	for (i = 0; i < sizeof immediate / sizeof *immediate; i++)
+		sigdelset(&delayed, immediate[i]);
 	signal_stack();
 	signals_before(&mask, &pipe);
 	h = dlopen(path ? path : "", RTLD_NOW | RTLD_LOCAL);
@@ -837,12 +845,12 @@ API int fcntl64(int fd, int cmd, ...) { return control(REAL(fcntl64), fd, cmd, P
 
 /* Calls on files. */
 
-/* wait_on polls until there is something, or a signal is to be told of: one
- * whose handler does not restart calls. */
-static int wait_on(struct pollfd *p, int n)
+/* wait_on polls, with a mask of signals or as it is, until there is something,
+ * or a signal is to be told of: one whose handler does not restart calls. */
+static int wait_on(struct pollfd *p, int n, const sigset_t *mask)
 {
 	int i, any = 0;
-	while (poll(p, n, -1) < 0) {
+	while (ppoll(p, n, NULL, mask) < 0) {
 		for (i = 1; i < NSIG; i++)
 			any |= interrupts[i];
 		if (errno != EINTR || any)
@@ -889,16 +897,24 @@ static void leave(void *at)
 }
 
 /* await_event repeats the call when the file is readable, until there is an
- * event. */
+ * event. For a moment the thread drives the device itself, without signals but
+ * those of faults: a handler may not return, and one that comes then ends the
+ * poll. */
 static ssize_t await_event(struct exchange *x)
 {
 	int at = __atomic_load_n(&moved[x->file], __ATOMIC_ACQUIRE);
 	struct pollfd p = { at ? at - 1 : x->file, POLLIN, 0 };
+	int reads = x->call == &lib.read;
+	sigset_t mask;
 	ssize_t r;
 	pthread_cleanup_push(leave, x);
-	do
-		r = wait_on(&p, 1) ? -1 : CALL((*x->call)(x->file, x->buf, x->n));
-	while (r < 0 && errno == EAGAIN);
+	do {
+		pthread_sigmask(SIG_BLOCK, &delayed, &mask);
+		r = reads ? CALL(lib.attend(x->file, x->buf, x->n)) : -1;
+		if (!reads || (r < 0 && errno == EAGAIN))
+			r = wait_on(&p, 1, &mask) ? -1 : CALL((*x->call)(x->file, x->buf, x->n));
+		pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	} while (r < 0 && errno == EAGAIN);
 	pthread_cleanup_pop(1);
 	return r;
 }
@@ -911,14 +927,14 @@ static ssize_t exchange(long (**call)(int, void *, size_t), int fd, void *buf, s
 	struct exchange x = { call, fd, file(fd), __atomic_load_n(&ends[fd], __ATOMIC_ACQUIRE), buf, n };
 	ssize_t r;
 	if (!kind(fd)) /* closed since the call began */
-		return wait_on(NULL, 0);
+		return wait_on(NULL, 0, NULL);
 	r = CALL((*call)(x.file, buf, n));
 	if (r >= 0 || (errno != EAGAIN && errno != EBADF))
 		return r;
 	if (!closed(&x) && (errno == EBADF || (REAL(fcntl)(fd, F_GETFL) & O_NONBLOCK)))
 		return r;
 	__atomic_store_n(&fetchers[fd], self(), __ATOMIC_RELEASE);
-	return take(&x) ? await_event(&x) : wait_on(NULL, 0);
+	return take(&x) ? await_event(&x) : wait_on(NULL, 0, NULL);
 }
 
 /* fetch is exchange by a call that may give an event. */

@@ -17,7 +17,7 @@ type conduit interface {
 	// Wait blocks until there may be something to read, be it an error. One
 	// goroutine at a time waits.
 	Wait() error
-	// Sleep is Wait, but for so long it blocks the thread.
+	// Sleep is Wait for d at most, and blocks the thread.
 	Sleep(d time.Duration) error
 	// Interrupt ends a Wait or Sleep that blocks, or the next one.
 	Interrupt()

@@ -109,11 +109,8 @@ func (q *quiet) Wait() error {
 func (q *quiet) Sleep(d time.Duration) error {
 	blocks, err := q.fallAsleep()
 	if blocks && err == nil {
-		found := q.block(d, int32(q.bell))
-		blocks = !q.wakeUp() && !found
-	}
-	if blocks && err == nil {
-		return q.Wait()
+		q.block(d, int32(q.bell))
+		q.wakeUp()
 	}
 	return err
 }
@@ -130,8 +127,8 @@ func (q *quiet) fallAsleep() (blocks bool, err error) {
 	return q.sleeping, nil
 }
 
-// wakeUp ends a Sleep and reports whether it was interrupted.
-func (q *quiet) wakeUp() bool {
+// wakeUp ends a Sleep, with the interruption that ended it.
+func (q *quiet) wakeUp() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.sleeping = false
@@ -140,7 +137,7 @@ func (q *quiet) wakeUp() bool {
 		_, _ = unix.Read(q.bell, count[:])
 		q.rung = false
 	}
-	return q.takeInterrupt()
+	q.takeInterrupt()
 }
 
 // takeInterrupt ends an interruption, if there is one. Preconditions, here and
@@ -282,20 +279,20 @@ func (q *quiet) Write(f func(fd uintptr) bool) error {
 func (q *quiet) Doze(d time.Duration) { q.block(d, -1) }
 
 // block blocks the thread until a datagram has come, Watch's descriptor or bell
-// can be read, or for d; it reports which. A descriptor of -1 is left out.
-func (q *quiet) block(d time.Duration, bell int32) (found bool) {
+// can be read, or for d. A descriptor of -1 is left out.
+func (q *quiet) block(d time.Duration, bell int32) {
 	q.use.RLock()
 	defer q.use.RUnlock()
 	if q.closed.Load() {
-		return true
+		return
 	}
 	t := unix.NsecToTimespec(int64(d))
 	fds := [...]unix.PollFd{{Fd: int32(q.fd), Events: unix.POLLIN}, {Fd: bell, Events: unix.POLLIN}, {Fd: q.other.Load() - 1, Events: unix.POLLIN}}
 	for {
 		// A signal, as Go's collector sends threads, interrupts the call, which
 		// leaves in t what is left of d.
-		if n, err := unix.Ppoll(fds[:], &t, nil); err != unix.EINTR {
-			return n > 0
+		if _, err := unix.Ppoll(fds[:], &t, nil); err != unix.EINTR {
+			return
 		}
 	}
 }

@@ -38,8 +38,7 @@ func TestQuiet(t *testing.T) {
 }
 
 // A Sleep ends with a datagram, an Interrupt before or while it sleeps, the
-// descriptor that Watch named, and Close, and not with a signal; one that has
-// slept long enough waits on.
+// descriptor that Watch named, its time, and Close, and not with a signal.
 func TestSleep(t *testing.T) {
 	const long = time.Hour
 	a, b := listen(t, loopback4), listen(t, loopback4)
@@ -78,13 +77,12 @@ func TestSleep(t *testing.T) {
 		b.Interrupt()
 		require.NoError(t, <-slept)
 
-		sleep(time.Nanosecond) // the interruptions are over: it waits
+		sleep(long) // the interruptions are over
+		asleep()
 		send()
 		require.NoError(t, <-slept)
 		receive()
-		sleep(time.Nanosecond)
-		b.Interrupt()
-		require.NoError(t, <-slept)
+		require.NoError(t, b.Sleep(time.Nanosecond, true))
 	}
 
 	thread, signals := make(chan int), make(chan os.Signal, 1)

@@ -122,7 +122,12 @@ func file(fd C.int) (kshim.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return trace.Of(kernel.traced, refuse.Of(kernel.faulty, f), int(fd)), nil
+	return observed(f, fd), nil
+}
+
+// observed is a file whose calls can fail, and are traced.
+func observed(f kshim.File, fd C.int) kshim.File {
+	return trace.Of(kernel.traced, refuse.Of(kernel.faulty, f), int(fd))
 }
 
 //export rdmashimClose
@@ -141,13 +146,30 @@ func rdmashimMove(fd C.int) C.int { return C.int(number(kernel.host.move(int32(f
 
 //export rdmashimRead
 func rdmashimRead(fd C.int, buf unsafe.Pointer, n C.size_t) C.long {
-	f, err := file(fd)
+	return read(fd, buf, n, false)
+}
+
+// rdmashimAttend reads an event of a completion channel. While there is none it
+// may drive the device, for some milliseconds.
+//
+//export rdmashimAttend
+func rdmashimAttend(fd C.int, buf unsafe.Pointer, n C.size_t) C.long {
+	return read(fd, buf, n, true)
+}
+
+func read(fd C.int, buf unsafe.Pointer, n C.size_t, attend bool) C.long {
+	f, err := kernel.process.File(int32(fd))
 	if err != nil {
 		return C.long(number(err))
 	}
 	var event [64]byte // more than any has
+	var got int
 	room := min(int(n), len(event))
-	got, err := f.Read(atOnce, event[:room])
+	if a, ok := f.(emu.Attendable); attend && ok {
+		got, err = a.Attend(atOnce, observed(f, fd), event[:room])
+	} else {
+		got, err = observed(f, fd).Read(atOnce, event[:room])
+	}
 	if err != nil {
 		return C.long(number(err))
 	}
