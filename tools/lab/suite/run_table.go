@@ -57,6 +57,7 @@ func (s *suite) runTable(write64K *series, polling func(context.Context) (perf.R
 	table := []comparison{
 		{"WRITE 64 KiB goodput, ib_write_bw under run", "GB/s", bulk64K, write64K, 0.9, false},
 		{"WRITE 64 B ping-pong, ib_write_lat under run", "µs", short(library), pick("WRITE 64 B ping-pong, polling", polling, typical), 1.2, true},
+		{"SEND 64 B ping-pong, ibv_rc_pingpong -e under run", "µs", waiting64, s.ours("SEND 64 B ping-pong, waiting", mean, "send lat -s 64 -e"), 3, true},
 	}
 	for w, name := range []string{supervised: "supervised", oneKernel: "supervised, one kernel"} {
 		if name == "" {

@@ -27,6 +27,7 @@ func goodput(r perf.Result) float64   { return r.Goodput / gigabyte }
 func megabytes(r perf.Result) float64 { return r.Goodput / megabyte }
 func msgRate(r perf.Result) float64   { return r.MsgRate }
 func typical(r perf.Result) float64   { return r.Typical }
+func mean(r perf.Result) float64      { return r.Avg }
 
 // none is the target of a row that has none.
 var none = math.NaN()
