@@ -173,6 +173,7 @@ func (c *ucmCall) bindTo(req *abi.UCMBind) error {
 		switch {
 		case d != nil || unspecified(a.Addr()):
 		case localhost(a.Addr()):
+			id.named = a.Addr()
 			a = netip.AddrPortFrom(anyAddress(a.Addr()), a.Port())
 		default:
 			return fail(syscall.EADDRNOTAVAIL, "no RDMA device has the address %v", a.Addr())

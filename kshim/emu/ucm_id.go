@@ -48,7 +48,8 @@ type ucmID struct {
 	label     uint32    // of flow, in the request of a passive id
 	given     *[64]byte // the path record that the program gave
 	src, dst  netip.AddrPort
-	bound     bool // holds src's port
+	bound     bool       // holds src's port
+	named     netip.Addr // what it was bound to, if that stands for any in src
 	conn      driver.CMConn
 	qpn       uint32 // of the connection's queue pair, once the program has told it
 	active    bool

@@ -46,7 +46,11 @@ func (id *ucmID) addresses() (src abi.SockaddrStorage, srcSize uint16, dst abi.S
 	if isIB(&id.srcIB) {
 		return id.srcIB, abi.SockaddrIBSize, id.dstIB, abi.SockaddrIBSize
 	}
-	srcSize, _ = src.Set(id.src)
+	from := id.src
+	if id.named.IsValid() && unspecified(from.Addr()) {
+		from = netip.AddrPortFrom(id.named, from.Port())
+	}
+	srcSize, _ = src.Set(from)
 	dstSize, _ = dst.Set(id.to())
 	return src, srcSize, dst, dstSize
 }

@@ -127,10 +127,11 @@ var cmQueryTests = []test{
 	{"cm/query-addresses", func(r *rig) {
 		p := r.cmPair().request()
 		q := r.cmAsk().question()
-		wild, id := p.a.create("wildcard"), p.a.create("new")
+		wild, local, id := p.a.create("wildcard"), p.a.create("loopback"), p.a.create("new")
 		r.must(wild.bind(netip.MustParseAddrPort("0.0.0.0:0")))
+		r.must(local.bind(netip.MustParseAddrPort("[::1]:0")))
 		for _, what := range []abi.UCMQueryOption{abi.UCMQueryAddr, abi.UCMQueryGID} {
-			for _, id := range []*cmID{id, wild, p.listener, p.active, p.passive, q.listener, q.asks, q.answers} {
+			for _, id := range []*cmID{id, wild, local, p.listener, p.active, p.passive, q.listener, q.asks, q.answers} {
 				r.sayAddresses(id, what)
 			}
 		}
