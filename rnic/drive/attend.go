@@ -10,12 +10,12 @@ import (
 // there anyway, and another would have to be woken first.
 
 // Attend drives the device while waits reports that the event is not there, for
-// about attendFor, or not at all: where others drive the device, or the program
-// waits seldom. Then the listener does, and its caller waits for the event by
-// other means.
+// one or two times sleepFor, as its caller has signals blocked, or not at all:
+// where others drive the device, or the program waits seldom. Then the listener
+// does, and the caller waits for the event by other means.
 func (d *Driver) Attend(waits func() bool) {
 	a := &d.waiters
-	until := d.now() + attendFor
+	until := d.now() + sleepFor
 	for news := d.News(); waits(); news = d.News() {
 		w := attention{context.Background(), news, &a.news, news, until}
 		if !d.drive(&w) || d.now() >= w.until {

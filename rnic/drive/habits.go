@@ -102,8 +102,5 @@ const (
 // it, and longer than the kernel's tick, so that it needs no timer of its own.
 const sleepFor = 8 * time.Millisecond
 
-// attendFor bounds an Attend. Its caller has signals blocked meanwhile.
-const attendFor = sleepFor
-
 // napFor is the same where the program has one processor.
 const napFor = 100 * time.Microsecond

@@ -85,7 +85,7 @@ static struct {
 	long (*attend)(int fd, void *buf, size_t n);
 	long (*write)(int fd, void *buf, size_t n);
 	int (*ioctl)(int fd, unsigned long request, void *arg);
-	long (*netlink)(int fd, void *buf, size_t n);
+	long (*netlink)(int fd, const struct iovec *pieces, size_t n);
 	void (*progress)(void);
 	void (*exit)(int forked);
 } lib;
@@ -1024,30 +1024,19 @@ static int is_netlink(int fd)
 
 API ssize_t sendto(int fd, const void *buf, size_t n, int flags, const struct sockaddr *to, socklen_t len)
 {
-	return is_netlink(fd) ? CALL(lib.netlink(fd, (void *)buf, n)) : REAL(sendto)(fd, buf, n, flags, to, len);
+	struct iovec whole = { (void *)buf, n };
+	return is_netlink(fd) ? CALL(lib.netlink(fd, &whole, 1)) : REAL(sendto)(fd, buf, n, flags, to, len);
 }
 
 API ssize_t send(int fd, const void *buf, size_t n, int flags)
 {
-	return is_netlink(fd) ? CALL(lib.netlink(fd, (void *)buf, n)) : REAL(send)(fd, buf, n, flags);
+	struct iovec whole = { (void *)buf, n };
+	return is_netlink(fd) ? CALL(lib.netlink(fd, &whole, 1)) : REAL(send)(fd, buf, n, flags);
 }
 
 API ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 {
-	char whole[4096]; /* no request is longer */
-	size_t i, n = 0;
-	if (!is_netlink(fd))
-		return REAL(sendmsg)(fd, msg, flags);
-	for (i = 0; i < msg->msg_iovlen; i++) {
-		const struct iovec *v = &msg->msg_iov[i];
-		if (v->iov_len > sizeof whole - n) {
-			errno = EMSGSIZE;
-			return -1;
-		}
-		memcpy(whole + n, v->iov_base, v->iov_len);
-		n += v->iov_len;
-	}
-	return CALL(lib.netlink(fd, whole, n));
+	return is_netlink(fd) ? CALL(lib.netlink(fd, msg->msg_iov, msg->msg_iovlen)) : REAL(sendmsg)(fd, msg, flags);
 }
 
 /* The child of a vfork shares the table above until it executes another

@@ -33,7 +33,10 @@ int main(void)
 	FAILS(sendmsg(fd, &msg, 0), EMSGSIZE);
 	CHECK(send(fd, &get, SIZE - 1, 0) == SIZE - 1 && poll(&p, 1, 0) == 0);
 
-	msg.msg_iov = two, msg.msg_iovlen = 2; /* a request in two pieces, as UCX sends it */
+	two[1].iov_base = (void *)4096;
+	msg.msg_iov = two, msg.msg_iovlen = 2;
+	FAILS(sendmsg(fd, &msg, 0), EFAULT);
+	two[1].iov_base = (char *)&get + 5; /* a request in two pieces, as UCX sends it */
 	CHECK(sendmsg(fd, &msg, 0) == SIZE && poll(&p, 1, 0) == 1);
 	CHECK(getsockname(fd, (struct sockaddr *)&self, &n) == 0 && self.nl_pid != 0);
 	h = (struct nlmsghdr *)answer;

@@ -6,6 +6,7 @@ package main
 import "C"
 
 import (
+	"errors"
 	"os"
 	"syscall"
 	"unsafe"
@@ -23,17 +24,11 @@ func startNetlink(dir string) {
 	kernel.netlink, _ = rdmanl.NewSocket(s)
 }
 
+// rdmashimNetlink sends n pieces, of a struct iovec each, as one request.
+//
 //export rdmashimNetlink
-func rdmashimNetlink(fd C.int, buf unsafe.Pointer, n C.size_t) C.long {
-	if n > rdmanl.MaxRequest {
-		return C.long(number(syscall.EMSGSIZE))
-	}
-	mem := cmemory.Slice(uint64(uintptr(buf)), uint64(n))
-	if mem == nil || kernel.netlink == nil {
-		return C.long(number(syscall.EFAULT))
-	}
-	sent := make([]byte, n)
-	err := cmemory.Guard(func() { copy(sent, mem) })
+func rdmashimNetlink(fd C.int, pieces unsafe.Pointer, n C.size_t) C.long {
+	sent, err := gather(pieces, uint64(n))
 	if err == nil {
 		kernel.devices.RLock()
 		defer kernel.devices.RUnlock()
@@ -42,5 +37,35 @@ func rdmashimNetlink(fd C.int, buf unsafe.Pointer, n C.size_t) C.long {
 	if err != nil {
 		return C.long(number(err))
 	}
-	return C.long(n)
+	return C.long(len(sent))
+}
+
+// maxPieces is UIO_MAXIOV.
+const maxPieces = 1024
+
+func gather(pieces unsafe.Pointer, n uint64) (sent []byte, err error) {
+	if n > maxPieces {
+		return nil, syscall.EMSGSIZE
+	}
+	if kernel.netlink == nil {
+		return nil, syscall.EFAULT
+	}
+	fault := cmemory.Guard(func() {
+		for _, v := range unsafe.Slice((*struct{ addr, size uint64 })(pieces), n) {
+			mem := cmemory.Slice(v.addr, v.size)
+			switch {
+			case v.size > rdmanl.MaxRequest-uint64(len(sent)):
+				err = syscall.EMSGSIZE
+			case v.size == 0:
+				continue
+			case mem == nil:
+				err = syscall.EFAULT
+			default:
+				sent = append(sent, mem...)
+				continue
+			}
+			return
+		}
+	})
+	return sent, errors.Join(fault, err)
 }
